@@ -364,7 +364,7 @@ def _further(entry: Definition) -> Iterator[str]:
         yield "- interval of the mean: wilson"
     if entry.bias:
         yield f"- interval: {entry.bias}"
-    ties = entry.ties.has_mean
+    ties = entry.has_mean_over_ties
     if ties:
         exceptions = ", but for some options" if callable(ties) else ""
         yield f"- mean over all orders of ties (policy `ties: expected`): yes{exceptions}"

@@ -120,7 +120,7 @@ def tie_faults(measures: MeasureSet, ties: str) -> list[Fault]:
     """Find measures that the policy for ties does not support: no mean over all orders, or no bounds by gain."""
     match tie_rule(ties).value:
         case "mean":
-            known = ", ".join(entry.name for entry in registry.entries() if entry.ties.has_mean)
+            known = ", ".join(entry.name for entry in registry.entries() if entry.has_mean_over_ties)
             expected = (
                 f"measures with a mean over all orders of ties: {known} (not AP(denom='hits'), ideal='retrieved')"
             )

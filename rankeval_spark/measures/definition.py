@@ -114,43 +114,7 @@ def only_with(option: str, default: OptionValue, other: str, *values: str) -> Op
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Aggregation:
-    """Combination of the values of users to one number, where that is not simply their mean."""
-
-    default: Agg = "macro"  # default of the option ``agg``, which every measure that is a ratio has
-    not_offered: tuple[NotOffered, ...] = ()  # other ways to combine users that are looked for and not there
-    link: Link = "identity"  # what is averaged: ``log`` where the values of users are logarithms
-    micro_link: Link = "identity"  # the same for the ratio of sums: ``square`` where it is the square of the value
-    interval: Literal["t", "wilson"] = "t"  # interval of the mean: ``wilson`` for a mean of zeros and ones
-    # Value of a user without a defined value where a population counts that user; NaN for none. Left out: 0, as for a
-    # list without a hit; none where the measure describes items or compares scores. Needed where ``better`` is not
-    # ``higher``, because 0 is the best value of most such measures.
-    without_relevant: OfOptions[float] | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TieHandling:
-    """Abilities of a measure with tied items."""
-
-    # Whether the kernel gives the mean over all orders of tied items for lists of
-    # :func:`~rankeval_spark.measures.ties.over_all_orders`
-    has_mean: OfOptions[bool] = False
-    # Whether tied items in descending and in ascending order of their gains give the best and the worst value that any
-    # order can give, or gains have no part in the value. Not so with ``group``, because the gains of items of other
-    # groups do not count, unless no order of tied items matters.
-    bounded_by_gains: OfOptions[bool] = lambda group=None, **_: group is None
-
-
-NEVER_FILLED: Final = Aggregation(without_relevant=math.nan)  # no population gives a value to a user without one
-
-MEAN_OVER_TIES: Final = TieHandling(has_mean=True)  # the mean over all orders of ties is known
-
 NO_RELEVANT: Final = "no relevant judgement (R = 0)"  # where nearly every measure of binary relevance is undefined
-
-ANY_ORDER_OF_TIES: Final = TieHandling(bounded_by_gains=True)  # no order of tied items changes the value
-
-NOT_BOUNDED_BY_GAINS: Final = TieHandling(bounded_by_gains=False)  # the order of ties matters, and not by gains
 
 
 @dataclass(kw_only=True, eq=False)
@@ -176,8 +140,25 @@ class Definition:
     needs: OfOptions[tuple[str, ...]] = ()
     needs_catalogue: OfOptions[bool] = False  # whether all items must be known, recommended or not
     better: OfOptions[Better] = "higher"  # which value is the better one, if either is
-    aggregation: Aggregation = Aggregation()
-    ties: TieHandling = TieHandling()
+    # How the values of users become one number, where that is not simply their mean
+    default_agg: Agg = "macro"  # default of the option ``agg``, which every measure that is a ratio has
+    agg_not_offered: tuple[NotOffered, ...] = ()  # other ways to combine users that are looked for and not there
+    link: Link = "identity"  # what is averaged: ``log`` where the values of users are logarithms
+    micro_link: Link = "identity"  # the same for the ratio of sums: ``square`` where it is the square of the value
+    # Interval of the published value: ``wilson`` for a mean of zeros and ones; always ``jackknife``, by groups of
+    # users, for a measure of all lists together
+    interval: Literal["t", "wilson", "jackknife"] = "t"
+    # Value of a user without a defined value where a population counts that user; NaN for none. Left out: 0, as for a
+    # list without a hit; none where the measure describes items or compares scores. Needed where ``better`` is not
+    # ``higher``, because 0 is the best value of most such measures.
+    without_relevant: OfOptions[float] | None = None
+    # Whether the kernel gives the mean over all orders of tied items for lists of
+    # :func:`~rankeval_spark.measures.ties.over_all_orders`
+    has_mean_over_ties: OfOptions[bool] = False
+    # Whether tied items in descending and in ascending order of their gains give the best and the worst value that any
+    # order can give, or no order of tied items changes the value. Not so with ``group``, because the gains of items of
+    # other groups do not count, unless no order of tied items matters.
+    is_bounded_by_gains: OfOptions[bool] = lambda group=None, **_: group is None
     # How the measure is printed and read, where that differs from ``Name(option=value)@k``: the name printed where
     # every option that it fixes has its default, if that is not the canonical one; options that a name shows even where
     # they have their default, because tools disagree about it; the option that a number after ``@`` sets, not a cutoff
@@ -198,10 +179,12 @@ class Definition:
         be the best value.
         """
         self.kernel = kernel
-        if self.kind == "list" and self.better != "higher" and self.aggregation.without_relevant is None:
+        if self.kind != "list":
+            self.interval = "jackknife"
+        elif self.better != "higher" and self.without_relevant is None:
             message = (
                 f"{self.name}: found better={self.better!r} and no value of a user without one; expected "
-                "aggregation=Aggregation(without_relevant=...), or NEVER_FILLED for none"
+                "without_relevant=..., NaN for none"
             )
             raise ValueError(message)
         spellings: Mapping[str, Options] = {self.name: {}, **self.aliases, **self.printed_as}
@@ -242,7 +225,7 @@ class Definition:
         reads_ranks = takes_group and HIT_SCORES not in needs
         takes_judged_only = reads_ranks if self.judged_only is None else self.judged_only
         general = (
-            agg_option(self.aggregation.default, self.aggregation.not_offered) if self.is_ratio else None,
+            agg_option(self.default_agg, self.agg_not_offered) if self.is_ratio else None,
             GROUP_OPTION if takes_group else None,
             JUDGED_ONLY_OPTION if takes_judged_only else None,
             WEIGHTED_OPTION if self.weighted else None,
@@ -277,18 +260,13 @@ class Definition:
     def published_bounds(self) -> tuple[float, float]:
         """Least and greatest published value with any options: of GMAP not the logarithms that its users have."""
         low, high = self.bounds
-        return (math.exp(low), math.exp(high)) if self.aggregation.link == "log" else (low, high)
+        return (math.exp(low), math.exp(high)) if self.link == "log" else (low, high)
 
     @property
     def range(self) -> str:
         """Range of the published values, such as ``[0, 1]`` or ``[0, inf)``."""
         low, high = self.published_bounds
         return f"{'(' if math.isinf(low) else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
-
-    @property
-    def interval(self) -> Literal["t", "wilson", "jackknife"]:
-        """Interval of the published value; for a measure of all lists together by groups of users."""
-        return self.aggregation.interval if self.kind == "list" else "jackknife"
 
     def values(self, inputs: CutLists | Exposure | Rates, options: Options) -> FloatMatrix:
         """Compute the values; of a measure that is a ratio, the ratios."""

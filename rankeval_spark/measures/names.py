@@ -226,8 +226,7 @@ class Measure:
     @property
     def link(self) -> Link:
         """What is averaged: the value, its logarithm or its square."""
-        aggregation = self.entry.aggregation
-        return aggregation.micro_link if self.is_micro else aggregation.link
+        return self.entry.micro_link if self.is_micro else self.entry.link
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -260,7 +259,7 @@ class Measure:
     @property
     def without_relevant(self) -> float:
         """Value of a user without a defined value where a population counts that user; NaN for none."""
-        value = self.entry.aggregation.without_relevant
+        value = self.entry.without_relevant
         if value is None:
             needs = with_options(self.entry.needs, self.options)
             return 0.0 if OF_JUDGEMENTS - {HIT_SCORES} >= {*needs} else math.nan
@@ -276,7 +275,7 @@ class Measure:
     @property
     def has_mean_over_ties(self) -> bool:
         """Whether the mean over all orders of tied items is known."""
-        return with_options(self.entry.ties.has_mean, self.options)
+        return with_options(self.entry.has_mean_over_ties, self.options)
 
     @property
     def is_bounded_by_gains(self) -> bool:
@@ -284,7 +283,7 @@ class Measure:
 
         Not so with weights: of two items the one with the smaller gain may be worth more.
         """
-        return not self.is_weighted and with_options(self.entry.ties.bounded_by_gains, self.options)
+        return not self.is_weighted and with_options(self.entry.is_bounded_by_gains, self.options)
 
     @property
     def needs(self) -> tuple[str, ...]:

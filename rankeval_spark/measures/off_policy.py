@@ -16,7 +16,7 @@ import numpy as np
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import Fault, JudgementError
 from rankeval_spark.measures.arrays import FloatVector, Ratio
-from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition
+from rankeval_spark.measures.definition import Cutoff, Definition
 from rankeval_spark.measures.lists import CutLists, Lists
 from rankeval_spark.measures.options import Above, option_text
 from rankeval_spark.measures.required_facts import PREDICTIONS, PROPENSITIES
@@ -38,8 +38,9 @@ estimator = partial(
     undefined=NO_IMPRESSION,
     cutoff=Cutoff("forbidden"),
     needs=NEEDS,
-    aggregation=Aggregation(default="micro", without_relevant=0.0),
-    ties=ANY_ORDER_OF_TIES,
+    default_agg="micro",
+    without_relevant=0.0,
+    is_bounded_by_gains=True,
     group=False,
     judged_only=False,
 )
@@ -106,7 +107,7 @@ def clipped_inverse_propensity_score(cut: CutLists, *, limit: Limit = 10) -> Rat
     source="Swaminathan and Joachims (2015), The self-normalized estimator for counterfactual learning; obp "
     "SelfNormalizedInverseProbabilityWeighting; "
     f"{_REWARD}",
-    aggregation=Aggregation(default="micro"),
+    without_relevant=math.nan,
 )
 def self_normalised_inverse_propensity_score(cut: CutLists) -> Ratio:
     """Mean reward by weights that are divided by their sum: within the range of the rewards, slightly biased.

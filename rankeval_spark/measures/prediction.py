@@ -21,7 +21,7 @@ from rankeval_spark.measures.arrays import (
     sum_by_list,
     where_defined,
 )
-from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, NEVER_FILLED, Aggregation, Cutoff, Definition
+from rankeval_spark.measures.definition import Cutoff, Definition
 from rankeval_spark.measures.lists import CutLists, Lists
 from rankeval_spark.measures.options import Level, NotOffered, option_text
 from rankeval_spark.measures.required_facts import LIST_NAMES
@@ -45,8 +45,8 @@ prediction_error = partial(
     cutoff=Cutoff("forbidden"),
     needs=lambda missing, **_: (HIT_SCORES, LIST_NAMES) if missing == "error" else (HIT_SCORES,),  # to name a list
     better="lower",
-    aggregation=NEVER_FILLED,
-    ties=ANY_ORDER_OF_TIES,
+    without_relevant=math.nan,
+    is_bounded_by_gains=True,
 )
 
 
@@ -56,7 +56,8 @@ prediction_error = partial(
     aliases={"RootMeanSquaredError": {}, "RootMeanSquareError": {}},
     formula="sqrt((1 / n) sum over predicted pairs of (score - gain)^2)",
     source=f"LensKit, Surprise and RecTools RMSE; {NEGATIVE_RATING}",
-    aggregation=Aggregation(micro_link="square", without_relevant=math.nan),
+    micro_link="square",
+    without_relevant=math.nan,
 )
 def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     """Root of the mean squared difference between predicted and true ratings.
@@ -112,7 +113,7 @@ def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     undefined="no judgement",
     source=f"LensKit and Surprise report it as the share of predictions that were possible; {NEGATIVE_RATING}",
     cutoff=Cutoff("forbidden"),
-    ties=ANY_ORDER_OF_TIES,
+    is_bounded_by_gains=True,
     judged_only=False,
 )
 def predicted_share(cut: CutLists) -> Ratio:
@@ -201,7 +202,7 @@ _SURPRISE: Final = (
     "with ties='discordant', or see 'Surprise' in docs/presets.md for its own number"
 )
 
-concordance = partial(Definition, cutoff=Cutoff("forbidden"), needs=(HIT_SCORES,), ties=ANY_ORDER_OF_TIES)
+concordance = partial(Definition, cutoff=Cutoff("forbidden"), needs=(HIT_SCORES,), is_bounded_by_gains=True)
 
 
 @concordance(
@@ -213,7 +214,7 @@ concordance = partial(Definition, cutoff=Cutoff("forbidden"), needs=(HIT_SCORES,
     formula="c / (c + d), c and d the pairs of held-out items in the right and in the wrong order",
     undefined="no two held-out items in the list have different gains; with ties='ignore': and different scores",
     source=f"Koren & Sill (2011), OrdRec; ties='discordant' as Surprise; {NEGATIVE_RATING}",
-    aggregation=Aggregation(not_offered=(NotOffered("surprise", _SURPRISE),)),
+    agg_not_offered=(NotOffered("surprise", _SURPRISE),),
 )
 def fraction_of_concordant_pairs(
     cut: CutLists,
@@ -326,7 +327,7 @@ def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -
     formula="sum over users of n_u AUC_u / sum over users of n_u, n_u the user's held-out items that were scored",
     undefined=_ONE_CLASS,
     source=f"Zhu et al. (2017), Optimized cost per click in Taobao display advertising; {NEGATIVE_CLASS}",
-    aggregation=Aggregation(default="micro"),
+    default_agg="micro",
 )
 def grouped_area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -> Ratio:
     """AUC of the user, weighted in the mean by their number of impressions.

@@ -10,9 +10,6 @@ import numpy as np
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, quotient
 from rankeval_spark.measures.definition import (
-    ANY_ORDER_OF_TIES,
-    NOT_BOUNDED_BY_GAINS,
-    Aggregation,
     Cutoff,
     Definition,
     OptionRule,
@@ -78,7 +75,7 @@ def catalogue_coverage(
     formula="1[m >= min_items]",
     undefined="never",
     source="RecTools CoveredUsers, Elliot UserCoverage (a count)",
-    aggregation=Aggregation(interval="wilson"),
+    interval="wilson",
     group=False,
 )
 def user_coverage(cut: CutLists, *, min_items: Annotated[float, Above(0), "Least number of items."] = 1) -> FloatMatrix:
@@ -233,8 +230,8 @@ _NO_LIST: Final = "the user has no list"
     undefined=_NO_LIST,
     source="RecTools SufficientReco",
     cutoff=Cutoff("required"),
-    aggregation=Aggregation(without_relevant=math.nan),
-    ties=ANY_ORDER_OF_TIES,
+    without_relevant=math.nan,
+    is_bounded_by_gains=True,
     group=False,
 )
 def sufficient_recommendations(
@@ -315,7 +312,7 @@ _UNEVEN: Final = math.sqrt(2)  # all but one of three rates are 0: the standard 
     undefined="a group has no relevant item, or no relevant item is recommended",
     source=_SOURCE,
     needs=(N.GROUP_RELEVANT,),
-    ties=NOT_BOUNDED_BY_GAINS,
+    is_bounded_by_gains=False,
     better="lower",
 )
 def equal_opportunity(rates: Rates, *, rel: Level = 1) -> FloatVector:  # noqa: ARG001 - judgements are counted at it

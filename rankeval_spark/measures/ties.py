@@ -140,7 +140,7 @@ class SpreadLists(Lists):
 def over_all_orders(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> Lists:
     """Spread the hits of tied blocks over their ranks, so that kernels compute means over all orders of the ties.
 
-    Only for measures whose definition says ``ties.has_mean``. The lists may come in any order of the ties;
+    Only for measures whose definition says ``has_mean_over_ties``. The lists may come in any order of the ties;
     ``tied_list`` and ``tied_rank`` are those of every item whose score equals that of the item before, sorted.
 
     Ranks 1 to 3 tie, one of the three items is relevant: it is first in a third of the orders.

@@ -12,7 +12,7 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.measures import Measure, definition, registry
 from rankeval_spark.measures.arrays import FloatMatrix, quotient
-from rankeval_spark.measures.definition import NEVER_FILLED, Aggregation, Definition
+from rankeval_spark.measures.definition import Definition
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import with_options
 from tests.support import oracles
@@ -69,15 +69,15 @@ def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_measure_that_is_not_better_higher_says_the_value_of_users_without_one(better: Any) -> None:  # noqa: ANN401 - a side or a function
     with pytest.raises(ValueError, match=r"MeanRank: found better=.* and no value of a user without one; expected"):
         rank_measure(better=better)
-    worst = rank_measure(better=better, aggregation=Aggregation(without_relevant=100.0))
+    worst = rank_measure(better=better, without_relevant=100.0)
     assert worst.without_relevant == 100.0
-    assert math.isnan(rank_measure(better=better, aggregation=NEVER_FILLED).without_relevant)
+    assert math.isnan(rank_measure(better=better, without_relevant=math.nan).without_relevant)
 
 
 def test_no_user_without_a_value_has_the_best_one() -> None:
     for entry in registry.entries("list"):
         if entry.better != "higher":
-            assert entry.aggregation.without_relevant is not None, entry.name
+            assert entry.without_relevant is not None, entry.name
         for measure in oracles.variants(entry, (1, 0)):
             value = measure.without_relevant
             if measure.better == "lower":
@@ -86,7 +86,7 @@ def test_no_user_without_a_value_has_the_best_one() -> None:
 
 @pytest.mark.usefixtures("own_registry")
 def test_user_served_perfectly_has_the_least_value_where_less_is_better() -> None:
-    assert rank_measure(better="lower", aggregation=Aggregation(without_relevant=100.0)).at_best == 1
+    assert rank_measure(better="lower", without_relevant=100.0).at_best == 1
     assert Measure.parse("P@1").at_best == 1
 
 

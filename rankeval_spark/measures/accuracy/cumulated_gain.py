@@ -22,7 +22,7 @@ from rankeval_spark.measures.arrays import (
     sum_by_list,
     where_defined,
 )
-from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule, TieHandling, only_with
+from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule, only_with
 from rankeval_spark.measures.lists import CutLists, Lists
 from rankeval_spark.measures.options import GainMap, Level, option_text
 from rankeval_spark.measures.required_facts import VALUES
@@ -328,17 +328,13 @@ def _is_bounded_by_gains(  # every other option leaves the better item the one w
     return gains != "value" and unjudged == "zero" and ideal != "retrieved" and group is None
 
 
-_TIES: Final = TieHandling(has_mean=True, bounded_by_gains=_is_bounded_by_gains)
-_NORMALISED_TIES: Final = TieHandling(
-    has_mean=lambda ideal, **_: ideal != "retrieved", bounded_by_gains=_is_bounded_by_gains
-)
-
 gain_measure = partial(
     Definition,
     undefined=_NO_GAIN,
     needs=lambda gains, **_: (VALUES,) if gains == "value" else (),
     weighted=True,
-    ties=_TIES,
+    has_mean_over_ties=True,
+    is_bounded_by_gains=_is_bounded_by_gains,
 )
 
 
@@ -372,7 +368,7 @@ def cumulated_gain(
     source=_JARVELIN,
     cutoff=_NORMALISED_CUTOFF,
     rules=(*_RULES, *_OF_IDEAL),
-    ties=_NORMALISED_TIES,
+    has_mean_over_ties=lambda ideal, **_: ideal != "retrieved",
 )
 def normalised_cumulated_gain(
     cut: CutLists, *, gains: Gains = "grade", ideal: Ideal = "judged", rel: Level = 1, unjudged: Unjudged = "zero"
@@ -425,7 +421,7 @@ def discounted_cumulated_gain(
     source=f"trec_eval ndcg and ndcg_cut; {_JARVELIN}; {_BURGES}",
     cutoff=_NORMALISED_CUTOFF,
     rules=(*_RULES, *_OF_IDEAL, _VALUES_ARE_NOT_RAISED),
-    ties=_NORMALISED_TIES,
+    has_mean_over_ties=lambda ideal, **_: ideal != "retrieved",
 )
 def normalised_discounted_cumulated_gain(
     cut: CutLists,

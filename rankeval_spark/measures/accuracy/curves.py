@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 import numpy as np
 
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, max_by_list, where_defined
-from rankeval_spark.measures.definition import ANY_ORDER_OF_TIES, Aggregation, Cutoff, Definition, OptionRule
+from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule
 from rankeval_spark.measures.lists import CutLists, Lists
 from rankeval_spark.measures.options import Between, Level
 
@@ -118,9 +118,9 @@ def interpolated_precision_area(
     words="best possible recall, upper bound of recall, maximum recall",
     formula="min(R, k, n) / R",
     source="R@k of the best list of the same length",
-    ties=ANY_ORDER_OF_TIES,
+    is_bounded_by_gains=True,
     better="neither",
-    aggregation=Aggregation(without_relevant=0.0),
+    without_relevant=0.0,
 )
 def recall_ceiling(cut: CutLists, *, rel: Level = 1) -> Ratio:
     """Highest recall that a list of this length could have reached.

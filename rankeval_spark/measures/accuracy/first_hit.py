@@ -10,10 +10,7 @@ import numpy as np
 from rankeval_spark.measures.accuracy.cumulated_gain import Weighting
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, where_defined
 from rankeval_spark.measures.definition import (
-    MEAN_OVER_TIES,
     NO_RELEVANT,
-    NOT_BOUNDED_BY_GAINS,
-    Aggregation,
     Cutoff,
     Definition,
     OptionRule,
@@ -28,8 +25,8 @@ from rankeval_spark.measures.options import Level
     aliases={"HR": {}, "Hit": {}, "HitRate": {}, "HitRatio": {}},
     formula="1 where h_k > 0, else 0",
     source="trec_eval success; hit rate in recommendation",
-    aggregation=Aggregation(interval="wilson"),
-    ties=MEAN_OVER_TIES,
+    interval="wilson",
+    has_mean_over_ties=True,
 )
 def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """Whether a relevant item is among the first k recommendations; its mean is the hit rate.
@@ -48,7 +45,7 @@ def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     aliases={"MRR": {}, "recip_rank": {}, "ReciprocalRank": {}, "MeanReciprocalRank": {}},
     formula="1 / (rank of the first relevant item at ranks 1..k); 0 where there is none",
     source="Voorhees (1999), The TREC-8 question answering track report; trec_eval recip_rank",
-    ties=MEAN_OVER_TIES,
+    has_mean_over_ties=True,
 )
 def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """Inverse of the rank of the first relevant item; its mean is MRR.
@@ -66,8 +63,8 @@ def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     formula="1 where r_k = 1 and h_k = 1, else 0",
     source="histogram of the ranks of the first hit: its means at ranks 1 to k add up to Success@k",
     cutoff=Cutoff("required"),
-    aggregation=Aggregation(interval="wilson"),
-    ties=NOT_BOUNDED_BY_GAINS,
+    interval="wilson",
+    is_bounded_by_gains=False,
 )
 def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """Whether the first relevant item is at rank k exactly; its mean is the share of such users.
@@ -100,7 +97,7 @@ def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
             lambda options: options["agg"] == "micro" and options["denom"] == "none",
         ),
     ),
-    ties=MEAN_OVER_TIES,
+    has_mean_over_ties=True,
     weighted=True,
 )
 def average_reciprocal_hit_rank(

@@ -15,7 +15,7 @@ from rankeval_spark.measures.arrays import (
     ratio,
     running_count_by_list,
 )
-from rankeval_spark.measures.definition import NOT_BOUNDED_BY_GAINS, Aggregation, Cutoff, Definition
+from rankeval_spark.measures.definition import Cutoff, Definition
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Level
 
@@ -36,10 +36,10 @@ JudgedLevel: TypeAlias = Annotated[
     undefined=_NEVER,
     source="ir_measures Judged; a negative gain as of trec_eval 10 unj",
     cutoff=Cutoff("optional").but("required", denom="k"),
-    ties=NOT_BOUNDED_BY_GAINS,
+    is_bounded_by_gains=False,
     judged_only=False,
     better="neither",
-    aggregation=Aggregation(without_relevant=0.0),
+    without_relevant=0.0,
 )
 def judged_share(
     cut: CutLists,
@@ -65,10 +65,10 @@ def judged_share(
     undefined=_NEVER,
     source="trec_eval 10 unj",
     cutoff=Cutoff("required"),
-    ties=NOT_BOUNDED_BY_GAINS,
+    is_bounded_by_gains=False,
     judged_only=False,
     better="neither",
-    aggregation=Aggregation(without_relevant=0.0),
+    without_relevant=0.0,
 )
 def unjudged_share(cut: CutLists) -> FloatMatrix:
     """Unjudged items among the first k recommendations, per place.
@@ -116,7 +116,7 @@ def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     source="Yilmaz & Aslam (2006), Estimating average precision with incomplete and imperfect judgments; trec_eval "
     "infAP; a negative gain is in the pool, as there",
     cutoff=Cutoff("forbidden"),
-    ties=NOT_BOUNDED_BY_GAINS,
+    is_bounded_by_gains=False,
     judged_only=False,
 )
 def inferred_average_precision(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:

@@ -10,14 +10,10 @@ import numpy as np
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix, Ratio, ratio, where_defined
 from rankeval_spark.measures.definition import (
-    ANY_ORDER_OF_TIES,
-    MEAN_OVER_TIES,
     NO_RELEVANT,
-    Aggregation,
     Cutoff,
     Definition,
     OptionRule,
-    TieHandling,
     only_with,
 )
 from rankeval_spark.measures.lists import CutLists
@@ -33,7 +29,7 @@ from rankeval_spark.measures.required_facts import VALUES
     formula="h_k / k",
     source="trec_eval P and relative_P; denom='len' as LensKit and Evidently",
     cutoff=Cutoff("required").but("optional", denom="len"),
-    ties=MEAN_OVER_TIES,
+    has_mean_over_ties=True,
 )
 def precision(
     cut: CutLists,
@@ -71,7 +67,8 @@ def precision(
         only_with("weighted", None, "denom", "R"),
     ),
     needs=lambda gains, **_: (VALUES,) if gains == "value" else (),
-    ties=TieHandling(has_mean=True, bounded_by_gains=lambda gains, group, **_: gains != "value" and group is None),
+    has_mean_over_ties=True,
+    is_bounded_by_gains=lambda gains, group, **_: gains != "value" and group is None,
     weighted=True,
 )
 def recall(
@@ -120,7 +117,7 @@ def recall(
     source="van Rijsbergen (1979), Information Retrieval, chapter 7",
     cutoff=Cutoff("required"),
     printed_as={"F1": {"beta": 1.0}},
-    ties=MEAN_OVER_TIES,
+    has_mean_over_ties=True,
 )
 def f_measure(cut: CutLists, *, beta: RecallWeight = 1, rel: Level = 1) -> Ratio:
     """Weighted harmonic mean of precision and recall at k.
@@ -146,7 +143,7 @@ def f_ratio(cut: CutLists, n_recommended: FloatMatrix, *, beta: float, rel: floa
     formula="h_k",
     bounds=(0, math.inf),
     source="ranx hits; trec_eval num_rel_ret",
-    ties=MEAN_OVER_TIES,
+    has_mean_over_ties=True,
     weighted=True,
 )
 def num_hits(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
@@ -166,7 +163,7 @@ def num_hits(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     aliases={"RPrecision": {}, "R-Precision": {}},
     formula="h_R / R; with a cutoff h_min(R, k) / min(R, k)",
     source="trec_eval Rprec",
-    ties=MEAN_OVER_TIES,
+    has_mean_over_ties=True,
 )
 def r_precision(cut: CutLists, *, rel: Level = 1) -> Ratio:
     """Precision at rank R, the number of relevant items.
@@ -186,7 +183,7 @@ def r_precision(cut: CutLists, *, rel: Level = 1) -> Ratio:
     cutoff=Cutoff("forbidden"),
     always_printed=("x",),
     after_at="x",
-    ties=MEAN_OVER_TIES,
+    has_mean_over_ties=True,
 )
 def r_precision_at_multiple(
     cut: CutLists,
@@ -223,7 +220,7 @@ def _precision_at(cut: CutLists, depth: FloatMatrix, rel: float) -> Ratio:
     formula="h_n / n",
     source="trec_eval set_P and set_relative_P; ir_measures SetP",
     cutoff=Cutoff("forbidden"),
-    ties=ANY_ORDER_OF_TIES,
+    is_bounded_by_gains=True,
 )
 def set_precision(
     cut: CutLists,
@@ -251,7 +248,7 @@ def set_precision(
     formula="h_n / R",
     source="trec_eval set_recall",
     cutoff=Cutoff("forbidden"),
-    ties=ANY_ORDER_OF_TIES,
+    is_bounded_by_gains=True,
     judged_only=False,
     weighted=True,
 )
@@ -273,7 +270,7 @@ def set_recall(cut: CutLists, *, rel: Level = 1) -> Ratio:
     formula="(1 + b^2) P R / (b^2 P + R) with P = SetP, R = SetR, b = beta; 0 where P = R = 0",
     source="trec_eval set_F, whose parameter is beta squared",
     cutoff=Cutoff("forbidden"),
-    ties=ANY_ORDER_OF_TIES,
+    is_bounded_by_gains=True,
 )
 def set_f_measure(cut: CutLists, *, beta: RecallWeight = 1, rel: Level = 1) -> Ratio:
     """Weighted harmonic mean of precision and recall of the whole list.
@@ -387,10 +384,8 @@ def _log_of_floor(*, floor: float, **_: object) -> float:
     source="trec_eval map and map_cut; the five denominators after Tamm et al. (2021), Quality metrics in "
     "recommender systems: do we calculate metrics consistently?",
     cutoff=Cutoff("optional").but("required", denom="k"),
-    ties=TieHandling(
-        has_mean=lambda denom, **_: denom != "hits",
-        bounded_by_gains=lambda denom, group, **_: denom != "hits" and group is None,
-    ),
+    has_mean_over_ties=lambda denom, **_: denom != "hits",
+    is_bounded_by_gains=lambda denom, group, **_: denom != "hits" and group is None,
 )
 def average_precision(
     cut: CutLists,
@@ -427,7 +422,7 @@ def average_precision(
     formula="ln max(AP@k, floor)",
     bounds=(-math.inf, 0),
     source="trec_eval gm_map before its mean is raised; Robertson (2006), On GMAP and other transformations",
-    aggregation=Aggregation(without_relevant=_log_of_floor),
+    without_relevant=_log_of_floor,
 )
 def log_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Level = 1) -> FloatMatrix:
     """Logarithm of average precision; the exponential of its mean is GMAP, the geometric mean.
@@ -448,7 +443,8 @@ def log_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Level = 1)
     formula="exp(mean over users of ln max(AP@k, floor))",
     bounds=(-math.inf, 0),
     source="trec_eval gm_map; Robertson (2006), On GMAP and other transformations",
-    aggregation=Aggregation(link="log", without_relevant=_log_of_floor),
+    link="log",
+    without_relevant=_log_of_floor,
 )
 def geometric_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Level = 1) -> FloatMatrix:
     """Geometric mean of the users' average precision; the value of a user is its logarithm.
@@ -471,7 +467,7 @@ def geometric_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Leve
     cutoff=Cutoff("optional").but("required", kind="cutoffs"),
     rules=(only_with("weighted", None, "kind", "cutoffs"),),
     always_printed=("kind",),
-    ties=MEAN_OVER_TIES,
+    has_mean_over_ties=True,
     weighted=True,
 )
 def mean_average_recall(
@@ -508,7 +504,7 @@ def mean_average_recall(
     formula="(1 / k) sum_{j=1..k} h_j / j",
     source="what Elliot calls MAP",
     cutoff=Cutoff("required"),
-    ties=MEAN_OVER_TIES,
+    has_mean_over_ties=True,
 )
 def mean_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """Precision averaged over the cutoffs 1..k.

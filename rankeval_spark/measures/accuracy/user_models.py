@@ -8,7 +8,7 @@ import numpy as np
 
 from rankeval_spark.measures.accuracy.cumulated_gain import Weighting, require_no_gain_above
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector, Ratio, product_of_earlier, where_defined
-from rankeval_spark.measures.definition import MEAN_OVER_TIES, NOT_BOUNDED_BY_GAINS, Aggregation, Definition, OptionRule
+from rankeval_spark.measures.definition import Definition, OptionRule
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import GreatestGain, Level, Persistence
 
@@ -32,7 +32,7 @@ OptionalLevel: TypeAlias = Annotated[
         OptionRule("max_rel only without rel", lambda options: options["rel"] is not None and options["max_rel"] != 1),
     ),
     always_printed=("p",),
-    ties=MEAN_OVER_TIES,
+    has_mean_over_ties=True,
 )
 def rank_biased_precision(
     cut: CutLists, *, max_rel: GreatestGain = 1, p: Persistence = 0.8, rel: OptionalLevel = None
@@ -58,8 +58,8 @@ def rank_biased_precision(
     undefined=_NO_GAIN,
     source=_MOFFAT,
     always_printed=("p",),
-    aggregation=Aggregation(without_relevant=1.0),
-    ties=NOT_BOUNDED_BY_GAINS,
+    without_relevant=1.0,
+    is_bounded_by_gains=False,
     judged_only=False,
     better="neither",
 )

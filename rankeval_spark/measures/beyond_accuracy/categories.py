@@ -18,7 +18,7 @@ from rankeval_spark.measures.arrays import (
     ratio,
     sum_by_list,
 )
-from rankeval_spark.measures.definition import NEVER_FILLED, NOT_BOUNDED_BY_GAINS, Cutoff, Definition, only_with
+from rankeval_spark.measures.definition import Cutoff, Definition, only_with
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Above, Level
 
@@ -49,7 +49,7 @@ Weights: TypeAlias = Annotated[Literal["none", "log2"], "What a place counts in 
     rules=(only_with("alpha", _ALPHA, "distance", "KL"), only_with("base", "2", "distance", "KL", "JS")),
     needs=(N.ITEM_CATEGORIES, N.PROFILE_CATEGORIES),
     better="lower",
-    aggregation=NEVER_FILLED,
+    without_relevant=math.nan,
 )
 def calibration(
     cut: CutLists, *, alpha: Alpha = _ALPHA, base: Base = "2", distance: Distance = "KL", weights: Weights = "none"
@@ -128,7 +128,7 @@ _NEEDS: Final = (N.ITEM_CATEGORIES, N.JUDGED_CATEGORIES)
     undefined=_UNDEFINED,
     source="Clarke et al. (2008), Novelty and diversity in information retrieval evaluation; ndeval",
     needs=_NEEDS,
-    ties=NOT_BOUNDED_BY_GAINS,
+    is_bounded_by_gains=False,
 )
 def alpha_ndcg(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) -> Ratio:
     """Discounted gain of new categories of relevant items, over that of an ideal list.
@@ -157,7 +157,7 @@ def alpha_ndcg(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) -> Rat
     source="Chapelle et al. (2011), Intent-based diversification of web search results; ndeval",
     cutoff=Cutoff("required"),
     needs=_NEEDS,
-    ties=NOT_BOUNDED_BY_GAINS,
+    is_bounded_by_gains=False,
 )
 def intent_aware_err(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) -> Ratio:
     """Divide the expected reciprocal rank over all categories by that of a list whose items all are of every category.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
@@ -20,7 +21,7 @@ from rankeval_spark.measures.arrays import (
     sum_by_list,
     where_defined,
 )
-from rankeval_spark.measures.definition import NEVER_FILLED, Cutoff, Definition, TieHandling
+from rankeval_spark.measures.definition import Cutoff, Definition
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Level, OtherModel, Persistence, Unknown
 
@@ -58,7 +59,7 @@ _NEEDS: Final = {
     undefined=_FEWER_THAN_TWO,
     source=f"{_VARGAS}, Rank and relevance in novelty and diversity metrics",
     needs=lambda sim, **_: _NEEDS[sim],
-    ties=TieHandling(bounded_by_gains=lambda rel, **_: rel is None),
+    is_bounded_by_gains=lambda rel, **_: rel is None,
 )
 def intra_list_diversity(
     cut: CutLists,
@@ -103,7 +104,7 @@ def intra_list_diversity(
     source="Ziegler et al. (2005), Improving recommendation lists through topic diversification",
     needs=lambda sim, **_: _NEEDS[sim],
     better="lower",
-    aggregation=NEVER_FILLED,
+    without_relevant=math.nan,
 )
 def intra_list_similarity(cut: CutLists, *, sim: Sim = "vector", unknown: Unknown = "null") -> FloatMatrix:
     """Mean similarity of the recommended items of a list, over all pairs.
@@ -331,7 +332,7 @@ _NO_TWO_LISTS: Final = "the user has no list of one of the two models, or they a
 _ABOUT: Final = "; B is the list of the named model for the same user"
 
 agreement = partial(
-    Definition, undefined=_NO_TWO_LISTS, needs=(N.OTHER_LISTS,), better="neither", aggregation=NEVER_FILLED
+    Definition, undefined=_NO_TWO_LISTS, needs=(N.OTHER_LISTS,), better="neither", without_relevant=math.nan
 )
 
 

@@ -11,12 +11,8 @@ import numpy as np
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, FloatVector, Ratio, quotient
 from rankeval_spark.measures.definition import (
-    NEVER_FILLED,
-    NOT_BOUNDED_BY_GAINS,
-    Aggregation,
     Cutoff,
     Definition,
-    TieHandling,
     only_with,
 )
 from rankeval_spark.measures.lists import CutLists
@@ -32,7 +28,6 @@ _NO_DATA: Final = "the user has no list, or train is empty"
 _ZHOU: Final = "Zhou et al. (2010), Solving the apparent diversity-accuracy dilemma"
 _VARGAS: Final = "Vargas & Castells (2011), Rank and relevance in novelty and diversity metrics"
 _REL_IS_FOR_RELEVANCE: Final = only_with("rel", 1, "relevance", "on")
-_TIES: Final = TieHandling(bounded_by_gains=lambda relevance, **_: relevance == "off")
 
 
 @Definition(
@@ -102,7 +97,7 @@ def self_information(cut: CutLists) -> FloatMatrix:
     source=_VARGAS,
     rules=(_REL_IS_FOR_RELEVANCE,),
     needs=(N.ITEM_USERS, N.TOTAL_USERS),
-    ties=_TIES,
+    is_bounded_by_gains=lambda relevance, **_: relevance == "off",
 )
 def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: CountedItems = "on") -> FloatMatrix:
     """How many users do not know a recommended item, the first places counting most.
@@ -129,7 +124,7 @@ def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: 
     source=f"{_VARGAS}; an unseen item as in Elliot",
     rules=(_REL_IS_FOR_RELEVANCE,),
     needs=(N.ITEM_INTERACTIONS, N.TOTAL_INTERACTIONS, N.LEAST_INTERACTIONS),
-    ties=_TIES,
+    is_bounded_by_gains=lambda relevance, **_: relevance == "off",
 )
 def expected_free_discovery(cut: CutLists, *, rel: Level = 1, relevance: CountedItems = "on") -> FloatMatrix:
     """How rare an interaction with a recommended item was, in bits, the first places counting most.
@@ -210,7 +205,7 @@ def unexpectedness(cut: CutLists, *, sim: ProfileSim = "vector", unknown: Unknow
     cutoff=Cutoff("optional").but("required", kind="ge"),
     rules=(only_with("unknown", "null", "kind", "content"), only_with("sim", "vector", "kind", "content")),
     needs=lambda kind, sim, **_: _CONTENT_NEEDS[sim] if kind == "content" else _NEEDS[kind],
-    ties=NOT_BOUNDED_BY_GAINS,
+    is_bounded_by_gains=False,
 )
 def serendipity(
     cut: CutLists,
@@ -293,7 +288,7 @@ _MONTH: Final = 30
     rules=(only_with("days", _MONTH, "stat", "share"),),
     needs=(N.ITEM_AGE,),
     better=lambda stat, **_: "higher" if stat == "share" else "lower",
-    aggregation=NEVER_FILLED,
+    without_relevant=math.nan,
 )
 def freshness(
     cut: CutLists,
@@ -342,7 +337,7 @@ NO_LIST: Final = "the user has no list"
 _LONG_TAIL: Final = "Abdollahpouri et al. (2019), Managing popularity bias in recommender systems"
 _SCALES: Final = {"C": N.TOTAL_INTERACTIONS, "max": N.MOST_INTERACTIONS}
 
-popularity = partial(Definition, undefined=NO_LIST, better="neither", aggregation=NEVER_FILLED)
+popularity = partial(Definition, undefined=NO_LIST, better="neither", without_relevant=math.nan)
 
 
 @popularity(
@@ -434,7 +429,8 @@ def long_tail_count(cut: CutLists) -> FloatMatrix:
     source="Abdollahpouri et al. (2020), The connection between popularity bias, calibration, and fairness in "
     "recommendation",
     needs=(N.ITEM_INTERACTIONS, N.PROFILE_INTERACTIONS),
-    aggregation=Aggregation(default="micro", without_relevant=math.nan),
+    default_agg="micro",
+    without_relevant=math.nan,
     better="neither",
 )
 def popularity_lift(cut: CutLists) -> Ratio:

@@ -92,7 +92,7 @@ NONE: Final = Ranking([], missed=[1])
 @settings(max_examples=6, phases=[Phase.explicit, Phase.reuse, Phase.generate])  # shrinking takes minutes
 @given(lists=st.lists(rankings(grades=(-1.0, 0.0, 0.5, 1.0)), max_size=5))
 def test_scores_have_the_same_bits_in_batches_of_every_size(lists: list[Ranking], ties: str) -> None:
-    takes_all = [one for one in MEASURES.measures if ties != "expected" or one.entry.ties.has_mean]
+    takes_all = [one for one in MEASURES.measures if ties != "expected" or one.entry.has_mean_over_ties]
     own, _ = scorer(ties, MeasureSet.of(takes_all))
     rows = [*lists, NONE, UNKNOWN, NO_VECTOR, KNOWN, *([GAPPED] if ties != "expected" else [])]
     batch = to_columns(rows, groups=own.measures.groups, models=own.measures.other_models)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.definition import Definition
 
 KS: Final = (1, 2, 3, 5, 0)
-TAKING: Final = [entry for entry in registry.entries() if entry.ties.has_mean]
+TAKING: Final = [entry for entry in registry.entries() if entry.has_mean_over_ties]
 
 Place = tuple[float | None, Apart]
 

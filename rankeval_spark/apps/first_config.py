@@ -61,7 +61,7 @@ _IDS: Final = (C.USER_ID, C.ITEM_ID)
 _BASELINES: Final = ("popular", "popularity", "mostpopular", "mostpop", "toppop", "pop", "baseline", "random")
 
 MOST_SEGMENTS: Final = 5
-MOST_VALUES: Final = 50  # of a segment in the sample; more texts name single users rather than groups
+MAX_VALUES: Final = 50  # of a segment in the sample; more texts name single users rather than groups
 _FEW_NUMBERS: Final = 10  # in the sample, up to which each is a value of its own, not a band
 _OF_SEGMENTS: Final = (is_text, is_number, pa.types.is_boolean, pa.types.is_dictionary)  # types of their columns
 _SEPARATORS: Final = ("|", ";", ",")
@@ -276,7 +276,7 @@ def _segments(one: GuessedInput) -> tuple[list[str], list[str]]:
             continue
         if is_number(values.type) and n_values > _FEW_NUMBERS:
             numbers.append(name)
-        elif n_values <= MOST_VALUES and any(is_kind(values.type) for is_kind in _OF_SEGMENTS):
+        elif n_values <= MAX_VALUES and any(is_kind(values.type) for is_kind in _OF_SEGMENTS):
             plain.append(name)
     return plain, numbers
 

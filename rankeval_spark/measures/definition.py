@@ -295,14 +295,14 @@ class Definition:
 
         def required(options: Options) -> list[str]:
             needs = with_options(self.needs, options)
-            return list(dict.fromkeys(one for need in needs for one in REQUIRES.get(need, ()) if one != LOG))
+            return list(dict.fromkeys(given for need in needs for given in REQUIRES.get(need, ()) if given != LOG))
 
         usual = required(self.defaults)
         has_catalogue = self.kind == "list" and with_options(self.needs_catalogue, self.defaults)
         parts = [", ".join(usual), *(["items or train"] if has_catalogue else [])]
         for option in self.options:
             for choice in option.choices:
-                more = [one for one in required({**self.defaults, option.name: choice}) if one not in usual]
+                more = [given for given in required({**self.defaults, option.name: choice}) if given not in usual]
                 parts += [f"{', '.join(more)} with {option.name}={option_text(choice)}"] if more else []
         return "; ".join(part for part in parts if part)
 

@@ -137,7 +137,7 @@ class Ranking(NamedTuple):
         numbers = [*((name.replace("_", " "), getattr(self, name)) for name in shown), ("empty ranks", self.empty)]
         groups = (("groups", self.groups), ("missed groups", self.missed_groups))
         parts += [f"({name} {' '.join(f'{value:g}' for value in values)})" for name, values in numbers if values]
-        parts += [f"({name} {', '.join(one or '-' for one in names)})" for name, names in groups if names]
+        parts += [f"({name} {', '.join(group or '-' for group in names)})" for name, names in groups if names]
         parts += [f"(items {' '.join(map(str, self.items))})"] if self.items else []
         parts += [f"({self.background})"] if str(self.background) else []
         return " ".join(parts)
@@ -183,21 +183,24 @@ _OF_JUDGEMENT = ("gain", "value", "weight")
 
 def fields_of(rankings: Sequence[Ranking]) -> dict[str, Any]:
     """Build the fields of a batch."""
-    ranked = [one.hits for one in rankings]
-    judged = [sorted([*one.hits, *one.missing], reverse=True) for one in rankings]
-    hits, judgements = [one for row in ranked for one in row], [one for row in judged for one in row]
-    names = tuple(sorted({name for one in judgements for name in one.groups.split()}))
-    of_hits, of_judged = (_ints(bits_of(names, one.groups) for one in rows) for rows in (hits, judgements))
-    empty = [(owner, rank) for owner, one in enumerate(rankings) for rank in sorted(one.empty)]
+    ranked = [ranking.hits for ranking in rankings]
+    judged = [sorted([*ranking.hits, *ranking.missing], reverse=True) for ranking in rankings]
+    hits, judgements = (
+        [judgement for row in ranked for judgement in row],
+        [judgement for row in judged for judgement in row],
+    )
+    names = tuple(sorted({name for judgement in judgements for name in judgement.groups.split()}))
+    of_hits, of_judged = (_ints(bits_of(names, judgement.groups) for judgement in rows) for rows in (hits, judgements))
+    empty = [(owner, rank) for owner, ranking in enumerate(rankings) for rank in sorted(ranking.empty)]
     owner, rank = np.array(empty, dtype=np.int64).reshape(-1, 2).T
     return {
-        "n_recommended": _ints(len(one.gains) for one in rankings),
+        "n_recommended": _ints(len(ranking.gains) for ranking in rankings),
         "hit_list": _owners_of(ranked),
-        "hit_rank": _ints(one.rank for one in hits),
+        "hit_rank": _ints(judgement.rank for judgement in hits),
         "judged_list": _owners_of(judged),
-        **{f"hit_{name}": _floats(getattr(one, name) for one in hits) for name in _OF_HIT},
-        **{f"judged_{name}": _floats(getattr(one, name) for one in judgements) for name in _OF_JUDGEMENT},
-        "predicted_value": _floats(one.predicted_value for one in rankings),
+        **{f"hit_{name}": _floats(getattr(judgement, name) for judgement in hits) for name in _OF_HIT},
+        **{f"judged_{name}": _floats(getattr(judgement, name) for judgement in judgements) for name in _OF_JUDGEMENT},
+        "predicted_value": _floats(ranking.predicted_value for ranking in rankings),
         "groups": Groups(names, of_hits, of_judged),
         "items": _item_facts(rankings),
         "empty": Empty(owner, rank, rank) if empty else None,  # each rank is a run of its own
@@ -211,16 +214,16 @@ def bits_of(names: Sequence[str], belongs_to: str) -> int:
 
 def _item_facts(rankings: Sequence[Ranking]) -> ItemFacts:
     """Build every fact there is about the items of some lists; empty ranks have none."""
-    backgrounds = [one.background for one in rankings]
-    places = [[rank for rank in range(1, len(one.gains) + 1) if rank not in one.empty] for one in rankings]
-    described = [[*one.items, *[Item()] * (len(one.gains) - len(one.items))] for one in rankings]
+    backgrounds = [ranking.background for ranking in rankings]
+    places = [[rank for rank in range(1, len(ranking.gains) + 1) if rank not in ranking.empty] for ranking in rankings]
+    described = [[*ranking.items, *[Item()] * (len(ranking.gains) - len(ranking.items))] for ranking in rankings]
     items = [each[rank - 1] for each, ranks in zip(described, places, strict=True) for rank in ranks]
     profiles = [
         (owner, name, n_with / n_categories)
-        for owner, one in enumerate(backgrounds)
-        for name, n_categories, n_with in one.profile
+        for owner, background in enumerate(backgrounds)
+        for name, n_categories, n_with in background.profile
     ]
-    judged = [(owner, *each) for owner, one in enumerate(backgrounds) for each in one.judged]
+    judged = [(owner, *each) for owner, background in enumerate(backgrounds) for each in background.judged]
     of_items = _shares([item.categories for item in items])
     of_judged = _shares([categories for _, _, categories in judged])
     names = sorted({name for _, name, _ in (*of_items, *profiles, *of_judged)})
@@ -228,16 +231,16 @@ def _item_facts(rankings: Sequence[Ranking]) -> ItemFacts:
         _owners_of(places),
         _ints(rank for ranks in places for rank in ranks),
         {name: _floats(getattr(item, _field(name)) for item in items) for name in N.ITEM_VALUES},
-        {name: _floats(getattr(one, _field(name)) for one in backgrounds) for name in N.TOTALS},
+        {name: _floats(getattr(background, _field(name)) for background in backgrounds) for name in N.TOTALS},
         categories=_labels(of_items, names),
         vectors=_matrix([item.vector for item in items]),
         profile_categories=_labels(profiles, names),
-        profile_vectors=_matrix([one.profile_vector for one in backgrounds]),
+        profile_vectors=_matrix([background.profile_vector for background in backgrounds]),
         n_categories=len(names),
         pairs=_pairs(places, backgrounds),
-        profile_interactions=_floats(one.profile_interactions for one in backgrounds),
+        profile_interactions=_floats(background.profile_interactions for background in backgrounds),
         judged=Judged(_ints(row[0] for row in judged), _floats(row[1] for row in judged), _labels(of_judged, names)),
-        shared=_shared([len(one.gains) for one in rankings], backgrounds),
+        shared=_shared([len(ranking.gains) for ranking in rankings], backgrounds),
     )
 
 
@@ -263,8 +266,8 @@ def _pairs(places: Sequence[Sequence[int]], backgrounds: Sequence[Background]) -
     item = {place: index for index, place in enumerate(known)}
     pairs = sorted(
         (item[owner, later], item[owner, earlier], similarity)
-        for owner, one in enumerate(backgrounds)
-        for earlier, later, similarity in one.pairs
+        for owner, background in enumerate(backgrounds)
+        for earlier, later, similarity in background.pairs
         if (owner, earlier) in item and (owner, later) in item
     )
     return SimilarPairs(
@@ -273,22 +276,22 @@ def _pairs(places: Sequence[Sequence[int]], backgrounds: Sequence[Background]) -
 
 
 def _shared(lengths: Sequence[int], backgrounds: Sequence[Background]) -> dict[str, Shared]:
-    others = [dict(one.others) for one in backgrounds]
+    others = [dict(background.others) for background in backgrounds]
     found = {}
-    for model in sorted({name for one in others for name in one}):
-        lists = [one.get(model, ()) for one in others]
+    for model in sorted({name for other in others for name in other}):
+        lists = [other.get(model, ()) for other in others]
         depths = [
             (owner, max(place, rank))
-            for owner, one in enumerate(lists)
-            for place, rank in enumerate(one, 1)
+            for owner, ranks in enumerate(lists)
+            for place, rank in enumerate(ranks, 1)
             if rank is not None and rank <= lengths[owner]
         ]
         found[model] = Shared(
             _ints(owner for owner, _ in depths),
             _ints(depth for _, depth in depths),
-            _floats(len(one) for one in lists),
-            _ints(owner for owner, one in enumerate(lists) for _ in one),
-            _ints(place for one in lists for place in range(1, len(one) + 1)),
+            _floats(len(ranks) for ranks in lists),
+            _ints(owner for owner, ranks in enumerate(lists) for _ in ranks),
+            _ints(place for ranks in lists for place in range(1, len(ranks) + 1)),
         )
     return found
 

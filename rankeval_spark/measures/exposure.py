@@ -30,11 +30,11 @@ class Shown(NamedTuple):
 
     def items(self, k: int) -> list[list[str]]:
         """Return the items of each list at ranks 1..k; all of them for k = 0."""
-        return [one.split()[: k or None] for one in self.lists]
+        return [items.split()[: k or None] for items in self.lists]
 
     def __str__(self) -> str:
         """Write the items of each list, and the catalogue."""
-        lists = " / ".join(one or "(empty)" for one in self.lists)
+        lists = " / ".join(items or "(empty)" for items in self.lists)
         return lists if self.catalogue is None else f"{lists} (of {self.catalogue or 'no item'})"
 
 
@@ -66,9 +66,9 @@ class Exposure:
     def of(cls, groups: Sequence[Shown], *, k: int = WHOLE_LIST) -> Exposure:
         """Build the exposure of groups written down by hand."""
         entries: list[tuple[int, int, int, float, float, float]] = []
-        for index, one in enumerate(groups):
-            known = None if one.catalogue is None else set(one.catalogue.split())
-            lists = one.items(k)
+        for index, shown in enumerate(groups):
+            known = None if shown.catalogue is None else set(shown.catalogue.split())
+            lists = shown.items(k)
             times = Counter(item for items in lists for item in items)
             entries += (
                 (index, n, 1, np.nan if known is None else float(item in known), *_pair_sums(item, lists))
@@ -77,13 +77,13 @@ class Exposure:
         columns = zip(*entries, strict=True) if entries else ((), (), (), (), (), ())
         group, *sums = (np.array(column, dtype=np.float64) for column in columns)
         n_times, n_items, n_catalogued, shared, cosine = sums
-        sizes = (np.nan if one.catalogue is None else len(set(one.catalogue.split())) for one in groups)
+        sizes = (np.nan if shown.catalogue is None else len(set(shown.catalogue.split())) for shown in groups)
         return cls(
             group.astype(np.int64),
             n_times,
             n_items,
             n_catalogued,
-            np.array([sum(map(bool, one.items(k))) for one in groups], dtype=np.float64),
+            np.array([sum(map(bool, shown.items(k))) for shown in groups], dtype=np.float64),
             np.full(len(groups), k, dtype=np.int64),
             np.array(list(sizes), dtype=np.float64),
             shared,
@@ -143,7 +143,7 @@ def positive(denominator: FloatVector) -> FloatVector:
 
 def _pair_sums(item: str, lists: Sequence[Sequence[str]]) -> tuple[float, float]:
     """Sum 1 / the shorter length, and 1 / the root of both, over the ordered pairs of lists that hold an item."""
-    pairs = list(itertools.permutations([len(one) for one in lists if item in one], 2))
+    pairs = list(itertools.permutations([len(items) for items in lists if item in items], 2))
     return sum(1 / min(pair) for pair in pairs), sum(1 / math.sqrt(math.prod(pair)) for pair in pairs)
 
 
@@ -164,17 +164,17 @@ class Offered(NamedTuple):
     def __str__(self) -> str:
         """Write the lists, the groups, and what is known of the users."""
         known = (("relevant", self.relevant), ("in train", self.own))
-        parts = [" / ".join(one or "(empty)" for one in self.lists)]
+        parts = [" / ".join(items or "(empty)" for items in self.lists)]
         parts += [f"({', '.join(f'{name} {items}' for name, items in zip(BY_POPULARITY, self.groups, strict=True))})"]
-        parts += [f"({name} {' / '.join(one or '-' for one in each)})" for name, each in known if each]
+        parts += [f"({name} {' / '.join(items or '-' for items in each)})" for name, each in known if each]
         return " ".join(parts)
 
     def possible(self, need: str) -> list[set[str]]:
         """Items that each list can be given: those that are relevant, or those of the catalogue; not the user's own."""
         catalogue = set(" ".join(self.groups).split())
         no_items = ("",) * len(self.lists)
-        owned = [set(one.split()) for one in self.own or no_items]
-        wanted = [set(one.split()) if need == GROUP_RELEVANT else catalogue for one in self.relevant or no_items]
+        owned = [set(items.split()) for items in self.own or no_items]
+        wanted = [set(items.split()) if need == GROUP_RELEVANT else catalogue for items in self.relevant or no_items]
         return [items - own for items, own in zip(wanted, owned, strict=True)]
 
     def sums(self, *, need: str, k: int) -> tuple[list[int], list[int]]:
@@ -196,14 +196,14 @@ class Preferred(NamedTuple):
 
     def __str__(self) -> str:
         """Write the lists, the category, and what the users have."""
-        known = f" (in train {' / '.join(one or '-' for one in self.own)})" if self.own else ""
-        return f"{' / '.join(one or '(empty)' for one in self.lists)} (category {self.category}){known}"
+        known = f" (in train {' / '.join(items or '-' for items in self.own)})" if self.own else ""
+        return f"{' / '.join(items or '(empty)' for items in self.lists)} (category {self.category}){known}"
 
     def sums(self, *, k: int) -> tuple[list[int], list[int]]:
         """Count items of the category, and all items: among the recommended ones, and in the training data."""
-        shown = [one.split()[: k or None] for one in self.lists]
+        shown = [items.split()[: k or None] for items in self.lists]
         rows = zip(self.lists, self.own or ("",) * len(self.lists), strict=True)
-        own = [set(items.split()) for one, items in rows if one]
+        own = [set(items.split()) for shown_items, items in rows if shown_items]
         in_category = [_count(shown, self.category.split()), _count(own, self.category.split())]
         return in_category, [sum(map(len, shown)), sum(map(len, own))]
 
@@ -222,9 +222,9 @@ class Rates:
     @classmethod
     def of(cls, groups: Sequence[Offered | Preferred], *, need: str, k: int = 0) -> Rates:
         """Build the rates of groups written down by hand; ``need`` says which: a fact of :mod:`required_facts`."""
-        sums = [one.sums(need=need, k=k) if isinstance(one, Offered) else one.sums(k=k) for one in groups]
+        sums = [group.sums(need=need, k=k) if isinstance(group, Offered) else group.sums(k=k) for group in groups]
         shape = (len(groups), 2 if need == CATEGORY_SHARES else len(BY_POPULARITY))
-        taken, possible = (np.array([one[side] for one in sums], dtype=np.float64).reshape(shape) for side in (0, 1))
+        taken, possible = (np.array([pair[side] for pair in sums], dtype=np.float64).reshape(shape) for side in (0, 1))
         return cls(taken, possible)
 
 

@@ -115,7 +115,7 @@ def find_statistic(text: str) -> GroupStatistic | None:
     ('GroupGap', None)
     """
     name = text.partition("(")[0].partition("@")[0].strip().casefold()
-    return next((one for one in ALL if one.name.casefold() == name), None)
+    return next((statistic for statistic in ALL if statistic.name.casefold() == name), None)
 
 
 def name_of(kind: str, label: str) -> str:

@@ -35,17 +35,15 @@ def mean_weight() -> Measure:
 
 @dataclass(frozen=True)
 class MeasureSet:
-    """The measures of a run; made by :meth:`of` or :meth:`parse`.
+    """The measures of a run, from :meth:`of` or :meth:`parse`.
 
     Labels, columns, cutoffs and scores are those of the measures that have a value for each list; ``exposures`` are
     the others, which are functions of all lists of a slice together.
 
-    Examples
-    --------
     >>> requested = MeasureSet.parse(["nDCG@10", "P@5", "AP", "nDCG@5", "ItemCoverage@20"])
     >>> requested.labels, requested.columns, requested.ks
     (('nDCG', 'P', 'AP'), ('ndcg', 'p', 'ap'), (5, 10, 0))
-    >>> [str(one) for one in requested.exposures]
+    >>> [str(measure) for measure in requested.exposures]
     ['ItemCoverage@20']
     """
 
@@ -58,7 +56,17 @@ class MeasureSet:
         None at all, or two different ones that would share a column, are a ConfigError.
         """
         distinct = cls(tuple(dict.fromkeys(measures)))
-        faults = distinct._faults()
+        if not measures:
+            raise ConfigError(Fault("measures", "none", "at least one, such as nDCG@10"))
+        if len(distinct.groups) > MAX_GROUPS:
+            found, fix = f"measures of {len(distinct.groups)} item groups", "evaluate some of them in another run"
+            raise ConfigError(Fault("measures", found, f"at most {MAX_GROUPS}", fix))
+        owners: dict[str, str] = {name: f"the column {name}" for name in schemas.USER_METRICS.field_names()}
+        faults: list[Fault] = []
+        for label, column in dict.fromkeys((measure.label, measure.column) for measure in distinct.per_list):
+            owner = owners.setdefault(column, label)
+            if owner != label:
+                faults.append(Fault("measures", f"{label}, whose column {column!r} is that of {owner}", "one of them"))
         if faults:
             raise ConfigError(*faults)
         return distinct
@@ -191,7 +199,7 @@ class MeasureSet:
         """
         found: dict[str, list[str]] = {}
         for label, needs in {measure.label: measure.needs for measure in self.measures}.items():
-            for requirement in dict.fromkeys(one for need in needs for one in REQUIRES.get(need, ())):
+            for requirement in dict.fromkeys(given for need in needs for given in REQUIRES.get(need, ())):
                 found.setdefault(requirement, []).append(label)
         return found
 
@@ -214,12 +222,8 @@ class MeasureSet:
         """Compute every measure that has a value for each list at every cutoff it is requested at.
 
         Returns a matrix (n_lists, len(ks)) by column: NaN where the measure is undefined for the list or not requested
-        at the cutoff. A denominator, in the column of :attr:`weights`, is NaN only where it was not requested.
-
-        Parameters
-        ----------
-        judged_only : bool
-            Whether unjudged items have left the lists. Of a measure with weights, items of weight 0 then leave too.
+        at the cutoff. A denominator, in the column of :attr:`weights`, is NaN only where it was not requested. With
+        ``judged_only`` unjudged items have left the lists; of a measure with weights, items of weight 0 then leave too.
 
         >>> requested = MeasureSet.parse(["RR", "P@1", "P@2"])
         >>> requested.score(Lists.of([Ranking([None, 1])]))
@@ -256,21 +260,6 @@ class MeasureSet:
         if measure.group is None:
             return np.ones((1, 1), dtype=np.bool_)
         return _seen_by(lists, False, measure.group, measure.is_weighted).has_judgements
-
-    def _faults(self) -> list[Fault]:
-        """No measure at all, or a column that two labels, or a label and a key of the table, would share."""
-        if not self.measures:
-            return [Fault("measures", "none", "at least one, such as nDCG@10")]
-        if len(self.groups) > MAX_GROUPS:
-            found, fix = f"measures of {len(self.groups)} item groups", "evaluate some of them in another run"
-            return [Fault("measures", found, f"at most {MAX_GROUPS}", fix)]
-        owners: dict[str, str] = {name: f"the column {name}" for name in schemas.USER_METRICS.field_names()}
-        faults: list[Fault] = []
-        for label, column in dict.fromkeys((measure.label, measure.column) for measure in self.per_list):
-            owner = owners.setdefault(column, label)
-            if owner != label:
-                faults.append(Fault("measures", f"{label}, whose column {column!r} is that of {owner}", "one of them"))
-        return faults
 
 
 def _seen_by(lists: Lists, is_judged_only: bool, group: str | None, is_weighted: bool) -> Lists:

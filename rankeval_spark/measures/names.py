@@ -57,10 +57,8 @@ class UnknownMeasureError(ConfigError):
 class Measure:
     """A measure with all its options and its cutoff: a value, equal to another that computes the same number.
 
-    Made by :meth:`parse` (from text) or :meth:`of` (in code).
+    :meth:`parse` reads one from text, :meth:`of` builds one in code; :attr:`entry` has its facts.
 
-    Examples
-    --------
     >>> measure = Measure.parse('precision( denom = "min", REL = 2.0 ) @ 5')
     >>> str(measure), measure.label, measure.column, measure.k
     ("P(rel=2,denom='min')@5", "P(rel=2,denom='min')", 'p_rel_2_denom_min', 5)
@@ -115,7 +113,7 @@ class Measure:
         match = _find(name, _RECORDED)
         reader = _Reader(f"{_RECORDED}, {name}", match, {})
         texts = {option.name for option in match.entry.options if option.takes_text}
-        pairs = [(one, option_text(value) if one in texts else value) for one, value in options.items()]
+        pairs = [(option, option_text(value) if option in texts else value) for option, value in options.items()]
         return reader.measure(pairs, [] if k == WHOLE_LIST else [str(k)])
 
     @property
@@ -355,7 +353,7 @@ def biases_of(labels: Iterable[str]) -> list[str]:
     ["ClippedIPS: the interval is around the mean with cut weights, a biased value, not around the target's reward"]
     """
     known = filter(None, map(measure_of, labels))
-    return list(dict.fromkeys(f"{one.name}: {one.entry.bias}" for one in known if one.entry.bias))
+    return list(dict.fromkeys(f"{measure.name}: {measure.entry.bias}" for measure in known if measure.entry.bias))
 
 
 def split_group(label: str) -> tuple[str, str] | None:
@@ -383,12 +381,25 @@ class _Reader:
 
     def measure(self, pairs: list[tuple[str, str]], after_at: list[str]) -> Measure:
         """Return the measure with the options, and the cutoff or option of what follows ``@``."""
-        entry = self.entry
+        entry, presets = self.entry, self.match.presets
         if entry.after_at:
             pairs += [(entry.after_at, text) for text in after_at]
             after_at = []
-        options = {**entry.defaults, **self.defaults, **self.match.presets, **self._given_options(pairs)}
+        given: dict[str, OptionValue] = {}
+        for name, value_text in pairs:
+            option = entry.option(name)
+            value = option.read(value_text) if option else None
+            if option is None:
+                self._refuse_unknown(name, value_text)
+            elif option.name in given or option.name in presets:
+                self._refuse(f"option {option.name!r} twice", "each option once")
+            elif value is None:
+                expected = f"{option.name} as {option.expected}"
+                self._refuse(f"{option.name}={value_text}", expected, option.why_not(value_text))
+            else:
+                given[option.name] = value
         k = self._cutoff(after_at)
+        options = {**entry.defaults, **self.defaults, **presets, **given}
         if not self.faults:
             for option in entry.options:
                 if option.is_required and options[option.name] is None:
@@ -416,22 +427,6 @@ class _Reader:
             pairs.append((pair["name"], pair["value"]))
             rest = rest[pair.end() :]
         return pairs
-
-    def _given_options(self, pairs: list[tuple[str, str]]) -> dict[str, OptionValue]:
-        given: dict[str, OptionValue] = {}
-        for name, value_text in pairs:
-            option = self.entry.option(name)
-            value = option.read(value_text) if option else None
-            if option is None:
-                self._refuse_unknown(name, value_text)
-            elif option.name in given or option.name in self.match.presets:
-                self._refuse(f"option {option.name!r} twice", "each option once")
-            elif value is None:
-                expected = f"{option.name} as {option.expected}"
-                self._refuse(f"{option.name}={value_text}", expected, option.why_not(value_text))
-            else:
-                given[option.name] = value
-        return given
 
     def _cutoff(self, texts: list[str]) -> int:
         if not texts:

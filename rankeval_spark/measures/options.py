@@ -150,7 +150,7 @@ class Option:
         >>> sim.why_not("'Jaccard'"), sim.why_not("'cos'")
         ('it takes all pairs', '')
         """
-        reasons = {one.choice.casefold(): one.reason for one in self.not_offered}
+        reasons = {absent.choice.casefold(): absent.reason for absent in self.not_offered}
         return reasons.get(_unquoted(text).casefold(), "")
 
     def read(self, text: str) -> OptionValue | None:
@@ -184,7 +184,7 @@ def options_of(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Op
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
             continue
         types, extras = _taken_apart(hints[parameter.name])
-        main = next(one for one in types if one not in {NoneType, GainMap})
+        main = next(kind for kind in types if kind not in {NoneType, GainMap})
         default, is_required = parameter.default, parameter.default is inspect.Parameter.empty
         of_type = {type(extra): extra for extra in extras}
         options.append(
@@ -210,7 +210,7 @@ def _taken_apart(annotation: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN40
         return types, [*extras, *annotation.__metadata__]
     if get_origin(annotation) in {Union, UnionType}:
         parts = [_taken_apart(part) for part in get_args(annotation)]
-        return [one for types, _ in parts for one in types], [extra for _, extras in parts for extra in extras]
+        return [kind for types, _ in parts for kind in types], [extra for _, extras in parts for extra in extras]
     return [annotation], []
 
 

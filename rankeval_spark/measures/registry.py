@@ -211,7 +211,7 @@ def meanings_of(name: str) -> SeveralMeanings | None:
     'MRR is RR, 1 / rank of the first hit; the sum of 1 / rank over all hits is ARHR'
     """
     spelling = plain(split_cutoff(name)[0])
-    return next((one for one in SEVERAL_MEANINGS if spelling in map(plain, one.names)), None)
+    return next((several for several in SEVERAL_MEANINGS if spelling in map(plain, several.names)), None)
 
 
 def discover(family: str) -> None:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 Searched: TypeAlias = Union["Definition", "GroupStatistic"]
 
-LEAST_LIKENESS: Final = 0.55  # of a phrase to a measure: below it nothing is better than something wrong
+MIN_LIKENESS: Final = 0.55  # of a phrase to a measure: below it nothing is better than something wrong
 _ALMOST: Final = 0.9  # of the best likeness, from which a measure is suggested too
-_MOST_SUGGESTED: Final = 3
-_MOST_OF_A_WORD: Final = 6  # measures of a word that alone says too little to suggest one
+_MAX_SUGGESTED: Final = 3
+_MAX_OF_A_WORD: Final = 6  # measures that share a word, above which it alone suggests none
 _WEIGHT_OF_A_NAME: Final = 0.7  # of one name alone; the rest is that of all words about the measure
 
 _SILENT: Final = frozenset(
@@ -78,7 +78,7 @@ def find_measures(phrase: str) -> list[Searched]:
     several = registry.meanings_of(wanted)
     meant = _named_in(several.others) if several and not several.taken else []
     named = _of_name(wanted) or [entry for entry, _ in _of_slips(wanted, most=1)]
-    found = {id(one): one for one in (*meant, *named, *(entry for entry, _ in _likenesses(wanted)))}
+    found = {id(entry): entry for entry in (*meant, *named, *(entry for entry, _ in _likenesses(wanted)))}
     return list(found.values()) or [entry for entry, _ in _of_slips(wanted)]
 
 
@@ -96,12 +96,16 @@ def suggestion(name: str) -> str:
     ("did you mean 'nDCG'?", "did you mean 'FCP'?", '')
     """
     wanted = _without_cutoff(name)
-    names = [one.name for one in _of_name(wanted)] or _with_number(wanted)
+    names = [entry.name for entry in _of_name(wanted)]
+    split = re.fullmatch(r"(\w{0,40}[^\W\d_])(\d+)", wanted)  # a number at the end, such as ndcg10, is a cutoff
+    match = registry.find(split[1]) if split else None
+    if not names and match and split and not match.entry.printed_as:  # F1 is no F@1
+        names = [f"{match.entry.name}@{split[2]}"]
     for most in (1, None):
         names = names or [spelling for _, spelling in _of_slips(wanted, most=most)][:1] or _likeliest(wanted)
     if not names:
         return ""
-    *others, last = map(repr, names[:_MOST_SUGGESTED])
+    *others, last = map(repr, names[:_MAX_SUGGESTED])
     asked = f"did you mean {', '.join(others)} or {last}?" if others else f"did you mean {last}?"
     unlike = ((other, text) for entry in registry.entries() for other, text in entry.unlike.items())
     return asked + "".join(f" {other} {text}" for other, text in unlike if plain(other) == plain(wanted))
@@ -113,14 +117,6 @@ def not_offered(name: str) -> str:
     return next((text for each, text in registry.NOT_OFFERED.items() if plain(each) == wanted), "")
 
 
-def _with_number(wanted: str) -> list[str]:
-    """Read a name with a number at its end, such as ndcg10, as a measure with this cutoff."""
-    split = re.fullmatch(r"(\w{0,40}[^\W\d_])(\d+)", wanted)
-    match = registry.find(split[1]) if split else None
-    is_cutoff = match is not None and not match.entry.printed_as  # F1 is no F@1
-    return [f"{match.entry.name}@{split[2]}"] if match and split and is_cutoff else []
-
-
 def _without_cutoff(phrase: str) -> str:
     name = re.sub(r"\(.*\)|@.*", "", phrase, flags=re.DOTALL).strip()
     return registry.split_cutoff(re.sub(r"\btop[\s_-]?\d+", "top-k", name, flags=re.IGNORECASE))[0]
@@ -130,21 +126,24 @@ def _without_cutoff(phrase: str) -> str:
 def _called() -> tuple[_Called, ...]:
     """List what everything is called, statistics of groups last."""
     measures = (
-        _Called(one, (one.name, *one.aliases, *one.unlike), tuple(filter(None, one.words.split(", "))))
-        for one in registry.entries()
+        _Called(entry, (entry.name, *entry.aliases, *entry.unlike), tuple(filter(None, entry.words.split(", "))))
+        for entry in registry.entries()
     )
-    statistics = (_Called(one, (one.name,), tuple(filter(None, one.words.split(", ")))) for one in group_statistics.ALL)
+    statistics = (
+        _Called(statistic, (statistic.name,), tuple(filter(None, statistic.words.split(", "))))
+        for statistic in group_statistics.ALL
+    )
     return (*measures, *statistics)
 
 
 def _of_name(wanted: str) -> list[Searched]:
     """List what has a name, those first that mention it first."""
     found = [
-        (min(place for place, name in enumerate(one.all) if plain(name) == plain(wanted)), number, one.entry)
-        for number, one in enumerate(_called())
-        if plain(wanted) in map(plain, one.all)
+        (min(place for place, name in enumerate(called.all) if plain(name) == plain(wanted)), number, called.entry)
+        for number, called in enumerate(_called())
+        if plain(wanted) in map(plain, called.all)
     ]
-    return [entry for _, _, entry in sorted(found, key=lambda one: one[:2])]
+    return [entry for _, _, entry in sorted(found, key=lambda row: row[:2])]
 
 
 def _named_in(text: str) -> list[Searched]:
@@ -154,7 +153,7 @@ def _named_in(text: str) -> list[Searched]:
 
 def _likeliest(wanted: str) -> list[str]:
     found = _likenesses(wanted)
-    are_common = all(_n_with().get(word, 0) > _MOST_OF_A_WORD for word in _words(wanted))  # such as "users"
+    are_common = all(_n_with().get(word, 0) > _MAX_OF_A_WORD for word in _words(wanted))  # such as "users"
     if found and are_common and found[0][1] < _ALMOST:
         return []
     return [entry.name for entry, likeness in found if likeness >= _ALMOST * found[0][1]]
@@ -163,8 +162,8 @@ def _likeliest(wanted: str) -> list[str]:
 def _likenesses(wanted: str) -> list[tuple[Searched, float]]:
     """List what is likely enough with its likeness to a phrase, the likeliest first."""
     words = _words(wanted)
-    found = [(one.entry, _likeness(words, one)) for one in _called()] if words else []
-    return sorted((one for one in found if one[1] >= LEAST_LIKENESS), key=lambda one: -one[1])
+    found = [(called.entry, _likeness(words, called)) for called in _called()] if words else []
+    return sorted((pair for pair in found if pair[1] >= MIN_LIKENESS), key=lambda pair: -pair[1])
 
 
 def _likeness(words: frozenset[str], called: _Called) -> float:
@@ -197,8 +196,8 @@ def _weight(words: Collection[str]) -> float:
 def _n_with() -> Mapping[str, int]:
     """Count the measures by the words about them."""
     counts: dict[str, int] = {}
-    for one in _called():
-        for word in frozenset().union(*map(_words, one.all)):
+    for called in _called():
+        for word in frozenset().union(*map(_words, called.all)):
             counts[word] = counts.get(word, 0) + 1
     return counts
 
@@ -217,14 +216,13 @@ def _words(text: str) -> frozenset[str]:
     ]
     lower = [part.casefold() for part in parts]
     kept = [part for part in lower if part not in _SILENT and not part.isdigit()] or lower
-    return frozenset(map(_in_one_form, kept))
-
-
-def _in_one_form(word: str) -> str:
-    word = re.sub(r"is(ed|ation|ing|e)$", r"iz\1", word) if len(word) > _SHORT else word
-    single = re.sub("ies$", "y", word) if word.endswith("ies") else re.sub("(?<=[^su])s$", "", word)
-    single = single if len(single) >= _SHORT - 1 else word
-    return _SAME_WORDS.get(word, _SAME_WORDS.get(single, single))
+    words = set()
+    for written in kept:
+        word = re.sub(r"is(ed|ation|ing|e)$", r"iz\1", written) if len(written) > _SHORT else written
+        single = re.sub("ies$", "y", word) if word.endswith("ies") else re.sub("(?<=[^su])s$", "", word)
+        single = single if len(single) >= _SHORT - 1 else word
+        words.add(_SAME_WORDS.get(word, _SAME_WORDS.get(single, single)))
+    return frozenset(words)
 
 
 @cache
@@ -249,40 +247,41 @@ def _of_slips(wanted: str, *, most: int | None = None) -> list[tuple[Searched, s
     Of abbreviations only letters that changed places, or a double letter that is single, are slips: MPR is not MRR.
     """
     spelling, found = plain(wanted), list[tuple[int, int, Searched, str]]()
-    for number, one in enumerate(_called()):
-        for name in one.names:
+    for number, called in enumerate(_called()):
+        for name in called.names:
             known = plain(name)
             n_slips = _n_slips(spelling, known)
             is_short = min(len(known), len(spelling)) <= _SHORT
             if is_short:
-                is_likely = min(len(known), len(spelling)) > 2 and _is_one_turn(spelling, known)  # noqa: PLR2004 - letters
+                is_likely = min(len(known), len(spelling)) > 2 and _has_one_turn(spelling, known)  # noqa: PLR2004 - letters
             else:
                 is_likely = n_slips <= max(1, len(known) // _LETTERS_A_SLIP - 1)
             if is_likely and (most is None or n_slips <= most):
-                found.append((n_slips, number, one.entry, name))
-    return [(entry, name) for _, _, entry, name in sorted(found, key=lambda one: one[:2])]
+                found.append((n_slips, number, called.entry, name))
+    return [(entry, name) for _, _, entry, name in sorted(found, key=lambda row: row[:2])]
 
 
-def _is_one_turn(one: str, other: str) -> bool:
+def _has_one_turn(written: str, other: str) -> bool:
     """Return True if two neighbouring letters changed places, or a double letter is single."""
-    if len(one) == len(other):
-        return sorted(one) == sorted(other) and _n_slips(one, other) == 1
-    return re.sub(r"(.)\1", r"\1", one) == re.sub(r"(.)\1", r"\1", other) and abs(len(one) - len(other)) == 1
+    if len(written) == len(other):
+        return sorted(written) == sorted(other) and _n_slips(written, other) == 1
+    singles = {re.sub(r"(.)\1", r"\1", word) for word in (written, other)}
+    return len(singles) == 1 and abs(len(written) - len(other)) == 1
 
 
-def _n_slips(one: str, other: str) -> int:
+def _n_slips(written: str, other: str) -> int:
     """Count the letters to insert, leave out, replace or exchange with their neighbour to write another word.
 
     >>> _n_slips("ndgc", "ndcg"), _n_slips("sucess", "success"), _n_slips("mpr", "mrr")
     (1, 1, 1)
     """
     before, last = list[int](), list(range(len(other) + 1))
-    for row, letter in enumerate(one, start=1):
+    for row, letter in enumerate(written, start=1):
         now = [row]
         for column, wanted in enumerate(other, start=1):
             is_same = letter == wanted
             least = min(now[-1] + 1, last[column] + 1, last[column - 1] + (not is_same))
-            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == wanted:
+            if row > 1 and column > 1 and letter == other[column - 2] and written[row - 2] == wanted:
                 least = min(least, before[column - 2] + 1)
             now.append(least)
         before, last = last, now

@@ -58,7 +58,7 @@ class Example:
     @property
     def rankings(self) -> tuple[Ranking, ...]:
         """The inputs that are single lists."""
-        return tuple(one for one in self.inputs if isinstance(one, Ranking))
+        return tuple(given for given in self.inputs if isinstance(given, Ranking))
 
     @property
     def given(self) -> str:
@@ -95,11 +95,13 @@ def examples_of(entry: Definition) -> tuple[Example, ...]:
 
 def example_page_of(entry: Definition) -> ExamplePage:
     """Return notes and worked examples of a measure; ValueError where its module's file does not have them."""
-    pages = pages_of(entry.kernel.__module__)
-    if entry.name not in pages:
-        message = f"no examples of {entry.name}; add them to the YAML file next to {entry.kernel.__module__}"
-        raise ValueError(message)
-    return pages[entry.name]
+    module = entry.kernel.__module__
+    try:
+        return pages_of(module)[entry.name]
+    except (KeyError, FileNotFoundError):
+        file = f"{module.rpartition('.')[2]}.yaml"
+        message = f"no examples of {entry.name}; add them to the YAML file next to {module}, {file}"
+        raise ValueError(message) from None
 
 
 @cache
@@ -110,11 +112,11 @@ def pages_of(module: str) -> Mapping[str, ExamplePage]:
     content = yaml.safe_load(text)
     named = {name: _input(written) for name, written in content.pop("lists", {}).items()}
     pages = {
-        name: ExamplePage(written["notes"].strip(), tuple(_example(one, named) for one in written["examples"]))
+        name: ExamplePage(written["notes"].strip(), tuple(_example(example, named) for example in written["examples"]))
         for name, written in content.items()
     }
-    used = {id(one) for page in pages.values() for example in page.examples for one in example.inputs}
-    unused = [name for name, one in named.items() if id(one) not in used]
+    used = {id(given) for page in pages.values() for example in page.examples for given in example.inputs}
+    unused = [name for name, ranking in named.items() if id(ranking) not in used]
     if unused:
         message = f"{stem}.yaml: no example uses {', '.join(unused)}"
         raise ValueError(message)
@@ -124,8 +126,10 @@ def pages_of(module: str) -> Mapping[str, ExamplePage]:
 def _example(written: Mapping[str, Any], named: Mapping[str, Given]) -> Example:
     given, values = written["given"], written["value"]
     # The gains of one list are numbers, or null.
-    is_several = isinstance(given, list) and any(isinstance(one, str | list | dict) for one in given)
-    inputs = tuple(named[one] if isinstance(one, str) else _input(one) for one in (given if is_several else [given]))
+    is_several = isinstance(given, list) and any(isinstance(part, str | list | dict) for part in given)
+    inputs = tuple(
+        named[part] if isinstance(part, str) else _input(part) for part in (given if is_several else [given])
+    )
     values = values if isinstance(values, list) else [values]
     if len(inputs) != len(values):
         message = f"{written['measure']}: {len(inputs)} lists are given and {len(values)} values"
@@ -148,7 +152,7 @@ def _input(written: Any) -> Given:  # noqa: ANN401 - as the file has it
     if "lists" in fields:
         return Shown(**fields)
     if "items" in fields:
-        fields["items"] = tuple(Item(**one) for one in fields["items"])
+        fields["items"] = tuple(Item(**item) for item in fields["items"])
     if "background" in fields:
         fields["background"] = Background(**fields["background"])
     return Ranking(**fields)

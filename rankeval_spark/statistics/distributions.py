@@ -85,7 +85,7 @@ def studentized_range_quantile(level: float, n_groups: int, freedom: float) -> f
     """
     from scipy import optimize, stats  # noqa: PLC0415 - 0.6 s, which every Python worker would pay
 
-    if freedom < _LEAST_FREEDOM:
+    if freedom < _MIN_FREEDOM:
         return float(stats.studentized_range.ppf(level, n_groups, freedom))
     s, density = _scales(np.array([freedom]))
     weights = density[0] / density.sum()
@@ -110,7 +110,7 @@ _OUTER: Final = _FAR * _Z_WEIGHTS * (np.exp(-np.square(_POINTS) / 2) / np.sqrt(2
 
 _ROWS_AT_ONCE: Final = 256
 
-_LEAST_FREEDOM: Final = 4  # degrees of freedom below which the tail of the density is too long for 48 points
+_MIN_FREEDOM: Final = 4  # degrees of freedom below which the tail of the density is too long for 48 points
 
 
 def _scales(freedom: Values) -> tuple[Values, Values]:

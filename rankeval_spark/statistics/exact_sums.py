@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_MOST_STEPS: Final = 64  # longest group that is summed next to others; a longer one costs as much alone
+_MAX_STEPS: Final = 64  # longest group that is summed next to others; a longer one costs as much alone
 
 
 def exact_sums(
@@ -31,24 +31,24 @@ def exact_sums(
     """
     first = np.cumsum(lengths) - lengths
     total, left = numbers[first], np.zeros(len(first))
-    is_exact = lengths <= _MOST_STEPS
+    is_exact = lengths <= _MAX_STEPS
     with np.errstate(over="ignore", invalid="ignore"):  # a sum on the way can exceed the range of a double
-        for step in range(1, min(int(lengths.max(initial=0)), _MOST_STEPS)):
+        for step in range(1, min(int(lengths.max(initial=0)), _MAX_STEPS)):
             group = np.flatnonzero(is_exact & (lengths > step))
             total[group], error = _two_sum(total[group], numbers[first[group] + step])
             left[group], lost = _two_sum(left[group], error)
             is_exact[group] = lost == 0
         sums: NDArray[np.float64] = total + left
-    for one in np.flatnonzero(~is_exact).tolist():
-        sums[one] = _exact_sum(numbers[first[one] : first[one] + lengths[one]].tolist())
+    for place in np.flatnonzero(~is_exact).tolist():
+        sums[place] = _exact_sum(numbers[first[place] : first[place] + lengths[place]].tolist())
     return sums
 
 
-def _two_sum(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _two_sum(left: NDArray[np.float64], right: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Add up, and return what rounding took away; NaN where the sum exceeds the range of a double."""
-    total = one + other
-    added = total - one
-    return total, (one - (total - added)) + (other - added)
+    total = left + right
+    added = total - left
+    return total, (left - (total - added)) + (right - added)
 
 
 def _exact_sum(numbers: Sequence[float]) -> float:

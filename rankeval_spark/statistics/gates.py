@@ -18,7 +18,7 @@ Outcome: TypeAlias = Literal[
 ]
 
 POWER: Final = 0.8  # probability of finding a loss of the size that is called detectable
-LEAST_COMPARED: Final = 2  # users below which a difference has no interval
+MIN_COMPARED: Final = 2  # users below which a difference has no interval
 
 
 class GateVerdict(NamedTuple):
@@ -230,8 +230,8 @@ def _unless_impossible(evidence: Evidence, least_users: int) -> GateVerdict | No
         return _not_compared("failed", text)
     if not evidence.versus:
         return no_baseline(evidence.what, evidence.lacking)
-    if evidence.n_users < max(least_users, LEAST_COMPARED):
-        return too_few_users(evidence.what, evidence.n_users, max(least_users, LEAST_COMPARED))
+    if evidence.n_users < max(least_users, MIN_COMPARED):
+        return too_few_users(evidence.what, evidence.n_users, max(least_users, MIN_COMPARED))
     if evidence.unsupported:
         return too_little_support(evidence.what, evidence.unsupported)
     return None

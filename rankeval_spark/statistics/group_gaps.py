@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 TIE: Final = 1e-10  # share of the greater of two means up to which their difference is only rounding
 MIN_HITS: Final = 20  # users of a group with a value other than that of a user without a hit, below which there is no p
-_MOST_FREEDOM: Final = 1000  # degrees of freedom above which the quantile does not change in the third digit
-_FEWEST: Final = 2  # groups that a difference needs
+_MAX_FREEDOM: Final = 1000  # degrees of freedom above which the quantile does not change in the third digit
+_MIN_GROUPS: Final = 2  # groups that a difference needs
 
 _PRIOR_HITS: Final = 1.0  # hits by which a dispersion is drawn to that of zeros and ones: few hits show little of it
 
-_LEAST_HITS: Final = 30  # effective hits below which a varied mean without a greatest value has no bounds
+_MIN_EFFECTIVE: Final = 30  # effective hits below which a varied mean without a greatest value has no bounds
 
-_LEAST_TAIL: Final = 1e-300  # probability below which normal quantiles do not grow further
+_MIN_TAIL: Final = 1e-300  # probability below which normal quantiles do not grow further
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +107,11 @@ def gap_of(groups: GroupMeans) -> Gap:
     high, low = _greatest(ordered), _least(ordered)
     below, above = _distances(groups)
     lower, upper = np.full(n.shape, -np.inf), np.full(n.shape, -np.inf)
-    for one in range(groups.values.shape[-1]):  # a group with all others: memory grows with groups, not pairs
-        difference = groups.values[..., one, None] - groups.values
-        difference[..., one] = np.nan
-        to_lower = _together(groups, below[..., one, None], above)
-        to_upper = _together(groups, above[..., one, None], below)
+    for group in range(groups.values.shape[-1]):  # a group with all others: memory grows with groups, not pairs
+        difference = groups.values[..., group, None] - groups.values
+        difference[..., group] = np.nan
+        to_lower = _together(groups, below[..., group, None], above)
+        to_upper = _together(groups, above[..., group, None], below)
         lower = np.fmax(lower, np.fmax.reduce(difference - to_lower, axis=-1))
         upper = np.fmax(upper, np.fmax.reduce(difference + to_upper, axis=-1))
     is_bounded = _is_bounded(groups, below)
@@ -119,7 +119,7 @@ def gap_of(groups: GroupMeans) -> Gap:
     ends = np.maximum(lower, 0.0), np.minimum(upper, width)
     lower, upper = (np.where(is_bounded, end, np.nan) for end in ends)
     found = Gap(high - low, lower, upper, _ratio(low, high), _mean_difference(ordered, n))
-    return Gap(*(np.where(n < _FEWEST, np.nan, each)[()] for each in found))
+    return Gap(*(np.where(n < _MIN_GROUPS, np.nan, each)[()] for each in found))
 
 
 def ratio_interval(groups: GroupMeans) -> tuple[Values, Values]:
@@ -139,10 +139,10 @@ def ratio_interval(groups: GroupMeans) -> tuple[Values, Values]:
     values, below, above = (np.ldexp(each, -_exponents(values)) for each in (values, below, above))
     below = np.minimum(below, values)  # no lower limit below 0
     low, high = np.full(is_bounded.shape, np.inf), np.full(is_bounded.shape, np.inf)
-    for one in range(values.shape[-1]):
-        over, others = values[..., one, None], values.copy()
-        others[..., one] = np.nan
-        product, down, up = over * others, below[..., one, None], above[..., one, None]
+    for group in range(values.shape[-1]):
+        over, others = values[..., group, None], values.copy()
+        others[..., group] = np.nan
+        product, down, up = over * others, below[..., group, None], above[..., group, None]
         start, most = (over - down) * (over + down), (others - below) * (others + below)
         # Without the squares of both values, of which large ones would leave no digit of the distances.
         roots = (
@@ -160,7 +160,7 @@ def ratio_interval(groups: GroupMeans) -> tuple[Values, Values]:
         upper = np.where(is_pair & (most <= 0), np.inf, upper)
         low, high = (np.fmin(end, np.fmin.reduce(each, axis=-1)) for end, each in ((low, lower), (high, upper)))
     has_ratio = is_bounded & ~np.isnan(_ratio(_least(values), _greatest(values)))
-    has_ratio &= np.sum(~np.isnan(values), axis=-1) >= _FEWEST
+    has_ratio &= np.sum(~np.isnan(values), axis=-1) >= _MIN_GROUPS
     return np.where(has_ratio, low, np.nan)[()], np.where(has_ratio, np.minimum(high, 1.0), np.nan)[()]
 
 
@@ -247,10 +247,10 @@ def gap_p(
 def _greatest_t(means: Values, errors: Values, rounding: Values) -> Values:
     """Greatest studentised difference of two groups, shape (n_columns, n_replicates); NaN without an error."""
     greatest = np.zeros(means.shape[1:])
-    for one in range(len(means) - 1):
-        distance = np.abs(means[one + 1 :] - means[one])
-        error = np.hypot(errors[one + 1 :], errors[one])
-        is_apart = ~(distance <= np.maximum(rounding[one + 1 :], rounding[one]))
+    for group in range(len(means) - 1):
+        distance = np.abs(means[group + 1 :] - means[group])
+        error = np.hypot(errors[group + 1 :], errors[group])
+        is_apart = ~(distance <= np.maximum(rounding[group + 1 :], rounding[group]))
         with np.errstate(divide="ignore", invalid="ignore"):
             t = np.where(is_apart, distance / error, 0.0)
         greatest = np.maximum(greatest, t.max(axis=0))
@@ -286,7 +286,7 @@ def _plain_limits(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[V
 
 def _share_unseen(n: Values, tail: Values) -> Values:
     """Share of users of whom there may be none in n: Wilson's upper bound."""
-    normal = -special.ndtri(np.maximum(tail, _LEAST_TAIL))
+    normal = -special.ndtri(np.maximum(tail, _MIN_TAIL))
     share: Values = normal**2 / (n + normal**2)
     return share
 
@@ -313,7 +313,7 @@ def _of_range(n: Values, mean: Values, error: Values, quantile: Values) -> tuple
 def _of_half_range(n: Values, mean: Values, error: Values, quantile: Values) -> tuple[Values, Values]:
     """Limits of a mean of values from 0 without a greatest one."""
     hits = n * mean**2 / (n * error**2 + mean**2)
-    step = np.where((hits >= _LEAST_HITS) | (hits > n / 2), quantile**2 * error**2 / mean, np.nan)
+    step = np.where((hits >= _MIN_EFFECTIVE) | (hits > n / 2), quantile**2 * error**2 / mean, np.nan)
     half = np.sqrt(step * (mean + step / 4))
     return mean + step / 2 - half, mean + step / 2 + half
 
@@ -353,13 +353,13 @@ def _exponents(values: Values) -> NDArray[np.int32]:
 
 
 def _greatest(values: Values) -> Values:
-    """Greatest value of each row that is not NaN; -inf where there is none."""
+    """Greatest value of each row that is not NaN; -inf without one."""
     greatest: Values = np.fmax.reduce(values, axis=-1, initial=-np.inf)
     return greatest
 
 
 def _least(values: Values) -> Values:
-    """Least value of each row that is not NaN; inf where there is none."""
+    """Least value of each row that is not NaN; inf without one."""
     least: Values = np.fmin.reduce(values, axis=-1, initial=np.inf)
     return least
 
@@ -384,9 +384,9 @@ def _least_freedom(errors: Values, freedom: Values) -> Values:
     squares = np.ldexp(errors, -_exponents(errors)) ** 2
     terms = np.divide(squares**2, freedom, out=np.full(squares.shape, np.nan), where=freedom > 0)
     least = np.full(errors.shape[:-1], np.inf)
-    for one in range(errors.shape[-1] - 1):
-        both = squares[..., one + 1 :] + squares[..., one, None]
-        below = terms[..., one + 1 :] + terms[..., one, None]
+    for group in range(errors.shape[-1] - 1):
+        both = squares[..., group + 1 :] + squares[..., group, None]
+        below = terms[..., group + 1 :] + terms[..., group, None]
         welch = np.divide(both**2, below, out=np.full(both.shape, np.inf), where=below > 0)
         least = np.fmin(least, np.fmin.reduce(welch, axis=-1))
     return least
@@ -395,9 +395,9 @@ def _least_freedom(errors: Values, freedom: Values) -> Values:
 def _quantiles(n: NDArray[np.int_], freedom: Values, level: float) -> Values:
     """Quantile of the studentized range for each row, at the first two digits of its degrees of freedom."""
     found = np.full(n.shape, np.nan)
-    for place in np.argwhere(n >= _FEWEST):
+    for place in np.argwhere(n >= _MIN_GROUPS):
         row = tuple(place)
-        whole = int(min(freedom[row], _MOST_FREEDOM))
+        whole = int(min(freedom[row], _MAX_FREEDOM))
         step = int(10 ** max(len(str(whole)) - 2, 0))
         found[row] = _quantile(level, int(n[row]), max(whole // step * step, 1))
     return found

@@ -27,7 +27,7 @@ _PRIMES: Final = tuple(
 GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # increment of SplitMix64: 2^64 divided by the golden ratio, odd
 
 _PURPOSES: Final[dict[Purpose, int]] = {"weights": 1, "signs": 2, "permutations": 3}
-_MOST_PURPOSES: Final = 8
+_MAX_PURPOSES: Final = 8
 
 _WEIGHTS_A_WORD: Final = 4
 _LEVELS: Final = 1 << 16
@@ -44,7 +44,7 @@ def user_hashes(ids: Sequence[str], seed: int = SPARK_SEED) -> Hashes:
     >>> user_hashes(["", "7", "007"]).tolist()
     [-7444071767201028348, -7434725489921472031, 4253822561066836160]
     """
-    encoded = [one.encode() for one in ids]
+    encoded = [text.encode() for text in ids]
     ends = np.cumsum([0, *map(len, encoded)])
     return hashes_of_bytes(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends, seed)
 
@@ -71,7 +71,7 @@ def words(hashes: Hashes, *, seed: int, purpose: Purpose, n_words: int, part: in
     SplitMix64 (Steele, Lea & Flood 2014, Fast splittable pseudorandom number generators): word i is
     ``mix(state + (i + 1) golden)``, with the state ``mix(hash xor mix(seed + (8 part + purpose) golden))``.
     """
-    stream = seed + (_MOST_PURPOSES * part + _PURPOSES[purpose]) * int(GOLDEN)
+    stream = seed + (_MAX_PURPOSES * part + _PURPOSES[purpose]) * int(GOLDEN)
     key = mixed(np.array([stream % (1 << 64)], dtype=np.uint64))
     state = mixed(hashes.astype(np.int64).view(np.uint64) ^ key)
     counter = np.arange(1, n_words + 1, dtype=np.uint64) * GOLDEN
@@ -123,10 +123,10 @@ def permutations(hashes: Hashes, *, seed: int, replicates: int, n_systems: int) 
         for system in range(n_systems)
     ]
     places = np.zeros((n_systems, len(hashes), replicates), dtype=np.uint8)
-    for one in range(n_systems):
-        for other in range(one + 1, n_systems):
-            is_after = keys[one] > keys[other]
-            places[one] += is_after
+    for first in range(n_systems):
+        for other in range(first + 1, n_systems):
+            is_after = keys[first] > keys[other]
+            places[first] += is_after
             places[other] += ~is_after
     return places
 

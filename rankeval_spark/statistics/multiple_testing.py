@@ -227,7 +227,7 @@ def randomised_p(
 
 def _quantiles(level: float, n_models: int, freedom: Values) -> Values:
     distinct, position = np.unique(freedom, return_inverse=True)
-    quantiles = np.array([np.nan if np.isnan(one) else _quantile(level, n_models, float(one)) for one in distinct])
+    quantiles = np.array([np.nan if np.isnan(own) else _quantile(level, n_models, float(own)) for own in distinct])
     return quantiles[position]
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Counts: TypeAlias = NDArray[np.int64]
 
-FEW: Final = 20  # largest number of non-zero differences of which all signs are enumerated
+MAX_FEW: Final = 20  # largest number of non-zero differences of which all signs are enumerated
 
 ROUNDING: Final = 1e-14  # share of the greater of two values below which their difference is rounding and counts as 0
 
@@ -98,7 +98,7 @@ class Differences:
     def merge(self, other: Differences) -> Differences:
         """Aggregate both sets of users."""
         n_few = self.n_other_than_0 + other.n_other_than_0
-        few = np.sort(np.concatenate([self.few, other.few], axis=-1), axis=-1)[..., :FEW]
+        few = np.sort(np.concatenate([self.few, other.few], axis=-1), axis=-1)[..., :MAX_FEW]
         return Differences(
             self.moments.merge(other.moments),
             np.minimum(self.low, other.low),
@@ -106,7 +106,7 @@ class Differences:
             _sums(self.absolute, other.absolute),
             self.n_wins + other.n_wins,
             self.n_losses + other.n_losses,
-            np.where((n_few <= FEW)[..., None], few, np.nan),
+            np.where((n_few <= MAX_FEW)[..., None], few, np.nan),
             self.above + other.above,
             self.below + other.below,
         )
@@ -120,7 +120,7 @@ class Differences:
     @classmethod
     def from_bytes(cls, state: bytes) -> Differences:
         """Read the aggregates of one group, as :meth:`to_bytes` wrote them: shapes (1, n_columns)."""
-        numbers = np.frombuffer(state).reshape(1, -1, _N_SINGLE + FEW)
+        numbers = np.frombuffer(state).reshape(1, -1, _N_SINGLE + MAX_FEW)
         single, few = np.split(numbers, (_N_SINGLE,), axis=-1)
         *moments, low, high, absolute, wins, losses, above, below = np.moveaxis(single, -1, 0)
         n_wins, n_losses = (each.astype(np.int64) for each in (wins, losses))
@@ -207,8 +207,8 @@ def _greatest(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Matr
 
 def _few(difference: Matrix, group: NDArray[np.integer], n_different: Counts) -> Values:
     """Lay out the differences of each (group, column) that has at most 20."""
-    few = np.full((n_different.size, FEW), np.nan)
-    counts = np.where(n_different <= FEW, n_different, 0).ravel()
+    few = np.full((n_different.size, MAX_FEW), np.nan)
+    counts = np.where(n_different <= MAX_FEW, n_different, 0).ravel()
     if counts.any():
         user, column = np.nonzero(np.nan_to_num(difference))
         row = group[user] * n_different.shape[1] + column
@@ -218,14 +218,14 @@ def _few(difference: Matrix, group: NDArray[np.integer], n_different: Counts) ->
         row, values = row[order], values[order]
         first = np.cumsum(counts) - counts
         few[row, np.arange(len(row)) - first[row]] = values
-    return few.reshape(*n_different.shape, FEW)
+    return few.reshape(*n_different.shape, MAX_FEW)
 
 
-_HALF: Final = FEW // 2
+_HALF: Final = MAX_FEW // 2
 # Every assignment of signs to half of the differences: (1024, 10).
 _SIGNS: Final = 1.0 - 2.0 * ((np.arange(1 << _HALF)[:, None] >> np.arange(_HALF)) & 1)
 
-LEAST_DIFFERENCES: Final = 6  # other than ties, for a p-value: five give a two-sided p of at least 1/16
+MIN_DIFFERENCES: Final = 6  # other than ties, for a p-value: five give a two-sided p of at least 1/16
 
 OUT_OF_RANGE: Final = "out_of_range"  # reason of a test without a p whose squares leave the range of a double
 
@@ -339,10 +339,10 @@ def all_signs(
     >>> all_signs(np.ones((1, 5))).tolist()
     [0.0625]
     """
-    if differences.shape[1] > FEW:
-        message = f"found {differences.shape[1]} differences, expected at most {FEW}: use sign_sums for more"
+    if differences.shape[1] > MAX_FEW:
+        message = f"found {differences.shape[1]} differences, expected at most {MAX_FEW}: use sign_sums for more"
         raise ValueError(message)
-    known = np.zeros((len(differences), FEW))
+    known = np.zeros((len(differences), MAX_FEW))
     known[:, : differences.shape[1]] = np.nan_to_num(differences)
     _, exponent = np.frexp(np.abs(known).max(axis=1, keepdims=True))
     known = np.ldexp(known, -exponent)  # so that sums are doubles
@@ -365,7 +365,7 @@ def reasons(differences: Differences, *, least_users: int = LEAST_USERS) -> NDAr
 
 def reasons_of(n: Counts, n_different: Counts, *, least_users: int) -> NDArray[np.str_]:
     """Return why a test on n users has no p-value if ``n_different`` of them differ; if none does, p is 1."""
-    is_few = (n_different < LEAST_DIFFERENCES) & (n_different > 0)
+    is_few = (n_different < MIN_DIFFERENCES) & (n_different > 0)
     return np.select([n <= 1, n < least_users, is_few], ["one_user", "few_users", "few_differences"], "")
 
 
@@ -398,7 +398,7 @@ def _spread(n: Counts, m2: Values) -> tuple[Values, Values]:
 def _small_sample(differences: Differences) -> tuple[Values, NDArray[np.str_]]:
     """Two-sided p of rows of at most 20 differences (``exact``) or equal ones (``equal``); NaN and '' elsewhere."""
     n, is_equal = differences.n, differences.is_degenerate & (differences.n > 0)
-    is_few = ~is_equal & (n > 0) & (differences.n_other_than_0 <= FEW)
+    is_few = ~is_equal & (n > 0) & (differences.n_other_than_0 <= MAX_FEW)
     p = np.full(n.shape, np.nan)
     p[is_few] = all_signs(differences.few[is_few])
     p[is_equal] = equal_differences_p(n[is_equal], np.sign(differences.low)[is_equal])[0]
@@ -417,7 +417,7 @@ FEW_COMMON_JUDGED_LISTS: Final = "few_common_judged_lists"  # the same where jud
 
 TOO_LITTLE_SUPPORT: Final = "too_little_support"  # reason where few impressions carry the weights of a model
 
-LEAST_SHARE: Final = 10  # one in this many users, at least, has lists of both models
+MIN_SHARE: Final = 10  # one in this many users, at least, has lists of both models
 
 
 class Listed(NamedTuple):
@@ -440,9 +440,9 @@ def are_too_few(everyone: Listed, evaluated: Listed) -> np.ndarray:
     >>> are_too_few(everyone, evaluated).tolist()
     [True, False, False, False]
     """
-    too_few: np.ndarray = LEAST_SHARE * everyone.n_both < np.minimum(everyone.n_baseline, everyone.n_model)
+    too_few: np.ndarray = MIN_SHARE * everyone.n_both < np.minimum(everyone.n_baseline, everyone.n_model)
     larger = np.maximum(evaluated.n_baseline, evaluated.n_model)
-    too_few &= ~((evaluated.n_both > 0) & (LEAST_SHARE * evaluated.n_both >= larger))
+    too_few &= ~((evaluated.n_both > 0) & (MIN_SHARE * evaluated.n_both >= larger))
     return too_few
 
 

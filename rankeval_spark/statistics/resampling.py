@@ -33,7 +33,7 @@ Draw: TypeAlias = Callable[[NDArray[np.int64]], NDArray[np.integer]]
 
 USERS_AT_ONCE: Final = 1024  # users in a block: with 1000 replicates, 8 MB of doubles
 
-_LEAST_AT_ONCE: Final = 64  # the same where replicates are many; smaller blocks would write the sums too often
+_MIN_AT_ONCE: Final = 64  # the same where replicates are many; smaller blocks would write the sums too often
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def sums_by_group(
     slicings, n_groups = groups or SliceGroups.everyone(len(columns))
     n_replicates = draw(hashes[:0]).shape[1]
     sums = np.zeros((n_groups, columns.shape[1], n_replicates))
-    at_once = min(USERS_AT_ONCE, max(_LEAST_AT_ONCE, USERS_AT_ONCE * 1000 // max(n_replicates, 1)))
+    at_once = min(USERS_AT_ONCE, max(_MIN_AT_ONCE, USERS_AT_ONCE * 1000 // max(n_replicates, 1)))
     for start in range(0, len(columns), at_once):
         block = slice(start, start + at_once)
         factors = draw(hashes[block]).astype(np.float64)
@@ -134,7 +134,7 @@ def members(codes: NDArray[np.integer]) -> Iterator[tuple[int, slice | NDArray[n
 Parts: TypeAlias = NDArray[np.float64]
 """Shape (n_parts, 2, n_columns, n_replicates): sums of numerators, then of denominators; parts are added."""
 
-MOST_EMPTY: Final = 0.05  # share of replicates without a value above which there is no interval and no p-value
+MAX_EMPTY: Final = 0.05  # share of replicates without a value above which there is no interval and no p-value
 
 _ALIKE: Final = 1e-8  # variance, by the squared mean, below which sums of squares cannot tell spread from rounding
 
@@ -273,5 +273,5 @@ def studentized_p(
 
 
 def _is_mostly_empty(statistics: Values) -> NDArray[np.bool_]:
-    empty: NDArray[np.bool_] = np.isnan(statistics).mean(axis=-1) > MOST_EMPTY
+    empty: NDArray[np.bool_] = np.isnan(statistics).mean(axis=-1) > MAX_EMPTY
     return empty

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 Ints: TypeAlias = NDArray[np.int64]
 Doubles: TypeAlias = NDArray[np.float64]
 
-MOST_VALUES: Final = 2049  # distinct values of a cell that are kept: [0, 1] has so many multiples of 2^-11
+MAX_VALUES: Final = 2049  # distinct values of a cell that are kept: [0, 1] has so many multiples of 2^-11
 
 EXACT: Final = -1075  # exponent of a cell whose values are as they were: every double is a multiple of 2^-1074
-_STEPS: Final = 11  # a range below 2^x has at most MOST_VALUES multiples of 2^(x - 11)
+_STEPS: Final = 11  # a range below 2^x has at most MAX_VALUES multiples of 2^(x - 11)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +59,14 @@ class Levels:
 class ValueCounts:
     """Distinct values of each cell, and how many users have each.
 
-    A cell with more than :data:`MOST_VALUES` of them holds its values rounded down to a multiple of ``2**exponent``,
+    A cell with more than :data:`MAX_VALUES` of them holds its values rounded down to a multiple of ``2**exponent``,
     the smallest power of two with which they are not more.
 
     Multiples of a power of two are multiples of every smaller one. So rounding twice is rounding once, a part never
     needs a coarser grid than the whole, and the counts of the whole do not depend on how it was cut, nor on the order
     in which parts are united.
 
-    >>> counts = value_counts(np.array([[0.5], [1.0], [0.5], [np.nan]]), np.array([0, 0, 0, 0]), 1)
+    >>> counts = Levels.of(np.array([[0.5], [1.0], [0.5], [np.nan]])).by_group(np.array([0, 0, 0, 0]), 1)
     >>> counts.value, counts.count
     (array([0.5, 1. ]), array([2, 1]))
     >>> counts.quantiles([0.5, 0.9])
@@ -106,7 +106,7 @@ class ValueCounts:
         return found
 
     def to_bytes(self, n_columns: int) -> list[bytes]:
-        """Write the cells of each group, of which there are ``n_columns``."""
+        """Write the ``n_columns`` cells of each group."""
         n_cells = len(self.exponent)
         sizes = np.bincount(self.cell, minlength=n_cells)
         ends = np.cumsum(sizes)[n_columns - 1 :: n_columns]
@@ -125,11 +125,6 @@ class ValueCounts:
         value = np.frombuffer(state, dtype=np.float64, count=n_values, offset=start)
         count = np.frombuffer(state, dtype=np.int64, count=n_values, offset=start + 8 * n_values)
         return cls(np.repeat(np.arange(n_columns), sizes), value, count, exponent)
-
-
-def value_counts(columns: Matrix, group: NDArray[np.integer], n_groups: int) -> ValueCounts:
-    """Count the values of each column in each group; NaN is no value. Cells are ``group * n_columns + column``."""
-    return Levels.of(columns).by_group(group, n_groups)
 
 
 def united(parts: Iterable[tuple[ValueCounts, Ints]], n_cells: int) -> ValueCounts:
@@ -152,13 +147,13 @@ def _counted(cell: Ints, value: Doubles, count: Ints, exponent: Ints) -> ValueCo
     order = np.lexsort((value, cell))
     cell, value, count = _added_up(cell[order], value[order], count[order])
     ends = np.cumsum(np.bincount(cell, minlength=len(exponent)))
-    large = np.flatnonzero(np.diff(ends, prepend=0) > MOST_VALUES)
+    large = np.flatnonzero(np.diff(ends, prepend=0) > MAX_VALUES)
     if not len(large):
         return ValueCounts(cell, value, count, exponent)
     exponent = exponent.copy()
     starts = np.append(0, ends[:-1])
-    for one in large.tolist():
-        exponent[one] = _finest(value[starts[one] : ends[one]], int(exponent[one]))
+    for crowded in large.tolist():
+        exponent[crowded] = _finest(value[starts[crowded] : ends[crowded]], int(exponent[crowded]))
     return ValueCounts(*_added_up(cell, _rounded_down(value, exponent[cell]), count), exponent)
 
 
@@ -187,7 +182,7 @@ def _finest(values: Doubles, least: int) -> int:
 
 def _is_few(values: Doubles, exponent: int) -> bool:
     rounded = _rounded_down(values, np.int64(exponent))
-    return int(np.count_nonzero(np.diff(rounded))) < MOST_VALUES
+    return int(np.count_nonzero(np.diff(rounded))) < MAX_VALUES
 
 
 def _rounded_down(values: Doubles, exponent: Ints | np.int64) -> Doubles:

@@ -61,7 +61,7 @@ _DISCOUNTS: Final[Mapping[str, Callable[[IntVector], FloatVector]]] = {
     "inverse": lambda rank: 1 / rank,
 }
 
-_MOST_RAISED: Final = 1000.0  # greatest gain that is raised: 10,000 times 2**1000 is a double, 2**1024 is none
+_MAX_RAISED: Final = 1000.0  # greatest gain that is raised: 10,000 times 2**1000 is a double, 2**1024 is none
 
 _SMALLER: Final = -512  # power of two by which gains are multiplied whose sums are beyond a double
 
@@ -162,7 +162,7 @@ class Weighting:
 
     def ideal_total(self, cut: CutLists, ideal: Ideal = "judged") -> FloatMatrix:
         """Return the same sum for the best order, as :data:`Ideal` says; shape (1, n_cutoffs) for ``k_ones``."""
-        return cut.once(("ideal total", self, ideal), lambda: _IDEALS[ideal](self, cut))
+        return cut.once(("ideal total", self, ideal), lambda: _ideal_total(self, cut, ideal))
 
     def share_of_ideal(self, cut: CutLists, ideal: Ideal = "judged") -> Ratio:
         """Divide the sum by that of the best order; 0 where a list without any gain is compared with itself.
@@ -189,10 +189,10 @@ class Weighting:
 
 def _exponential(gain: FloatVector) -> FloatVector:
     greatest = float(gain.max(initial=0.0))
-    if greatest > _MOST_RAISED:
+    if greatest > _MAX_RAISED:
         found, expected = (
             f"a gain of {option_text(greatest)}",
-            f"none above {option_text(_MOST_RAISED)}: 2**gain - 1 overflows",
+            f"none above {option_text(_MAX_RAISED)}: 2**gain - 1 overflows",
         )
         fix = "take dcg='log2', give the grades other gains (gains={...}), or correct the grades"
         raise JudgementError(Fault("measures, dcg='exp-log2'", found, expected, fix))
@@ -217,61 +217,43 @@ def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:
     return np.where(grades < 0, 0.0, gains[position])
 
 
-def _of_judged(weighting: Weighting, cut: CutLists) -> FloatMatrix:
+def _ideal_total(weighting: Weighting, cut: CutLists, ideal: Ideal) -> FloatMatrix:
+    """Discounted gains of the best order; items without a judgement come before those worth less than they."""
+    lists = cut.lists
+    if ideal == "retrieved":
+        return _total_of_retrieved(weighting, cut)
+    if ideal == "k_ones":  # infinite for the whole list, which has no k
+        k = cut.k[0]
+        is_finite = np.isfinite(k)
+        running = np.cumsum(weighting.discount(np.arange(1, int(k[is_finite].max(initial=0)) + 1)))
+        totals = np.full((1, k.size), np.inf)
+        totals[0, is_finite] = running[k[is_finite].astype(np.int64) - 1]
+        return totals
+    worth, discounts = weighting.of_judged(lists), weighting.discount(lists.ideal_rank)  # (n_judged,)
     # The whole list has no ideal where items without a judgement are worth something; it is never requested.
-    return _best(weighting, cut, np.where(np.isfinite(cut.k), cut.k, 0.0), 1.0)
-
-
-def _of_judged_as_long_as_list(weighting: Weighting, cut: CutLists) -> FloatMatrix:
-    lists = cut.lists
-    is_within_list = lists.ideal_rank <= lists.n_items[lists.judged_list]
-    return _best(weighting, cut, np.minimum(cut.k, lists.n_items[:, None]), is_within_list.astype(np.float64))
-
-
-def _best(weighting: Weighting, cut: CutLists, depth: FloatMatrix, counts: FloatVector | float) -> FloatMatrix:
-    """Sum the judgements that count, best first; items without a judgement come before those worth less than they."""
-    lists = cut.lists
-    worth, discounts = weighting.of_judged(lists), weighting.discount(lists.ideal_rank)
+    depth = np.where(np.isfinite(cut.k), cut.k, 0.0)
+    if ideal == "len":
+        depth = np.minimum(cut.k, lists.n_items[:, None])
+        discounts *= lists.ideal_rank <= lists.n_items[lists.judged_list]
     if weighting.unjudged == "zero":
-        return cut.sum_ideal(worth * discounts * counts)
-    unjudged = weighting.of_unjudged(lists)
-    discounts *= counts * (worth > unjudged[lists.judged_list, 0])
-    left = weighting.discounts_to(depth) - cut.sum_ideal(discounts)
-    return cut.sum_ideal(worth * discounts) + unjudged * left
+        return cut.sum_ideal(worth * discounts)
+    unjudged = weighting.of_unjudged(lists)  # (n_lists, 1)
+    discounts *= worth > unjudged[lists.judged_list, 0]
+    return cut.sum_ideal(worth * discounts) + unjudged * (weighting.discounts_to(depth) - cut.sum_ideal(discounts))
 
 
-def _of_ones(weighting: Weighting, cut: CutLists) -> FloatMatrix:
-    """Infinite for the whole list, which has no k."""
-    k = cut.k[0]
-    is_finite = np.isfinite(k)
-    running = np.cumsum(weighting.discount(np.arange(1, int(k[is_finite].max(initial=0)) + 1)))
-    totals = np.full((1, k.size), np.inf)
-    totals[0, is_finite] = running[k[is_finite].astype(np.int64) - 1]
-    return totals
-
-
-def _of_retrieved(weighting: Weighting, cut: CutLists) -> FloatMatrix:
+def _total_of_retrieved(weighting: Weighting, cut: CutLists) -> FloatMatrix:
     """Sort the hits of each list by gain once; then each cutoff keeps its own and renumbers them."""
     lists = cut.lists
     worth = weighting.of_hits(lists)
     best_first = np.lexsort((-worth, lists.hit_list))
     owner, rank, worth = lists.hit_list[best_first], lists.hit_rank[best_first], worth[best_first]
-
-    def total_at(k: float) -> FloatVector:
-        is_kept = rank <= k
-        kept = owner[is_kept]
+    totals = []
+    for k in cut.k[0]:
+        kept = owner[rank <= k]
         discount = weighting.discount(positions(kept, n_lists=lists.n_lists))
-        return sum_by_list(kept, worth[is_kept] * discount, n_lists=lists.n_lists)
-
-    return np.stack([total_at(k) for k in cut.k[0]], axis=1)
-
-
-_IDEALS: Final[Mapping[str, Callable[[Weighting, CutLists], FloatMatrix]]] = {
-    "judged": _of_judged,
-    "len": _of_judged_as_long_as_list,
-    "retrieved": _of_retrieved,
-    "k_ones": _of_ones,
-}
+        totals.append(sum_by_list(kept, worth[rank <= k] * discount, n_lists=lists.n_lists))
+    return np.stack(totals, axis=1)
 
 
 def require_no_gain_above(max_rel: float, lists: Lists, *, measure: str) -> None:

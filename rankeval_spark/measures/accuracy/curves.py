@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Annotated, Final, Literal, TypeAlias
 
@@ -147,23 +146,21 @@ def _precision_from(lists: Lists, level: Fraction, need: str, rel: float) -> Flo
     """Highest precision at the ranks where recall has reached a level; 0 without such a rank: shape (n_lists, 1)."""
     relevance = lists.relevance(rel)
     distinct, place = np.unique(relevance.n_relevant[:, 0], return_inverse=True)  # exact numbers are slow: once each
-    needed = np.array([_NEEDS[need](level, int(number)) for number in distinct], dtype=np.float64)[place]
+    needed = np.array([_n_needed(need, level, int(number)) for number in distinct], dtype=np.float64)[place]
     has_reached = relevance.n_above >= needed[lists.hit_list]
     precision = relevance.n_above / lists.hit_rank
     return max_by_list(lists.hit_list[has_reached], precision[has_reached], n_lists=lists.n_lists)[:, None]
 
 
-def _rounded_half_up(number: float) -> int:
-    """Round to the nearest; adding a half first would lift the number just below one half."""
+def _n_needed(need: str, level: Fraction, n_relevant: int) -> int:
+    """Relevant items that a level of recall needs, see :data:`NeededItems`."""
+    if need == "ceil":
+        return math.ceil(level * n_relevant)  # in whole numbers: in doubles 0.1 * 3 * 10 is above 3
+    number = float(level) * n_relevant
+    if need == "v9":
+        return int(number + 0.9)
+    # To the nearest, halves up; adding a half first would lift the number just below one half.
     return math.floor(number) + (number - math.floor(number) >= 1 / 2)
-
-
-_NEEDS: Final[Mapping[str, Callable[[Fraction, int], int]]] = {
-    "ceil": lambda level, n_relevant: math.ceil(level * n_relevant),
-    "v9": lambda level, n_relevant: int(float(level) * n_relevant + 0.9),
-    "v10": lambda level, n_relevant: _rounded_half_up(float(level) * n_relevant),
-}
-"""In whole numbers for ``ceil``: in doubles 0.1 * 3 * 10 is above 3."""
 
 
 @Definition(

@@ -316,10 +316,10 @@ def _mean_distances(
         later = earlier + step
         distance = 1 - similarity(earlier, later)
         # The item itself counts nothing here; the item above it is as near as the next one below.
-        for one, other, gap in ((earlier, later, rank[later] - rank[earlier]), (later, earlier, np.ones(1))):
+        for item, other, gap in ((earlier, later, rank[later] - rank[earlier]), (later, earlier, np.ones(1))):
             worth = _discount(gap, log2=log2) * counted[other]
-            total[one] += worth * distance
-            weight[one] += worth
+            total[item] += worth * distance
+            weight[item] += worth
         step += 1
     return ratio(total, weight)
 

@@ -164,7 +164,7 @@ def test_many_counted_values_come_in_several_batches(monkeypatch: pytest.MonkeyP
     keys: list[Key] = [("m", (str(name),), 1) for name in range(9)]
     group = np.repeat(np.arange(9), 10)
     values = np.random.default_rng(1).random((90, 2))
-    counted = value_counts.value_counts(values, group, 9)
+    counted = value_counts.Levels.of(values).by_group(group, 9)
     found, counts = Columns.of(values).by_group(group, 9, has_cubes=True), np.ones((9, len(aggregate_state.COUNTS) + 2))
     sums = found, counts, None, counted
     state = aggregate_state.AggregateLayout(2)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import rankeval_spark.measures
-from rankeval_spark.measures import Lists, Measure, MeasureSet, definition, registry
+from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, definition, registry
 from rankeval_spark.measures.definition import Definition
 from rankeval_spark.measures.options import GROUP
 from rankeval_spark.measures.worked_examples import evaluate_expression, example_page_of, examples_of, pages_of
@@ -94,9 +94,29 @@ def test_every_measure_has_a_worked_example_and_a_naive_reference(entry: Definit
     assert entry.name in REFERENCES[entry.kind] or REFERENCES[entry.kind][entry.name]
 
 
-def test_reference_that_is_missing_is_asked_for_where_it_belongs() -> None:
-    with pytest.raises(AssertionError, match=r"^add Length to tests/support/oracles, in the module of its kind$"):
-        oracles.NAIVE["Length"]
+@pytest.mark.usefixtures("own_registry")
+def test_measure_without_examples_or_reference_says_what_to_add_and_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "unfinished_measures"
+    package.mkdir()
+    (package / "lengths.py").write_text(NEW_MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    registry.discover("unfinished_measures")
+    entry = registry.get("Length")
+    no_examples = "no examples of Length; add them to the YAML file next to unfinished_measures.lengths, lengths.yaml"
+    with pytest.raises(ValueError, match=f"^{no_examples}$"):
+        test_every_measure_has_a_worked_example_and_a_naive_reference(entry)
+    (package / "lengths.yaml").write_text(NEW_EXAMPLES)
+    no_reference = "^add Length to tests/support/oracles, in the module of its kind$"
+    with pytest.raises(AssertionError, match=no_reference):
+        test_every_measure_has_a_worked_example_and_a_naive_reference(entry)
+    with pytest.raises(AssertionError, match=no_reference):  # as property tests ask for the value of a list
+        oracles.expected(Measure.parse("Length@2"), Ranking([1]))
+    monkeypatch.setitem(oracles.NAIVE, "Length", lambda plain, k, **_: len(plain.top(k)))
+    test_every_measure_has_a_worked_example_and_a_naive_reference(entry)
+    assert oracles.expected(Measure.parse("Length@2"), Ranking([1])) == 1
+    monkeypatch.delitem(sys.modules, "unfinished_measures.lengths")
 
 
 def test_every_file_of_examples_is_read_and_belongs_to_the_measures_of_its_module() -> None:
@@ -174,7 +194,7 @@ def test_measures_are_added_in_one_place(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 FAULTY_EXAMPLES: Final = {
-    "no_file": (None, "lengths_no_file.yaml"),
+    "no_file": (None, "no examples of Length; add them to the YAML file next to .*, lengths_no_file.yaml"),
     "no_measure": ("Width: {notes: -, examples: []}", "no examples of Length; add them to the YAML file next to"),
     "no_use": (f"lists: {{one: [1]}}\n{NEW_EXAMPLES}", "no example uses one"),
     "no_value": (NEW_EXAMPLES.replace("value: 1", "value: [1, 2]"), "Length@2: 1 lists are given and 2 values"),
@@ -194,7 +214,7 @@ def test_examples_that_are_missing_or_faulty_are_refused(
         (package / f"{module}.yaml").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     import_module(f"faulty_{name}.{module}")
-    with pytest.raises((ValueError, FileNotFoundError), match=message):
+    with pytest.raises(ValueError, match=message):
         examples_of(registry.get("Length"))
 
 

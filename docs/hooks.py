@@ -9,15 +9,21 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mkdocs.structure.files import File, Files
+
+if TYPE_CHECKING:
+    from mkdocs.structure.pages import Page
 
 HERE: Final = Path(__file__).parent
 ABOVE: Final = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "benchmarks/README.md": "benchmarks.md"}
 """Pages outside of this folder, and their names in the site."""
 TEMPLATE: Final = "rankeval_spark/config/template.yaml"
 MOVED: Final = {**ABOVE, TEMPLATE: "template.md", "docs/decisions": "decisions/index.md"}
+
+DECISION_BOOST: Final = 0.2
+"""Factor of the score that the search gives to a decision."""
 
 _LINK: Final = re.compile(r"\]\((?!\w+:)([^)#\s]+)")
 
@@ -29,8 +35,10 @@ def on_files(files: Files, config: Any) -> Files:  # noqa: ANN401 - of mkdocs
     return files
 
 
-def on_page_markdown(markdown: str, **_: object) -> str:
-    """Lead links to what is added to its pages."""
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """Lead links to what is added to its pages, and rank decisions below other pages in the search."""
+    if page.file.src_uri.startswith("decisions/"):
+        page.meta["search"] = {"boost": DECISION_BOOST}
     return _LINK.sub(lambda found: f"]({_page_of(found[1])}", markdown)
 
 

@@ -16,7 +16,7 @@ from rankeval_spark.measures.lists import CutLists, Lists
 from rankeval_spark.measures.measure_set import MeasureSet
 from rankeval_spark.measures.names import MAX_CUTOFF, Measure, UnknownMeasureError, with_cutoff
 
-# The order of messages and of docs/measures.md; within a family that of the modules' names
+# The order of messages and of docs/measures; within a family that of the modules' names
 for family in ("accuracy.precision_recall", "accuracy", "prediction", "beyond_accuracy", "off_policy", "system"):
     registry.discover(f"{__name__}.{family}")
 

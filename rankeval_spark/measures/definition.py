@@ -122,7 +122,7 @@ class Definition:
     """A measure: what is written of it, its kernel, and what follows from the kernel's annotations."""
 
     name: str  # canonical name
-    formula: str  # formula with the default options, in the notation of ``docs/measures.md``
+    formula: str  # formula with the default options, in the notation of ``docs/measures/index.md``
     source: str  # paper or tool whose definition this is
     bias: str = ""  # what the interval is around, where that is not the quantity that is estimated
     undefined: str = NO_RELEVANT  # when the value is undefined (NaN from the kernel, NULL in tables)

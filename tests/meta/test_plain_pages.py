@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from rankeval_spark.measures import group_statistics, registry
 from tests.support.code import ROOT
 
 MOST_WORDS: Final = 40
@@ -53,6 +55,29 @@ def test_no_sentence_of_a_page_has_more_than_40_words() -> None:
         if (long := long_sentences(page.read_text(encoding="utf-8")))
     }
     assert found == {}
+
+
+def test_a_page_has_one_title_and_no_level_of_headings_is_left_out() -> None:
+    found = {}
+    for page in PAGES:
+        prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        levels = [len(marks) for marks in re.findall(r"^(#+) ", prose, re.MULTILINE)]
+        steps = {after - before for before, after in pairwise(levels)}
+        if levels[0] != 1 or levels.count(1) != 1 or max(steps, default=0) > 1:
+            found[str(page.relative_to(ROOT))] = levels
+    assert found == {}
+
+
+def test_each_measure_has_a_heading_on_one_page_and_a_line_in_the_index() -> None:
+    pages = [page for page in PAGES if page.parent.name == "measures"]
+    texts = {page.stem: page.read_text(encoding="utf-8") for page in pages}
+    names = [entry.name for entry in registry.entries()]
+    headings = re.findall(r"^## (.+)$", "".join(text for stem, text in texts.items() if stem != "index"), re.MULTILINE)
+    assert sorted(headings) == sorted([*names, "Statistics of groups"])
+    assert re.findall(r"^\| \[(\w+)\]", texts["index"], re.MULTILINE) == [
+        *names,
+        *(one.name for one in group_statistics.ALL),
+    ]
 
 
 def test_links_between_pages_lead_somewhere() -> None:

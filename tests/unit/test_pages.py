@@ -78,6 +78,14 @@ def test_commands_of_a_page_run(
         assert done.code == 0 or words[0] in {"run", "gate"}, (words, done.err)
 
 
+def test_the_config_of_a_call_on_the_page_is_the_one_that_is_printed() -> None:
+    (call,) = here("docs/operations.md")
+    (config,) = (block.text for block in blocks("yaml") if block.page == "docs/operations.md")
+    names: dict[str, Any] = {}
+    exec(call, names)
+    assert names["result"].to_config() == config
+
+
 def test_the_fcp_of_surprise_is_made_of_user_metrics() -> None:
     """Ann has one pair, right, and Bob two, one of them right: 1 / (1 + 1)."""
     log = [("ann", "a", 2.0), ("ann", "b", 1.0), ("bob", "a", 3.0), ("bob", "b", 2.0), ("bob", "c", 1.0)]

@@ -336,3 +336,22 @@ def test_a_result_that_is_refused_speaks_of_its_own_call(call: Callable[[Evaluat
     with pytest.raises(InvalidCallError) as raised:
         call(evaluate(LOG, HELD_OUT, measures=["nDCG@10"]))
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "fix"),
+    [
+        ("ties", "expected", "policies={'ties': 'expected'}"),
+        ("min_slice_size", 5, "slicing={'min_slice_size': 5}"),
+        ("confidence", 0.9, "intervals={'confidence': 0.9}"),
+        ("margin", 0.1, "comparisons={'margin': 0.1}"),
+        ("time_zone", "Asia/Tokyo", "inputs={'time_zone': 'Asia/Tokyo'}"),
+        ("gains", {}, "inputs={'held_out': {'gains': {}}}"),
+    ],
+)
+def test_a_key_of_a_section_that_is_passed_as_an_argument_is_given_its_place(
+    name: str, value: object, fix: str
+) -> None:
+    with pytest.raises(ConfigError, match=re.escape(f"evaluate({name}=): found an unknown argument")) as raised:
+        evaluate(LOG, HELD_OUT, measures=["RR"], **{name: value})  # type: ignore[arg-type]  # what is refused
+    assert str(raised.value).endswith(f"; write {fix}")

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from rankeval_spark.engine.batch.buckets import N_GROUPS
+from rankeval_spark.engine.buckets import N_GROUPS
 from rankeval_spark.measures import Exposure, Measure, Rates
 from rankeval_spark.result_rows.exposure_rows import first_order_share
 from rankeval_spark.statistics.intervals import delete_a_group

@@ -374,7 +374,7 @@ def totals_of_users(nights: Sequence[Any], totals: UserTotals) -> dict[str, pa.T
         from rankeval_spark.spark import plans  # noqa: PLC0415 - imports pyspark
 
         return plans.to_published_users(nights, totals)
-    from rankeval_spark.engine.batch.arrays import to_arrow  # noqa: PLC0415 - imports the engine
+    from rankeval_spark.engine.arrays import to_arrow  # noqa: PLC0415 - imports the engine
     from rankeval_spark.sums.published import NIGHT  # noqa: PLC0415 - as above
     from rankeval_spark.sums.sums import finished  # noqa: PLC0415 - as above
 

@@ -28,7 +28,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.allowed_folders import delta_log_paths, require_allowed, scheme_of
 from rankeval_spark.config.base import DATE_PLACEHOLDER
 from rankeval_spark.config.inputs import Gains, Nested, column_and_field
-from rankeval_spark.engine.batch.buckets import hashes_of
+from rankeval_spark.engine.buckets import hashes_of
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_number, is_text
 from rankeval_spark.inputs.arrow.files import parquet_dataset

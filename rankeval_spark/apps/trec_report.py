@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
-from rankeval_spark.engine.batch.batch import to_batch
-from rankeval_spark.engine.batch.codes import to_codes
-from rankeval_spark.engine.ranking.matching import ListRules, match_log, to_judgements
-from rankeval_spark.engine.ranking.ranked_lists import to_ranked
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.batch import to_batch
+from rankeval_spark.engine.codes import to_codes
+from rankeval_spark.engine.matching import ListRules, match_log, to_judgements
+from rankeval_spark.engine.ranked_lists import to_ranked
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, nearest
 from rankeval_spark.inputs.trec_files import TrecRun, read_qrels, read_run
 from rankeval_spark.measures import Lists, Measure, MeasureSet, UnknownMeasureError, registry

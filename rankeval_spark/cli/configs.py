@@ -86,7 +86,7 @@ def _night(day: date, ahead: LookAhead, windows: Mapping[str, Any] | None, *, ha
 
 def _windows(config: EvaluationConfig, day: date) -> dict[str, Any] | None:
     """Return the end of the last list's attribution window; None without one, or if only Spark reads the log."""
-    from rankeval_spark.engine.ranking.attribution import micros_of  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.engine.attribution import micros_of  # noqa: PLC0415 - pyarrow takes a moment
     from rankeval_spark.in_process.last_list import last_shown, moment_text  # noqa: PLC0415 - as above
     from rankeval_spark.inputs.input_files import ForSparkError  # noqa: PLC0415 - as above
 

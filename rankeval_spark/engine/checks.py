@@ -20,18 +20,18 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.check_thresholds import CheckName
 from rankeval_spark.config.inputs import COMPARE
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.attribution import micros_of
 from rankeval_spark.engine.failures import RefusedError, refuse, refuse_input
-from rankeval_spark.engine.ranking.attribution import micros_of
-from rankeval_spark.engine.ranking.matching import is_in_train
+from rankeval_spark.engine.matching import is_in_train
 from rankeval_spark.engine.scorer import RELEVANT
 from rankeval_spark.time_zones import UTC, moment_of
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import OwnItem
-    from rankeval_spark.engine.batch.batch import Batch
-    from rankeval_spark.engine.ranking.matching import Judgements
+    from rankeval_spark.engine.batch import Batch
+    from rankeval_spark.engine.matching import Judgements
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch

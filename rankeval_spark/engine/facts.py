@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import in_one_piece, lengths_of, list_column, owners_of, to_arrow, to_numpy
-from rankeval_spark.engine.batch.batch import fields, pack_constants
-from rankeval_spark.engine.batch.codes import ascending, full_join, in_id_order, places_in, taken_or_null, to_codes
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.arrays import in_one_piece, lengths_of, list_column, owners_of, to_arrow, to_numpy
+from rankeval_spark.engine.batch import fields, pack_constants
+from rankeval_spark.engine.codes import ascending, full_join, in_id_order, places_in, taken_or_null, to_codes
 from rankeval_spark.engine.failures import quoted, refuse_input
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.measures import required_facts as N

@@ -16,19 +16,19 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import lengths_of, list_column, owners_of, to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.batch.batch import fields
-from rankeval_spark.engine.batch.codes import ascending, in_id_order, starts_of_runs, to_codes
-from rankeval_spark.engine.ranking.matching import is_in_train
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.arrays import lengths_of, list_column, owners_of, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.batch import fields
+from rankeval_spark.engine.codes import ascending, in_id_order, starts_of_runs, to_codes
+from rankeval_spark.engine.matching import is_in_train
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import scaled_rows
 from rankeval_spark.measures.required_facts import BY_POPULARITY, TAIL
 
 if TYPE_CHECKING:
-    from rankeval_spark.engine.batch.batch import Batch
-    from rankeval_spark.engine.ranking.matching import Judgements
-    from rankeval_spark.engine.ranking.ranked_lists import RankedLists
+    from rankeval_spark.engine.batch import Batch
+    from rankeval_spark.engine.matching import Judgements
+    from rankeval_spark.engine.ranked_lists import RankedLists
     from rankeval_spark.measures.arrays import FloatVector, IntVector
 
 

@@ -13,24 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.slices import to_segment_columns
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.batch.batch import Batch, to_batch, without_constants
-from rankeval_spark.engine.batch.buckets import in_buckets
-from rankeval_spark.engine.batch.listed_rows import with_items
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.arrays import to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.batch import Batch, to_batch, with_items, without_constants
+from rankeval_spark.engine.buckets import in_buckets
 from rankeval_spark.engine.checks import PartitionTallies, refuse_unusable
 from rankeval_spark.engine.features import bits_of_items, to_features, to_profiles
+from rankeval_spark.engine.matching import Judgements, is_in_train, match_log, to_judgements
 from rankeval_spark.engine.outputs import joined, list_names, parts_of_users
-from rankeval_spark.engine.ranking.compact_lists import ITEMS, to_item_lists, to_lists
-from rankeval_spark.engine.ranking.matching import Judgements, is_in_train, match_log, to_judgements
-from rankeval_spark.engine.ranking.ranked_lists import RankedLists, to_ranked
+from rankeval_spark.engine.ranked_lists import ITEMS, RankedLists, to_item_lists, to_lists, to_ranked
+from rankeval_spark.engine.slices import to_segment_columns
 from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.checks import RowChecks
+    from rankeval_spark.engine.matching import ListKeys, ListRules
     from rankeval_spark.engine.outputs import ListOutputs, Part
-    from rankeval_spark.engine.ranking.matching import ListKeys, ListRules
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator, Rows
-from rankeval_spark.engine.aggregation.slices import (
+from rankeval_spark.engine.aggregates import PartialAggregator, Rows
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.buckets import hashes_of
+from rankeval_spark.engine.codes import row_codes
+from rankeval_spark.engine.failures import quoted
+from rankeval_spark.engine.scorer import COUNTED, IS_EVALUATED, Members, Scored, Scorer, members_of
+from rankeval_spark.engine.slices import (
     PACKED,
     USER_HASH,
     doubles,
@@ -22,17 +27,12 @@ from rankeval_spark.engine.aggregation.slices import (
     segment_columns,
     unpacked,
 )
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.batch.buckets import hashes_of
-from rankeval_spark.engine.batch.codes import row_codes
-from rankeval_spark.engine.failures import quoted
-from rankeval_spark.engine.scorer import COUNTED, IS_EVALUATED, Members, Scored, Scorer, members_of
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Policies
     from rankeval_spark.config.policies import Unit
     from rankeval_spark.engine.paired_differences import DifferenceAggregator
-    from rankeval_spark.engine.ranking.ranked_lists import RankedLists
+    from rankeval_spark.engine.ranked_lists import RankedLists
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.measures.arrays import IntVector
     from rankeval_spark.statistics.resampling import Draws
@@ -197,14 +197,14 @@ class ListOutputs:
         return Part(self, lists, scored, members_of(n_judged, n_relevant, n_recommended, policies=policies))
 
     def moments(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """Yield the moments of every slice: rows of ``aggregate_state.PARTIAL``, or ``WITH_STATES`` of a bootstrap."""
+        """Yield the moments of every slice: rows of ``aggregates.PARTIAL``, or ``WITH_STATES`` of a bootstrap."""
         if self.averages_lists:
             yield from self._summariser.summarise(iter(part.users.to_batches()))
         else:
             yield from self._summariser.summarise_rows([self._rows_of_users(part)])
 
     def differences(self, part: Part, aggregator: DifferenceAggregator) -> Iterator[pa.RecordBatch]:
-        """Yield the differences of the models of every slice: rows of ``comparison_state.PARTIAL``."""
+        """Yield the differences of the models of every slice: rows of ``paired_differences.PARTIAL``."""
         names = [name for name in (C.MODEL_ID, C.USER_ID, C.LIST_ID, PACKED) if name in part.lists]
         lists = pa.Table.from_pydict({name: part.lists[name] for name in names})
         is_member = part.members.is_evaluated

@@ -1,27 +1,25 @@
-"""The work of comparisons: values of users in, aggregates of their differences by pair, slice and cutoff out.
+"""Differences of models by pair, slice and cutoff: aggregates of the values of users, which merge.
 
-It contains no formula. Aggregates of two parts merge; rows of ``comparisons`` are made of them later.
+There is no formula here. Rows of ``comparisons`` are made of the aggregates later, in ``result_rows``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import comparison_state
-from rankeval_spark.engine.aggregation.slices import USER_HASH, groups_of, in_chunks, matrix, positions_of, unpacked
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.batch.codes import row_codes
-from rankeval_spark.engine.comparison_state import ComparisonKey, HeldSums, Partial
+from rankeval_spark.engine.arrays import to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.codes import row_codes
 from rankeval_spark.engine.scorer import IS_EVALUATED
+from rankeval_spark.engine.slices import USER_HASH, groups_of, in_chunks, matrix, positions_of, unpacked
 from rankeval_spark.statistics import moments, multiple_testing, paired_ratios, paired_tests, rank_tests, resampling
 from rankeval_spark.statistics.moments import membership_of
 from rankeval_spark.statistics.paired_tests import PairedValues
@@ -30,6 +28,92 @@ from rankeval_spark.statistics.resampling import Draws, SliceGroups, members
 if TYPE_CHECKING:
     from rankeval_spark.config.inference import TestName
     from rankeval_spark.statistics.rank_tests import Zeros
+
+
+GROUP: Final = (C.BASELINE_MODEL_ID, C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)
+PARTIAL: Final = pa.schema(
+    [
+        *zip(GROUP, (pa.string(), pa.string(), pa.int32(), pa.list_(pa.string()), pa.int32()), strict=True),
+        ("models", pa.list_(pa.string())),  # of an aggregate of all models at once, without baseline and model
+        ("kind", pa.string()),
+        ("state", pa.binary()),
+    ]
+)
+"""Rows of aggregates of one kind each."""
+
+DIFFERENCES: Final = "differences"
+RATIOS: Final = "ratios"
+VALUES: Final = "values"
+SIGNS: Final = "signs"
+WEIGHTS: Final = "weights"
+CENTRED: Final = "centred"
+ORDERS: Final = "orders"
+LISTED: Final = "listed"
+"""Users with a list of each model, then those with one of both of two: all users, then those that are evaluated. For
+all models at once, and no cutoff."""
+
+LISTED_USERS: Final = "listed_users"  # the same of all users, where lists that judgements name are counted too
+NO_CUTOFF: Final = -1  # cutoff of what is the same at all of them
+MOST_HELD: Final = 1 << 28  # bytes of sums from which on they are handed on, to be merged elsewhere
+_BATCH: Final = 1 << 24  # bytes of states from which on a batch is closed
+
+
+class ComparisonKey(NamedTuple):
+    """The models, slice and cutoff that an aggregate is about."""
+
+    baseline: str | None
+    model: str | None
+    slice_index: int
+    slice_values: tuple[str | None, ...]
+    k: int
+    models: tuple[str, ...] | None = None
+
+
+Partial: TypeAlias = tuple[ComparisonKey, str, bytes]  # what it is about, its kind, and the aggregate
+
+
+@dataclass
+class HeldSums:
+    """Sums of replicates, added up over the chunks of a part as long as they fit."""
+
+    _sums: dict[tuple[ComparisonKey, str], np.ndarray] = field(default_factory=dict)
+    _n_bytes: int = 0
+
+    def add(self, key: ComparisonKey, kind: str, sums: np.ndarray) -> Iterator[Partial]:
+        """Add to the sums held; yield all of them where they have become too large."""
+        before = self._sums.get((key, kind))
+        if before is None:
+            self._sums[key, kind] = sums.copy()
+            self._n_bytes += sums.nbytes
+        else:
+            before += sums
+        if self._n_bytes > MOST_HELD:
+            yield from self.release()
+
+    def release(self) -> Iterator[Partial]:
+        """Yield the sums held and start again from none."""
+        held, self._sums, self._n_bytes = self._sums, {}, 0
+        yield from ((key, kind, sums.tobytes()) for (key, kind), sums in held.items())
+
+
+def to_batches(partials: Iterable[Partial]) -> Iterator[pa.RecordBatch]:
+    """Convert aggregates to rows of :data:`PARTIAL`."""
+    batch: list[Partial] = []
+    n_bytes = 0
+    for partial in partials:
+        batch.append(partial)
+        n_bytes += len(partial[2])
+        if n_bytes > _BATCH:
+            yield _to_batch(batch)
+            batch, n_bytes = [], 0
+    if batch:
+        yield _to_batch(batch)
+
+
+def _to_batch(partials: list[Partial]) -> pa.RecordBatch:
+    rows = [(*key[:3], list(key.slice_values), *key[4:], kind, state) for key, kind, state in partials]
+    arrays = map(pa.array, zip(*rows, strict=True), PARTIAL.types)
+    return pa.RecordBatch.from_arrays(list(arrays), schema=PARTIAL)
 
 
 @dataclass(frozen=True)
@@ -202,9 +286,9 @@ class DifferenceAggregator:
     owner: tuple[str, ...] = (C.USER_ID,)  # what has lists that are counted: users, or lists that judgements name
 
     def aggregate_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Aggregate Arrow's rows of (model, user, k), sorted by user: rows of ``comparison_state.PARTIAL``."""
+        """Aggregate Arrow's rows of (model, user, k), sorted by user: rows of :data:`PARTIAL`."""
         cubes = (Cube.of_rows(table, self.requested) for table in whole_users(batches))
-        yield from comparison_state.to_batches(self._partials(cubes))
+        yield from to_batches(self._partials(cubes))
 
     def aggregate_lists(
         self,
@@ -214,7 +298,7 @@ class DifferenceAggregator:
         """Aggregate lists, all those of some users: the same rows."""
         if lists.num_rows:
             cubes = [Cube.of_lists(lists, values, self.requested)]
-            yield from comparison_state.to_batches(self._partials(cubes))
+            yield from to_batches(self._partials(cubes))
 
     def count_lists(self, lists: pa.Table) -> Iterator[pa.RecordBatch]:
         """Count the owners with a list of each model, and of both of each two that are compared: the same rows.
@@ -223,11 +307,11 @@ class DifferenceAggregator:
         """
         if not lists.num_rows:
             return
-        kinds = {comparison_state.LISTED: self.owner}
+        kinds = {LISTED: self.owner}
         if self.owner != (C.USER_ID,):
-            kinds[comparison_state.LISTED_USERS] = (C.USER_ID,)
+            kinds[LISTED_USERS] = (C.USER_ID,)
         partials = (one for kind, owner in kinds.items() for one in self._owners(lists, owner, kind))
-        yield from comparison_state.to_batches(partials)
+        yield from to_batches(partials)
 
     def _owners(self, lists: pa.Table, by: tuple[str, ...], kind: str) -> Iterator[Partial]:
         _, first, owner = np.unique(row_codes(lists, by), return_index=True, return_inverse=True)
@@ -245,7 +329,7 @@ class DifferenceAggregator:
                 for one in (own, *(each & own for each in (own if self.requested.all_pairs else own[:1])))
             ]
             for values, of_group in zip(slicing.values, np.stack(parts, axis=1), strict=True):
-                key = ComparisonKey(None, None, slicing.index, values, comparison_state.NO_CUTOFF, names)
+                key = ComparisonKey(None, None, slicing.index, values, NO_CUTOFF, names)
                 yield key, kind, of_group.tobytes()
 
     def _partials(self, cubes: Iterable[Cube]) -> Iterator[Partial]:
@@ -285,13 +369,9 @@ class _Chunk:
             for slicing in self.slicings:
                 n_groups = len(slicing.values)
                 group = (np.arange(n_ks)[:, None] * n_groups + slicing.group).ravel()
-                states = {
-                    comparison_state.DIFFERENCES: paired_tests.differences_by_group(
-                        pairs, group, n_ks * n_groups
-                    ).to_bytes()
-                }
+                states = {DIFFERENCES: paired_tests.differences_by_group(pairs, group, n_ks * n_groups).to_bytes()}
                 if of_sums:
-                    states[comparison_state.RATIOS] = paired_ratios.ratio_pairs_by_group(
+                    states[RATIOS] = paired_ratios.ratio_pairs_by_group(
                         model, baseline, group, n_ks * n_groups
                     ).to_bytes()
                 for one in np.flatnonzero(self._is_shown(pair, slicing)).tolist():
@@ -312,7 +392,7 @@ class _Chunk:
                         columns = self.requested.means_at(k)
                         if is_shown[group] and columns:
                             own = difference[place][users][:, columns]
-                            yield key._replace(k=k), comparison_state.VALUES, rank_tests.magnitudes_to_bytes(own)
+                            yield key._replace(k=k), VALUES, rank_tests.magnitudes_to_bytes(own)
 
     def drawn(self, held: HeldSums) -> Iterator[Partial]:
         """Add up the differences with random weights and signs.
@@ -350,9 +430,9 @@ class _Chunk:
         requested, hashes, sums = self.requested, self.cube.hashes, {}
         if "bootstrap" in requested.tests:
             found = resampling.weighted_sums(difference, hashes, requested.draws, groups)
-            sums[comparison_state.WEIGHTS] = np.stack([found.weights, found.sums, found.squares], axis=1)
+            sums[WEIGHTS] = np.stack([found.weights, found.sums, found.squares], axis=1)
         if "randomization" in requested.tests:
-            sums[comparison_state.SIGNS] = paired_tests.sign_sums(difference, hashes, requested.draws, groups)[:, None]
+            sums[SIGNS] = paired_tests.sign_sums(difference, hashes, requested.draws, groups)[:, None]
         return sums
 
     def of_all_models(self, held: HeldSums) -> Iterator[Partial]:
@@ -381,9 +461,7 @@ class _Chunk:
             states = parts.reshape(n_groups, -1, len(place))
             for one in np.flatnonzero(is_own).tolist():
                 key = ComparisonKey(None, None, slicing.index, slicing.values[one], 0, names)
-                yield from (
-                    (each, comparison_state.CENTRED, state.tobytes()) for each, state in self._by_k(key, states[one])
-                )
+                yield from ((each, CENTRED, state.tobytes()) for each, state in self._by_k(key, states[one]))
         if "randomized_tukey" in self.requested.tests:
             yield from self._orders(names, centred, own, held)
 
@@ -398,7 +476,7 @@ class _Chunk:
             for local, (index, group) in enumerate(meaning):
                 if own[index][group]:
                     key = ComparisonKey(None, None, index, self.slicings[index].values[group], 0, names)
-                    yield from self._held(held, key, comparison_state.ORDERS, sums[local])
+                    yield from self._held(held, key, ORDERS, sums[local])
 
     def _held(self, held: HeldSums, key: ComparisonKey, kind: str, sums: np.ndarray) -> Iterator[Partial]:
         for each, own in self._by_k(key, sums):

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.slicing import segments_from_train
-from rankeval_spark.engine.aggregation.parity_sums import Parity
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.attribution import AttributionRules
 from rankeval_spark.engine.checks import held_out_checks, log_checks, unnamed_checks
 from rankeval_spark.engine.job import Job
+from rankeval_spark.engine.matching import ListRules
 from rankeval_spark.engine.outputs import ListOutputs
-from rankeval_spark.engine.ranking.attribution import AttributionRules
-from rankeval_spark.engine.ranking.matching import ListRules
+from rankeval_spark.engine.parity_sums import Parity
 from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.policies import tie_rule
-from rankeval_spark.engine.batch.arrays import lengths_of, owners_of, to_numpy
-from rankeval_spark.engine.batch.batch import fields
+from rankeval_spark.engine.arrays import lengths_of, owners_of, to_numpy
+from rankeval_spark.engine.batch import fields
 from rankeval_spark.engine.failures import refuse
 from rankeval_spark.measures import ItemFacts, Lists, required_facts as N
 from rankeval_spark.measures.arrays import places_of

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.slicing import segments_from_train
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.planning import judgement_facts
 from rankeval_spark.inputs.input_columns import refuse_missing
 from rankeval_spark.inputs.spark import IS_UNPARSABLE, Sources, cached_partitions, estimated_bytes

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.batch.buckets import MOST_LEVELS, bucket_of
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.buckets import MOST_LEVELS, bucket_of
 from rankeval_spark.engine.checks import (
     held_out_checks,
     item_checks,
@@ -70,7 +70,7 @@ _LEVEL: Final = MOST_LEVELS + 1  # a bucket may be cut again by the engine, by o
 
 @dataclass(frozen=True)
 class UserRows:
-    """Rows of :mod:`engine.batch.row_kinds` by bucket, and what is computed of them."""
+    """Rows of :mod:`engine.row_kinds` by bucket, and what is computed of them."""
 
     # all rows of some users each, in parts that may lack columns of one another
     buckets: tuple[tuple[pa.Table, ...], ...]
@@ -101,7 +101,7 @@ def to_user_rows(inputs: Mapping[int, pa.Table], job: Job, *, n_threads: int) ->
 
     The number of buckets depends on the number of rows alone, so that sums over users do not depend on the threads.
 
-    ``inputs``: tables by their number in :mod:`engine.batch.row_kinds`; each with ``user_id`` and the columns that the
+    ``inputs``: tables by their number in :mod:`engine.row_kinds`; each with ``user_id`` and the columns that the
     engine reads.
     """
     n_rows = sum(table.num_rows for table in inputs.values())

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import in_one_piece, list_column, to_arrow, to_numpy
-from rankeval_spark.engine.batch.codes import in_id_order, places_in, row_codes, starts_of_runs, to_codes
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.arrays import in_one_piece, list_column, to_arrow, to_numpy
+from rankeval_spark.engine.codes import in_id_order, places_in, row_codes, starts_of_runs, to_codes
 from rankeval_spark.engine.features import owned_items
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.ranking.attribution import text_of_micros
+from rankeval_spark.engine.attribution import text_of_micros
 from rankeval_spark.errors import warn_user
 from rankeval_spark.result_rows.check_rows import SEGMENTS, CheckCount
 from rankeval_spark.sums.input_warnings import LEFT_OUT, least_gain, no_list_left, where_undefined

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import agreement_request
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.scorer import COUNTED, RELEVANT
 from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.sums.grouping import in_order_of

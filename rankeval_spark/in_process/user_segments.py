@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.config.check_thresholds import BANDS
 from rankeval_spark.config.slicing import NO_INTERACTION, segments_from_train
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.batch.codes import places_in, taken_or_null, to_codes
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.codes import places_in, taken_or_null, to_codes
 from rankeval_spark.result_rows.bands import edges_of, labels_of, number_text
 from rankeval_spark.result_rows.check_rows import CheckCount
 

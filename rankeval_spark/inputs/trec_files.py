@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import compute as pc, csv
 
 from rankeval_spark import allowed_folders, columns as C
-from rankeval_spark.engine.batch.arrays import to_numpy
+from rankeval_spark.engine.arrays import to_numpy
 from rankeval_spark.errors import Fault, InputError, first_line
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.arrays import to_arrow, to_numpy, to_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

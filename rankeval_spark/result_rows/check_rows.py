@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.check_thresholds import Threshold
-from rankeval_spark.engine.aggregation.slices import nullable
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import to_arrow, to_texts
-from rankeval_spark.engine.ranking.attribution import text_of_micros
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.arrays import to_arrow, to_texts
+from rankeval_spark.engine.attribution import text_of_micros
+from rankeval_spark.engine.slices import nullable
 from rankeval_spark.result_rows.column_types import arrow_schema
 
 if TYPE_CHECKING:

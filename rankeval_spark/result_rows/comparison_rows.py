@@ -14,12 +14,16 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.inference import OF_ALL_MODELS
-from rankeval_spark.engine import comparison_state
-from rankeval_spark.engine.aggregation.slices import doubles, nullable, segment_columns
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
-from rankeval_spark.engine.batch.codes import row_codes
-from rankeval_spark.engine.comparison_state import ComparisonKey
-from rankeval_spark.engine.paired_differences import ComparisonRequest, DifferenceAggregator, models_in_order
+from rankeval_spark.engine import paired_differences
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.codes import row_codes
+from rankeval_spark.engine.paired_differences import (
+    ComparisonKey,
+    ComparisonRequest,
+    DifferenceAggregator,
+    models_in_order,
+)
+from rankeval_spark.engine.slices import doubles, nullable, segment_columns
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.result_rows.metric_rows import readable, support_key
 from rankeval_spark.statistics import multiple_testing, paired_ratios, paired_tests, rank_tests, resampling
@@ -84,7 +88,7 @@ class PairTests:
         """
         match test:
             case "bootstrap":
-                replicates = ReplicateSums(*self._sums(comparison_state.WEIGHTS)[:, None])
+                replicates = ReplicateSums(*self._sums(paired_differences.WEIGHTS)[:, None])
                 low, high = resampling.percentile_interval(replicates.means[0], self.reported.confidence)
                 p = resampling.studentized_p(self._of_means.moments.numerator, replicates)[0]
                 is_equal = of_t["method"] == "equal"
@@ -96,7 +100,7 @@ class PairTests:
                     **_tested(of_t, np.where(is_equal, of_t["p_value"], p), np.where(is_equal, "equal", MONTE_CARLO)),
                 }
             case "randomization":
-                sums = self._sums(comparison_state.SIGNS)
+                sums = self._sums(paired_differences.SIGNS)
                 drawn, kind, _ = paired_tests.randomized(self._of_means, sums, least_users=self.reported.min_size)
                 return _tested(of_t, drawn[0], np.where(kind[0] == "randomization", MONTE_CARLO, kind[0]))
             case "sign":
@@ -104,7 +108,7 @@ class PairTests:
                 return _tested(of_t, p, np.full(len(p), "binomial"))
             case "wilcoxon":
                 zeros = self.requested.wilcoxon_zeros
-                columns = rank_tests.magnitudes_from_bytes(self.states[comparison_state.VALUES])
+                columns = rank_tests.magnitudes_from_bytes(self.states[paired_differences.VALUES])
                 found = [rank_tests.wilcoxon(rank_tests.magnitudes(values), zeros=zeros) for values in columns]
                 p = np.where(self._of_means.is_all_zero[0], 1.0, found)
                 return _tested(of_t, p, np.full(len(found), zeros))
@@ -120,7 +124,7 @@ class PairTests:
 
     @cached_property
     def _differences(self) -> Differences:
-        return reduce(Differences.merge, map(Differences.from_bytes, self.states[comparison_state.DIFFERENCES]))
+        return reduce(Differences.merge, map(Differences.from_bytes, self.states[paired_differences.DIFFERENCES]))
 
     @cached_property
     def _of_means(self) -> Differences:
@@ -153,7 +157,7 @@ class PairTests:
         }
         of_t = {name: values[0].copy() for name, values in numbers.items()}
         if self.requested.of_sums:
-            pairs = reduce(RatioPairs.merge, map(RatioPairs.from_bytes, self.states[comparison_state.RATIOS]))
+            pairs = reduce(RatioPairs.merge, map(RatioPairs.from_bytes, self.states[paired_differences.RATIOS]))
             # Where all denominators are equal, the ratio of sums is the mean of the users' ratios, and so is its test.
             is_ratio = ~pairs.has_one_denominator[0]
             own = np.array(self.requested.of_sums)
@@ -218,7 +222,8 @@ class ModelTests:
     def _parts(self) -> list[np.ndarray]:
         """Aggregates of each partition: for ``_moments``, squares that can be rounding, sums of ``|x|``."""
         states = (
-            np.frombuffer(state).reshape(-1, self.n_measures) for state in self.states.get(comparison_state.CENTRED, ())
+            np.frombuffer(state).reshape(-1, self.n_measures)
+            for state in self.states.get(paired_differences.CENTRED, ())
         )
         empty = np.zeros((3 * (self.n_models + 1) + 2, self.n_measures))
         return [*states] or [empty]
@@ -236,7 +241,9 @@ class ModelTests:
             totals = np.nan_to_num(found.mean[:-1]) * found.n[:-1]
         absolute = np.sum([part[-1] for part in self._parts], axis=0)
         nothing = np.zeros(n_models * self.n_measures * self.requested.replicates)
-        sums = reduce(np.add, (np.frombuffer(state) for state in self.states.get(comparison_state.ORDERS, ())), nothing)
+        sums = reduce(
+            np.add, (np.frombuffer(state) for state in self.states.get(paired_differences.ORDERS, ())), nothing
+        )
         return multiple_testing.randomised_p(
             totals, absolute, sums.reshape(n_models, self.n_measures, self.requested.replicates)
         )
@@ -360,11 +367,11 @@ class ComparisonRows:
             counts = np.array([of_models.get(name, 0) for name in models], dtype=np.float64)
             firsts = counts if self.requested.all_pairs else counts[:1]
             listed = np.concatenate([counts[None], np.minimum.outer(firsts, counts)])
-            key = ComparisonKey(None, None, index, values, comparison_state.NO_CUTOFF, models)
+            key = ComparisonKey(None, None, index, values, paired_differences.NO_CUTOFF, models)
             state = np.stack([listed, np.zeros_like(listed)]).tobytes()
-            kinds = [comparison_state.LISTED, *([comparison_state.LISTED_USERS] if self.has_judged_lists else [])]
+            kinds = [paired_differences.LISTED, *([paired_differences.LISTED_USERS] if self.has_judged_lists else [])]
             partials += [(key, kind, state) for kind in kinds]
-        yield from comparison_state.to_batches(partials)
+        yield from paired_differences.to_batches(partials)
 
     @property
     def _reason(self) -> str:
@@ -377,7 +384,7 @@ class ComparisonRows:
         """
         first, model, index, slice_values, k = (one.as_py() for one in key)
         where = (index, slice_values, k)
-        if k == comparison_state.NO_CUTOFF:
+        if k == paired_differences.NO_CUTOFF:
             return self._listed(where, group)
         rows = self._of_models(where, group) if model is None else self._of_pair((first, model), where, group)
         return pa.concat_tables([_SCHEMA.empty_table(), *rows])
@@ -409,7 +416,7 @@ class ComparisonRows:
         pairs = [(a, b) for a, b in combinations(range(len(models)), 2) if self.requested.all_pairs or a == 0]
         first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         found: dict[str, list[Listed]] = {}
-        for kind in comparison_state.LISTED, comparison_state.LISTED_USERS:
+        for kind in paired_differences.LISTED, paired_differences.LISTED_USERS:
             of_each, of_both = np.zeros((2, len(models))), np.zeros((2, len(models), len(models)))
             states = zip(parts, group["kind"].to_pylist(), group["state"].to_pylist(), strict=True)
             for names, state in ((names, state) for names, own, state in states if own == kind):
@@ -421,8 +428,8 @@ class ComparisonRows:
                 Listed(each[first], each[second], both[first, second])
                 for each, both in zip(of_each, of_both, strict=True)
             ]
-        everyone, evaluated = found[comparison_state.LISTED]
-        users = found[comparison_state.LISTED_USERS][0] if self.has_judged_lists else everyone
+        everyone, evaluated = found[paired_differences.LISTED]
+        users = found[paired_differences.LISTED_USERS][0] if self.has_judged_lists else everyone
         is_kept = ~are_too_few(everyone, evaluated)
         slice_values = pa.array([where[1]] * len(pairs), pa.list_(pa.string()))
         columns = {
@@ -430,7 +437,7 @@ class ComparisonRows:
             C.MODEL_ID: pa.array([models[place] for place in second], pa.string()),
             C.SLICE: pa.array([self.reported.names[where[0]]] * len(pairs), pa.string()),
             C.SLICE_VALUE: readable(slice_values),
-            "test": pa.array([comparison_state.LISTED] * len(pairs), pa.string()),
+            "test": pa.array([paired_differences.LISTED] * len(pairs), pa.string()),
             "reason": pa.array([self._reason] * len(pairs), pa.string(), mask=is_kept),
             **{name: pa.array(counts.astype(np.int64)) for name, counts in zip(_LISTED, users, strict=True)},
         }
@@ -534,7 +541,7 @@ def _withheld(rows: pa.Table, reason: str) -> pa.Table:
     """Add the numbers of users with lists of each model; NULL what too few users with both would decide."""
     code = row_codes(rows, (C.BASELINE_MODEL_ID, C.MODEL_ID, C.SLICE, C.SLICE_VALUE))
     place = np.unique(code, return_inverse=True)[1]
-    is_count = to_numpy(pc.equal(rows["test"], comparison_state.LISTED))
+    is_count = to_numpy(pc.equal(rows["test"], paired_differences.LISTED))
     counts = np.zeros((len(_LISTED), place.max(initial=-1) + 1), dtype=np.int64)
     counts[:, place[is_count]] = [to_numpy(rows[name])[is_count] for name in _LISTED]
     shares_too_few = is_count & to_numpy(pc.is_valid(rows["reason"]))

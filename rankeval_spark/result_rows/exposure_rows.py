@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.aggregate_state import GROUP, KEY_FIELDS, key_columns, rows_by_key
-from rankeval_spark.engine.aggregation.parity_sums import SUMS, is_disparity
-from rankeval_spark.engine.aggregation.slices import nullable
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.batch.buckets import GROUP as GROUP_OF_USERS, N_GROUPS, hashes_of
+from rankeval_spark.engine.aggregates import GROUP, KEY_FIELDS, key_columns, rows_by_key
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.buckets import GROUP as GROUP_OF_USERS, N_GROUPS, hashes_of
+from rankeval_spark.engine.parity_sums import SUMS, is_disparity
+from rankeval_spark.engine.slices import nullable
 from rankeval_spark.measures import Rates
 from rankeval_spark.measures.required_facts import BY_POPULARITY
 from rankeval_spark.result_rows import metric_rows
@@ -32,7 +32,7 @@ from rankeval_spark.statistics import intervals
 
 if TYPE_CHECKING:
     from rankeval_spark.config.slicing import ReportedSlices
-    from rankeval_spark.engine.aggregation.slices import Key
+    from rankeval_spark.engine.slices import Key
     from rankeval_spark.measures import Exposure, Measure
     from rankeval_spark.measures.arrays import FloatVector, IntVector
 

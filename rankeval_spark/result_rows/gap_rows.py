@@ -17,8 +17,11 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.slicing import slice_names
-from rankeval_spark.engine.aggregation.partial_aggregates import Users
-from rankeval_spark.engine.aggregation.slices import (
+from rankeval_spark.engine.aggregates import Users
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.codes import ascending, to_codes
+from rankeval_spark.engine.paired_differences import MOST_HELD
+from rankeval_spark.engine.slices import (
     doubles,
     encoded,
     groups_of,
@@ -28,9 +31,6 @@ from rankeval_spark.engine.aggregation.slices import (
     segment_columns,
     unpacked,
 )
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.batch.codes import ascending, to_codes
-from rankeval_spark.engine.comparison_state import MOST_HELD
 from rankeval_spark.measures import group_statistics
 from rankeval_spark.result_rows.metric_rows import HAS_SUPPORT, are_undecided
 from rankeval_spark.statistics import multiple_testing

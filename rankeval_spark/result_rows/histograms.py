@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch.arrays import to_numpy
-from rankeval_spark.engine.batch.buckets import N_GROUPS
-from rankeval_spark.engine.batch.codes import starts_of_runs
+from rankeval_spark.engine.arrays import to_numpy
+from rankeval_spark.engine.buckets import N_GROUPS
+from rankeval_spark.engine.codes import starts_of_runs
 from rankeval_spark.measures.exposure import Exposure
 
 if TYPE_CHECKING:

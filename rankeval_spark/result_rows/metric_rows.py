@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.aggregation.aggregate_state import (
+from rankeval_spark.engine.aggregates import (
     COUNTED_VALUES,
     DRAWN,
     GROUP,
@@ -27,13 +27,14 @@ from rankeval_spark.engine.aggregation.aggregate_state import (
     QUANTILES,
     SPREAD,
     STATE,
+    STATES,
     WEIGHTED,
     AggregateLayout,
     doubles_to_cells,
+    in_full,
 )
-from rankeval_spark.engine.aggregation.partial_aggregates import STATES, in_full
-from rankeval_spark.engine.aggregation.slices import Doubles, doubles, nullable
-from rankeval_spark.engine.batch.arrays import to_numpy
+from rankeval_spark.engine.arrays import to_numpy
+from rankeval_spark.engine.slices import Doubles, doubles, nullable
 from rankeval_spark.measures.measure_set import mean_weight
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.statistics import intervals, moments, ratios
@@ -134,7 +135,7 @@ class MetricRows:
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Build rows of ``schemas.METRICS``, without the run's columns, from all partial rows of some groups.
 
-        With a bootstrap these have ``aggregate_state.SPREAD``, which then is the spread of the means.
+        With a bootstrap these have ``aggregates.SPREAD``, which then is the spread of the means.
         """
         held = [batch for batch in batches if batch.num_rows]  # a row for each group and part
         if not held:

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.aggregate_state import KEY_FIELDS, STATE
-from rankeval_spark.engine.aggregation.slices import Key, groups_of, matrix, nullable, segment_columns
+from rankeval_spark.engine.aggregates import KEY_FIELDS, STATE
 from rankeval_spark.engine.outputs import lists_column
+from rankeval_spark.engine.slices import Key, groups_of, matrix, nullable, segment_columns
 from rankeval_spark.result_rows.comparison_rows import differences_in_range
 from rankeval_spark.result_rows.metric_rows import readable
 from rankeval_spark.statistics import night_differences

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.errors import Fault
 from rankeval_spark.results.tables import CONSTRAINTS
 from rankeval_spark.statistics import intervals

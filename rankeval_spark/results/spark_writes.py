@@ -20,7 +20,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions as F, types a
 from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.batch.arrays import to_arrow
+from rankeval_spark.engine.arrays import to_arrow
 from rankeval_spark.errors import Fault
 from rankeval_spark.results import delta_log, local_tables, local_writes, spark_tables, tables
 from rankeval_spark.results.audit import Summaries, Summary, key_of, plain_columns, rules_of

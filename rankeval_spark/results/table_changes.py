@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.check_thresholds import BANDS
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.results import delta_log, local_tables, local_writes
 from rankeval_spark.results.delta_log import NO_OTHER_WRITER

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.batch.arrays import to_numpy, to_texts
+from rankeval_spark.engine.arrays import to_numpy, to_texts
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.result_rows.column_types import ARROW_TYPES, columns_json, type_name
 from rankeval_spark.results import delta_log, local_tables, local_writes

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.functions import pandas_udf
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch.arrays import owners_of, to_numpy
+from rankeval_spark.engine.arrays import owners_of, to_numpy
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.measures import Lists, Measure, MeasureSet
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.attribution import micros_of
 from rankeval_spark.engine.checks import ends_of_rows
-from rankeval_spark.engine.ranking.attribution import micros_of
 from rankeval_spark.engine.scorer import n_empty
 from rankeval_spark.measures.required_facts import PREDICTIONS
 from rankeval_spark.result_rows import check_rows

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch.arrays import in_one_piece, lengths_of, list_column, to_arrow, to_numpy
-from rankeval_spark.engine.batch.buckets import hashes_of
-from rankeval_spark.engine.batch.codes import to_codes
+from rankeval_spark.engine.arrays import in_one_piece, lengths_of, list_column, to_arrow, to_numpy
+from rankeval_spark.engine.buckets import hashes_of
+from rankeval_spark.engine.codes import to_codes
 from rankeval_spark.engine.failures import quoted, refuse_input
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.checks import (
     ITEM_FIELDS,
     ROWS as N_ROWS,

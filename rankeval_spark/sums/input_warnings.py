@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.check_thresholds import Checks
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.checks import ROWS
 from rankeval_spark.errors import warn_user
 from rankeval_spark.result_rows import check_rows

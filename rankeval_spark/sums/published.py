@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.aggregate_state import GROUP
-from rankeval_spark.engine.aggregation.slices import PACKED, segment_columns
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.batch.buckets import in_buckets
-from rankeval_spark.engine.batch.codes import row_codes
+from rankeval_spark.engine.aggregates import GROUP
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.buckets import in_buckets
+from rankeval_spark.engine.codes import row_codes
 from rankeval_spark.engine.outputs import FACTS, ListOutputs, Part, joined, list_names, parts_of_users, to_user_means
 from rankeval_spark.engine.scorer import COMPACT, IS_EVALUATED
+from rankeval_spark.engine.slices import PACKED, segment_columns
 from rankeval_spark.measures.required_facts import LIST_NAMES
 from rankeval_spark.result_rows.night_change_rows import EARLIER, SCHEMA, NightChanges
 from rankeval_spark.sums.grouping import applied

@@ -12,13 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine import comparison_state
-from rankeval_spark.engine.aggregation import aggregate_state
-from rankeval_spark.engine.aggregation.aggregate_state import AggregateLayout
-from rankeval_spark.engine.aggregation.slices import USER_HASH
-from rankeval_spark.engine.batch.arrays import to_arrow
-from rankeval_spark.engine.batch.buckets import hashes_of
+from rankeval_spark.engine import aggregates, paired_differences
+from rankeval_spark.engine.aggregates import AggregateLayout
+from rankeval_spark.engine.arrays import to_arrow
+from rankeval_spark.engine.buckets import hashes_of
 from rankeval_spark.engine.checks import PartitionTallies
+from rankeval_spark.engine.slices import USER_HASH
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.result_rows.comparison_rows import comparison_finisher
 from rankeval_spark.result_rows.gap_rows import P_SCHEMA
@@ -80,7 +79,7 @@ class Means(Sum):
     request: Request
     outputs: ListOutputs
     schema = arrow_schema(schemas.METRICS)
-    key = aggregate_state.GROUP
+    key = aggregates.GROUP
 
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:
         """Return moments of every slice."""
@@ -92,7 +91,7 @@ class Means(Sum):
         layout = AggregateLayout.of(measures.columns, self.outputs.denominators, has_lists=self.outputs.averages_lists)
         if request.draws is not None:
             intervals = BootstrapIntervals(len(measures.columns), request.draws, request.intervals.confidence)
-            rows = applied(rows.to_batches(), aggregate_state.GROUP, intervals.merge, WITH_SPREAD)
+            rows = applied(rows.to_batches(), aggregates.GROUP, intervals.merge, WITH_SPREAD)
         found = MetricRows(measures, layout, request.reported).finish(rows.combine_chunks().to_batches())
         return pa.Table.from_batches(found, self.schema)
 
@@ -105,7 +104,7 @@ class Differences(Sum):
     outputs: ListOutputs
     metrics: pa.Table | None = None  # the rows of ``metrics``, where they are published and not among the sums
     schema = arrow_schema(schemas.COMPARISONS)
-    key = comparison_state.GROUP
+    key = paired_differences.GROUP
 
     @cached_property
     def _rows(self) -> ComparisonRows:
@@ -132,7 +131,7 @@ class Differences(Sum):
 
     def finish(self, rows: pa.Table) -> pa.Table:
         """Merge differences, and test them."""
-        return applied(rows.to_batches(), comparison_state.GROUP, self._rows.finish, self.schema)
+        return applied(rows.to_batches(), paired_differences.GROUP, self._rows.finish, self.schema)
 
     def adjust(self, rows: pa.Table, totals: Mapping[str, pa.Table]) -> pa.Table:
         """Adjust the p-values, but of values with too little support: a family has all rows of a test."""

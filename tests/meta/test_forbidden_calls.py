@@ -78,11 +78,11 @@ PRINT_ALLOWED: Final = {
     "rankeval_spark/results/failpoints.py": "a test waits for the line; nothing is armed outside of tests",
 }
 IMPORTERS: Final = frozenset({"pa.array", "pa.scalar", "pc.fill_null", ".to_numpy"})
-"""Calls of pyarrow that import pandas; see ``engine/batch/arrays``."""
+"""Calls of pyarrow that import pandas; see ``engine/arrays``."""
 
 WITHOUT_PANDAS: Final = ("rankeval_spark/engine/", "rankeval_spark/apps/trec_")
 PANDAS_ALLOWED: Final = {
-    "rankeval_spark/engine/aggregation/partial_aggregates.py": "its states are bytes made by Python",
+    "rankeval_spark/engine/aggregates.py": "its states are bytes made by Python",
 }
 
 

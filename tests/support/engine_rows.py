@@ -11,14 +11,14 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import Policies
-from rankeval_spark.engine.aggregation.slices import PACKED
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.batch import Batch, to_batch
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.batch import Batch, to_batch
 from rankeval_spark.engine.checks import PartitionTallies
 from rankeval_spark.engine.job import Job
+from rankeval_spark.engine.matching import Judgements, ListRules, match_log, to_judgements
 from rankeval_spark.engine.outputs import ListOutputs, Part
-from rankeval_spark.engine.ranking.matching import Judgements, ListRules, match_log, to_judgements
-from rankeval_spark.engine.ranking.ranked_lists import NO_RANK, RankedLists, to_ranked
+from rankeval_spark.engine.ranked_lists import NO_RANK, RankedLists, to_ranked
+from rankeval_spark.engine.slices import PACKED
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.sums.check_counts import counted_lists
 

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine import row_kinds
 
 if TYPE_CHECKING:
-    from rankeval_spark.engine.ranking.matching import ListRules
+    from rankeval_spark.engine.matching import ListRules
 
 Row = dict[str, Any]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
-from rankeval_spark.engine.batch.buckets import N_GROUPS, hashes_of
+from rankeval_spark.engine.buckets import N_GROUPS, hashes_of
 from tests.support import naive_exposures
 
 if TYPE_CHECKING:

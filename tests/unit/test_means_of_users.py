@@ -12,10 +12,10 @@ import pytest
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.slicing import Slicing
-from rankeval_spark.engine.aggregation.partial_aggregates import PartialAggregator
-from rankeval_spark.engine.aggregation.slices import PACKED, segment_columns
+from rankeval_spark.engine.aggregates import PartialAggregator
 from rankeval_spark.engine.outputs import lists_column, to_user_means
 from rankeval_spark.engine.planning import outputs_of
+from rankeval_spark.engine.slices import PACKED, segment_columns
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.statistics import intervals
 from rankeval_spark.sums.published import packed_segments

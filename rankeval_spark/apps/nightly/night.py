@@ -29,7 +29,7 @@ from rankeval_spark.apps.nightly.night_plan import (
 from rankeval_spark.apps.progress import Progress, Steps
 from rankeval_spark.apps.run_history import RunHistory
 from rankeval_spark.config.check_thresholds import OPEN_FIX, OVER
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.checks import EXPECTED, ZERO_RANK_EXPECTED, fix_of
 from rankeval_spark.engine.facts import ONCE_EXPECTED, ONCE_FIX, ONE_LENGTH_EXPECTED, ONE_LENGTH_FIX
 from rankeval_spark.errors import (

@@ -16,7 +16,7 @@ from rankeval_spark.config import check_roots, least_cost
 from rankeval_spark.config.evaluation_config import DEFAULTS_VERSION
 from rankeval_spark.config.loading import read_recorded, recorded_values
 from rankeval_spark.config.request import request_of
-from rankeval_spark.engine.batch.row_kinds import UNMATCHED_LISTS
+from rankeval_spark.engine.row_kinds import UNMATCHED_LISTS
 from rankeval_spark.errors import ChecksFailedError, interruption
 from rankeval_spark.result_rows.group_rows import has_groups, to_group_table
 from rankeval_spark.results import RunRecord

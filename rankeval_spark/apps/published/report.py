@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import allowed_folders, columns as C, schemas
-from rankeval_spark.engine.batch.buckets import hashes_of
+from rankeval_spark.engine.buckets import hashes_of
 from rankeval_spark.errors import ConfigError, Fault, warn_user
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns
 from rankeval_spark.report.night import MAX_NIGHTS, Night, chosen_run

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.night_plan import pinned, plan_again
 from rankeval_spark.apps.published_runs import means_of
-from rankeval_spark.engine.batch.arrays import to_texts
+from rankeval_spark.engine.arrays import to_texts
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.hosts.in_process import InProcess
 from rankeval_spark.in_process.assembly import Usable

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.inputs import POSITION, FrameInputs, JudgementRows, LogRows
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import in_one_piece, lengths_of, list_column, to_arrow, to_texts
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.arrays import in_one_piece, lengths_of, list_column, to_arrow, to_texts
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.inputs.arrow import nested_lists, texts
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_text, plain

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.batch.arrays import in_one_piece, lengths_of, list_column, owners_of, to_arrow, to_numpy
+from rankeval_spark.engine.arrays import in_one_piece, lengths_of, list_column, owners_of, to_arrow, to_numpy
 from rankeval_spark.errors import InputError, first_line
 from rankeval_spark.inputs.arrow import texts
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_nested, is_number, is_text, plain, spark_name

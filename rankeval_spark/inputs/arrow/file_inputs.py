@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.inputs import NestedItems, column_and_field
-from rankeval_spark.engine.batch.arrays import lengths_of, to_arrow, to_numpy
-from rankeval_spark.engine.batch.buckets import hashes_of
+from rankeval_spark.engine.arrays import lengths_of, to_arrow, to_numpy
+from rankeval_spark.engine.buckets import hashes_of
 from rankeval_spark.errors import Fault, FaultsError, InputError, errors_of, first_line
 from rankeval_spark.inputs.arrow import files, nested_lists
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_text, spark_name

@@ -21,7 +21,7 @@ from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
 from rankeval_spark import allowed_folders, columns as C
-from rankeval_spark.engine.batch.arrays import to_numpy
+from rankeval_spark.engine.arrays import to_numpy
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.inputs import trec_files
 from rankeval_spark.inputs.arrow import text_files

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.inputs import POSITION, JudgementRows, LogRows, Nested, NestedItems, column_and_field
-from rankeval_spark.engine.batch.arrays import in_one_piece, lengths_of, list_column, owners_of, to_arrow, to_numpy
-from rankeval_spark.engine.batch.listed_rows import flat_lists
+from rankeval_spark.engine.arrays import in_one_piece, lengths_of, list_column, owners_of, to_arrow, to_numpy
+from rankeval_spark.engine.batch import flat_lists
 from rankeval_spark.errors import Fault, InputError, shortened
 from rankeval_spark.inputs.arrow import texts
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_text, plain, spark_name

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.inputs import FrameInputs, LogRows, column_and_field
-from rankeval_spark.engine.batch.arrays import to_arrow
+from rankeval_spark.engine.arrays import to_arrow
 from rankeval_spark.errors import Fault, InputError, first_line, kind_of
 from rankeval_spark.inputs.arrow import nested_lists
 from rankeval_spark.inputs.arrow.canonical import Reading

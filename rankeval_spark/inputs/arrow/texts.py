@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark.engine.batch.arrays import in_one_piece, list_column, owners_of, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.arrays import in_one_piece, list_column, owners_of, to_arrow, to_numpy, to_texts
 from rankeval_spark.inputs.arrow.arrow_types import is_text
 from rankeval_spark.inputs.input_columns import LAST_SECOND, is_bigint
 from rankeval_spark.time_zones import DAY, UTC, to_local, to_utc, zone_names

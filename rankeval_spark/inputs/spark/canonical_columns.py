@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.inputs import column_and_field
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine import row_kinds
 from rankeval_spark.inputs.arrow import nested_lists
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_number, spark_name
 from rankeval_spark.inputs.arrow.canonical import Reading, read_lists, read_rows

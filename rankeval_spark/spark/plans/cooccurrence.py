@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.facts import N_USERS, require_input
-from rankeval_spark.engine.ranking.compact_lists import ITEMS
+from rankeval_spark.engine.ranked_lists import ITEMS
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.spark.plans.item_facts import FactFrames, to_counts, to_user_items
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.facts import (
     CATALOGUE,
     COUNTED,

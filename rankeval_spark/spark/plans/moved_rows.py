@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Column, DataFrame, functions as F, types as T
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.ranking.compact_lists import ITEMS
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.ranked_lists import ITEMS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +30,7 @@ _ROW_NUMBER_BITS: Final = 33
 class MovedRows:
     """The rows of all users, each with all of theirs in one partition, and what is made of them."""
 
-    frame: DataFrame  # rows of :mod:`engine.batch.row_kinds`
+    frame: DataFrame  # rows of :mod:`engine.row_kinds`
     job: Job  # what the workers do
     id_types: Mapping[str, str]  # Spark type of ``user_id`` and ``item_id``
 
@@ -74,7 +74,7 @@ def unite(
 ) -> DataFrame:
     """Unite the inputs and move every row to its user: the one exchange of item rows.
 
-    `inputs`: frames by their number in :mod:`engine.batch.row_kinds`; each with ``user_id`` and such of ``columns`` as
+    `inputs`: frames by their number in :mod:`engine.row_kinds`; each with ``user_id`` and such of ``columns`` as
     it has. One with :data:`row_kinds.KIND` says itself what its rows are.
     `constants`: one row with what is the same for all users. `columns`: all columns and their types; an input that
     lacks one has :func:`nothing` there. `n_partitions`: partitions that the rows go into; as Spark decides where left

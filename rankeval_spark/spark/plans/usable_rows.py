@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.inputs import COMPARE
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.checks import (
     AllOf,
     AnyOf,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame, functions as F, types as T
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.checks import held_out_checks, item_checks, log_checks, segment_checks, train_checks
 from rankeval_spark.engine.facts import require_input
 from rankeval_spark.engine.planning import (

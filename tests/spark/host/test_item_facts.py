@@ -15,10 +15,10 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.batch import unpack_constants
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.batch import unpack_constants
 from rankeval_spark.engine.features import UNSEEN
-from rankeval_spark.engine.ranking.compact_lists import ITEMS
+from rankeval_spark.engine.ranked_lists import ITEMS
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.spark.plans import cooccurrence, item_facts
 from rankeval_spark.spark.plans.item_facts import FactFrames

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.engine.aggregation.slices import PACKED, unpacked
+from rankeval_spark.engine.slices import PACKED, unpacked
 from rankeval_spark.sums.published import packed_segments
 from tests.support.frames import table, tuples
 from tests.support.plans import JOB_FAILED

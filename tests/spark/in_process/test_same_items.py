@@ -15,11 +15,11 @@ from rankeval_spark import columns as C
 from rankeval_spark.config import validate_model
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.slicing import Band, Slicing
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.batch import unpack_constants
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.batch import unpack_constants
 from rankeval_spark.engine.facts import FactSources, to_constants
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
-from rankeval_spark.engine.ranking.compact_lists import ITEMS
+from rankeval_spark.engine.ranked_lists import ITEMS
 from rankeval_spark.in_process import cooccurrence, user_segments
 from rankeval_spark.in_process.cooccurrence import Interactions
 from rankeval_spark.measures import required_facts as N

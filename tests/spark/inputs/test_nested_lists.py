@@ -10,7 +10,7 @@ import pytest
 
 from rankeval_spark import schemas
 from rankeval_spark.config import RecommendationsInput, validate_model
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine import row_kinds
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.spark import IS_UNPARSABLE, RAW, Source, read_input
 

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark import evaluate
-from rankeval_spark.engine.batch.row_kinds import LOG
+from rankeval_spark.engine.row_kinds import LOG
 from rankeval_spark.errors import InputError
 from rankeval_spark.spark.plans.moved_rows import unite
 from tests.support.frames import table

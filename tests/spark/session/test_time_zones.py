@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import schemas
 from rankeval_spark.config import Filter
-from rankeval_spark.engine.ranking.attribution import micros_of
+from rankeval_spark.engine.attribution import micros_of
 from rankeval_spark.inputs.arrow.reading import to_source
 from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.spark import IS_UNPARSABLE, from_frame

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation import aggregate_state, partial_aggregates
-from rankeval_spark.engine.aggregation.slices import ROWS_AT_ONCE, Key, groups_of
+from rankeval_spark.engine import aggregates
 from rankeval_spark.engine.scorer import IS_EVALUATED
+from rankeval_spark.engine.slices import ROWS_AT_ONCE, Key, groups_of
 from rankeval_spark.statistics import value_counts
 from rankeval_spark.statistics.moments import Columns, Moments
 
@@ -54,9 +54,9 @@ def rows(n_users: int = 200) -> list[Row]:
     ]
 
 
-def summariser(slices: Sequence[tuple[str, ...]] = SLICES) -> partial_aggregates.PartialAggregator:
+def summariser(slices: Sequence[tuple[str, ...]] = SLICES) -> aggregates.PartialAggregator:
     lists = ("p__lists", "r__lists", "same__lists")
-    return partial_aggregates.PartialAggregator(("p", "r", "same"), {"r": "r__weight"}, tuple(slices), KS, None, lists)
+    return aggregates.PartialAggregator(("p", "r", "same"), {"r": "r__weight"}, tuple(slices), KS, None, lists)
 
 
 def passed_on(parts: Sequence[list[Row]], slices: Sequence[tuple[str, ...]] = SLICES) -> list[pa.RecordBatch]:
@@ -153,9 +153,9 @@ def test_values_that_look_alike_in_a_list_stay_apart() -> None:
         }
     )
     keys, group = groups_of(table, ("_one", "_two"), (1,))
-    state = aggregate_state.AggregateLayout(1)
+    state = aggregates.AggregateLayout(1)
     moments = Columns.of(np.ones((4, 1))).by_group(group, 4, has_cubes=True)
-    counts = np.ones((4, len(aggregate_state.COUNTS) + 1))
+    counts = np.ones((4, len(aggregates.COUNTS) + 1))
     (batch,) = state.to_batches(0, keys, moments, counts)
     assert [row["n"] for row in state.pool(pa.Table.from_batches([batch, batch])).to_pylist()] == [2, 2, 2, 2]
 
@@ -165,11 +165,11 @@ def test_many_counted_values_come_in_several_batches(monkeypatch: pytest.MonkeyP
     group = np.repeat(np.arange(9), 10)
     values = np.random.default_rng(1).random((90, 2))
     counted = value_counts.Levels.of(values).by_group(group, 9)
-    found, counts = Columns.of(values).by_group(group, 9, has_cubes=True), np.ones((9, len(aggregate_state.COUNTS) + 2))
+    found, counts = Columns.of(values).by_group(group, 9, has_cubes=True), np.ones((9, len(aggregates.COUNTS) + 2))
     sums = found, counts, None, counted
-    state = aggregate_state.AggregateLayout(2)
+    state = aggregates.AggregateLayout(2)
     (whole,) = state.to_batches(0, keys, *sums)
-    monkeypatch.setattr(aggregate_state, "BATCH_BYTES", 1000)
+    monkeypatch.setattr(aggregates, "BATCH_BYTES", 1000)
     parts = list(state.to_batches(0, keys, *sums))
     assert [len(part) for part in parts] == [3, 3, 3]
     assert pa.Table.from_batches(parts).combine_chunks().equals(pa.Table.from_batches([whole]))
@@ -194,7 +194,7 @@ def test_denominators_stay_with_their_measures_whatever_their_order() -> None:
     table = pa.Table.from_pylist(data)
     found = []
     for weights in ({"q": "q__weight", "r": "r__weight"}, {"r": "r__weight", "q": "q__weight"}):
-        own = partial_aggregates.PartialAggregator(("q", "r"), weights, ((),), KS, None)
+        own = aggregates.PartialAggregator(("q", "r"), weights, ((),), KS, None)
         found.append(own.state.pool(pa.Table.from_batches(own.summarise(iter(table.to_batches())))).to_pylist())
     assert found[0] == found[1]
     assert {row["weight_mean"] for row in found[0] if row["measure_index"] == 0} == {2.0}
@@ -206,7 +206,7 @@ SCORED: Final = {C.MODEL_ID: "m", C.K: 1, IS_EVALUATED: True, C.N_JUDGED: 1, C.N
 
 def pooled(table: pa.Table, slices: Sequence[tuple[str, ...]] = ((),)) -> list[Row]:
     """Summarise rows with the measure p; in the order of slices and values."""
-    of_p = partial_aggregates.PartialAggregator(("p",), {}, tuple(slices), (1,), None)
+    of_p = aggregates.PartialAggregator(("p",), {}, tuple(slices), (1,), None)
     found = of_p.state.pool(pa.Table.from_batches(of_p.summarise(iter(table.to_batches(max_chunksize=10_000)))))
     return sorted(found.to_pylist(), key=lambda row: (row["slice_index"], row[C.SLICE_VALUES]))
 
@@ -225,7 +225,7 @@ def test_every_kind_of_user_is_counted_once() -> None:
         {C.N_RELEVANT: 0, C.HAS_TIES: False},
     ]
     (row,) = pooled(pa.Table.from_pylist([{**SCORED, "p": 0.5, **user} for user in users]))
-    assert [row[name] for name in aggregate_state.COUNTS] == [3.0, 1.0, 1.0, 1.0, 2.0, 1.0]
+    assert [row[name] for name in aggregates.COUNTS] == [3.0, 1.0, 1.0, 1.0, 2.0, 1.0]
 
 
 def test_chunks_are_merged_within_a_partition() -> None:

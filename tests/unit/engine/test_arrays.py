@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from tests.support.code import ROOT
 from tests.support.engine_rows import held_out, input_table, job, log, segments
 

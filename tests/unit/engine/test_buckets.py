@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from rankeval_spark.engine.batch import buckets
-from rankeval_spark.engine.batch.buckets import N_BUCKETS, bucket_of, in_buckets
+from rankeval_spark.engine import buckets
+from rankeval_spark.engine.buckets import N_BUCKETS, bucket_of, in_buckets
 from rankeval_spark.engine.failures import RefusedError
 
 if TYPE_CHECKING:

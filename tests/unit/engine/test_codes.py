@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from rankeval_spark.engine.batch.codes import places_among, to_codes
+from rankeval_spark.engine.codes import places_among, to_codes
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 CLOSE_INTEGERS = st.integers(-20, 40)

@@ -10,7 +10,7 @@ import pytest
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.columns import LIST_KEY
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine import row_kinds
 from tests.support.engine_rows import (
     BY_RANK,
     BY_SCORE,

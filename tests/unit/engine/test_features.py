@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.batch import pack_constants
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.batch import pack_constants
 from rankeval_spark.measures import Measure, MeasureSet, registry, required_facts as N
 from rankeval_spark.measures.worked_examples import examples_of
 from tests.support.engine_rows import Row, held_out, input_table, job, log, scored_rows

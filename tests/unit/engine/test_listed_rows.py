@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.listed_rows import flat_lists, with_items
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.batch import flat_lists, with_items
 from rankeval_spark.engine.checks import PartitionTallies, log_checks
 from rankeval_spark.engine.failures import RefusedError
 

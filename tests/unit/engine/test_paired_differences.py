@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine import comparison_state, outputs
-from rankeval_spark.engine.aggregation.slices import USER_HASH, segment_columns
-from rankeval_spark.engine.batch.buckets import hashes_of
+from rankeval_spark.engine import outputs, paired_differences
+from rankeval_spark.engine.buckets import hashes_of
 from rankeval_spark.engine.checks import PartitionTallies
 from rankeval_spark.engine.paired_differences import ComparisonRequest, DifferenceAggregator
+from rankeval_spark.engine.slices import USER_HASH, segment_columns
 from rankeval_spark.statistics.hashed_random import user_hashes
 from rankeval_spark.statistics.paired_tests import Differences
 from tests.support.engine_rows import held_out, input_table, job, log, read, scored_rows, segments
@@ -78,11 +78,11 @@ def merged(found: list[dict[str, Any]]) -> dict[tuple[Any, ...], np.ndarray]:
     """Merge the aggregates of each group: users, mean differences, their squares, magnitudes, and users with lists."""
     groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in found:
-        key = tuple(tuple(row[name]) if name == C.SLICE_VALUES else row[name] for name in comparison_state.GROUP)
+        key = tuple(tuple(row[name]) if name == C.SLICE_VALUES else row[name] for name in paired_differences.GROUP)
         groups.setdefault(key, []).append(row)
     result = {}
     for key, rows in groups.items():
-        if {row["kind"] for row in rows} == {comparison_state.LISTED}:
+        if {row["kind"] for row in rows} == {paired_differences.LISTED}:
             result[key] = np.zeros((2, 1 + len(MODELS), len(MODELS)))
             for row in rows:  # a part of the lists may have none of a model
                 places = [MODELS.index(name) for name in row["models"]]

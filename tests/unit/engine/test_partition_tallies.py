@@ -10,11 +10,11 @@ import pyarrow.compute as pc
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.batch import to_batch
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.batch import to_batch
 from rankeval_spark.engine.checks import PartitionTallies, Tally, held_out_checks, log_checks
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.engine.ranking.matching import to_judgements
+from rankeval_spark.engine.matching import to_judgements
 from rankeval_spark.sums.input_checks import ItemTallies, RowTallies, to_tallies
 
 if TYPE_CHECKING:

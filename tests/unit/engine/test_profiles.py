@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch.batch import to_batch
+from rankeval_spark.engine.batch import to_batch
 from rankeval_spark.engine.features import bits_of_items, to_profiles
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.required_facts import BY_POPULARITY

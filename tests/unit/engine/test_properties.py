@@ -16,10 +16,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.engine.ranking.compact_lists import ITEMS as LISTED
-from rankeval_spark.engine.ranking.matching import ListRules
+from rankeval_spark.engine.matching import ListRules
+from rankeval_spark.engine.ranked_lists import ITEMS as LISTED
 from tests.support import naive_lists
 from tests.support.engine_rows import (
     Row,

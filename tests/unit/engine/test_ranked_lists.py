@@ -33,7 +33,7 @@ from tests.support.engine_rows import (
 )
 
 if TYPE_CHECKING:
-    from rankeval_spark.engine.ranking.matching import ListRules
+    from rankeval_spark.engine.matching import ListRules
 
 KEY = ("model_id", "user_id", "list_id", "item_id")
 

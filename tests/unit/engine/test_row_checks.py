@@ -13,7 +13,7 @@ import pytest
 from rankeval_spark.config import Policies
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.slicing import Band, Slicing
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.checks import (
     NotFiniteVector,
     RowChecks,

@@ -11,10 +11,10 @@ import pytest
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import Policies
-from rankeval_spark.engine.aggregation.aggregate_state import AggregateLayout
-from rankeval_spark.engine.aggregation.slices import PACKED
+from rankeval_spark.engine.aggregates import AggregateLayout
 from rankeval_spark.engine.outputs import ListOutputs
 from rankeval_spark.engine.scorer import IS_EVALUATED
+from rankeval_spark.engine.slices import PACKED
 from rankeval_spark.measures import MeasureSet
 from tests.support.engine_rows import (
     BY_SCORE,

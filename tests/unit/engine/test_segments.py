@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.slices import PACKED
 from rankeval_spark.engine.failures import RefusedError
+from rankeval_spark.engine.slices import PACKED
 from tests.support.engine_rows import (
     Row,
     compact_lists_of,

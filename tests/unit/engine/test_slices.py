@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation import slices
+from rankeval_spark.engine import slices
 
 KS = (10, 1, 5)
 ROWS = st.lists(

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.facts import FactSources, to_catalogue, to_item_table, to_totals
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.features import UNSEEN

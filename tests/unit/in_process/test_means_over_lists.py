@@ -16,9 +16,8 @@ from rankeval_spark import columns as C
 from rankeval_spark.config import Policies
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.slicing import ReportedSlices
-from rankeval_spark.engine import planning
-from rankeval_spark.engine.aggregation import partial_aggregates
-from rankeval_spark.engine.aggregation.aggregate_state import AggregateLayout
+from rankeval_spark.engine import aggregates, planning
+from rankeval_spark.engine.aggregates import AggregateLayout
 from rankeval_spark.engine.outputs import lists_column
 from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.measures import MeasureSet
@@ -37,7 +36,7 @@ def metrics(users: Lists, *, unit: str, n_partitions: int = 1) -> dict[str, dict
     """Summarise as the workers do: a row of ``metrics`` by measure; both have the same values."""
     weights = _denominators(ASKED, unit)
     lists = tuple(map(lists_column, ASKED.columns))
-    summariser = partial_aggregates.PartialAggregator(ASKED.columns, dict(weights), ((),), ASKED.ks, None, lists)
+    summariser = aggregates.PartialAggregator(ASKED.columns, dict(weights), ((),), ASKED.ks, None, lists)
     rows = [_row(own) for own in users]
     schema = pa.Table.from_pylist([_row([0.5])]).schema
     parts = (pa.Table.from_pylist(rows[part::n_partitions], schema=schema) for part in range(n_partitions))
@@ -52,7 +51,7 @@ def _row(own: list[float]) -> dict[str, Any]:
     """Return the row of a user, as ``to_user_means`` makes it; NULL without a list."""
     mean, n = (sum(own) / len(own), float(len(own))) if own else (None, None)
     values = {name: mean for name in ASKED.columns} | {f"{name}__lists": n for name in ASKED.columns}
-    return {C.MODEL_ID: "als", C.K: 1, **dict.fromkeys(partial_aggregates.COUNTED, 1), IS_EVALUATED: True, **values}
+    return {C.MODEL_ID: "als", C.K: 1, **dict.fromkeys(aggregates.COUNTED, 1), IS_EVALUATED: True, **values}
 
 
 def _denominators(measures: MeasureSet, unit: str) -> Mapping[str, str]:

@@ -14,7 +14,7 @@ from rankeval_spark.apps.run_history import totals_of_users
 from rankeval_spark.config.inference import Comparisons
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.slicing import ReportedSlices, Slicing
-from rankeval_spark.engine.batch.buckets import in_buckets
+from rankeval_spark.engine.buckets import in_buckets
 from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.night_change_rows import NightChanges

@@ -14,7 +14,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.config import validate_model
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.slicing import Band, Slicing
-from rankeval_spark.engine.batch import row_kinds
+from rankeval_spark.engine import row_kinds
 from rankeval_spark.in_process.user_segments import to_segment_rows, to_segments
 from rankeval_spark.result_rows.bands import edges_of, number_text, rounded
 

@@ -12,7 +12,7 @@ import pytest
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import HeldOutInput, Policies, load_config
 from rankeval_spark.config.request import Request
-from rankeval_spark.engine.ranking.attribution import TIMING_FIELDS, micros_of
+from rankeval_spark.engine.attribution import TIMING_FIELDS, micros_of
 from rankeval_spark.errors import ConfigError, OpenWindowsError, exit_code_of
 from rankeval_spark.result_rows.check_rows import EVENTS_END, CheckCount, events_end
 from rankeval_spark.spark.session import on_demand

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation import aggregate_state, partial_aggregates
-from rankeval_spark.engine.aggregation.slices import USER_HASH
+from rankeval_spark.engine import aggregates
 from rankeval_spark.engine.scorer import IS_EVALUATED
+from rankeval_spark.engine.slices import USER_HASH
 from rankeval_spark.result_rows.metric_rows import BootstrapIntervals
 from rankeval_spark.statistics import hashed_random
 from rankeval_spark.statistics.resampling import Draws
@@ -28,7 +28,7 @@ COUNTRIES: Final = ("AT", "DE", None)
 SLICES: Final = ((), ("_segment_0",))
 DRAWS: Final = Draws(replicates=100, seed=3)
 LEVEL: Final = 0.9
-SUMMARISER: Final = partial_aggregates.PartialAggregator(("p", "r"), {"r": "r__weight"}, SLICES, KS, DRAWS)
+SUMMARISER: Final = aggregates.PartialAggregator(("p", "r"), {"r": "r__weight"}, SLICES, KS, DRAWS)
 MERGER: Final = BootstrapIntervals(2, DRAWS, LEVEL)
 
 Row = dict[str, object]
@@ -42,7 +42,7 @@ def rows() -> list[Row]:
     return [
         {
             **{C.MODEL_ID: model, C.K: k, "_segment_0": COUNTRIES[user % 3], USER_HASH: hashes[user]},
-            **dict.fromkeys(partial_aggregates.COUNTED, 1),
+            **dict.fromkeys(aggregates.COUNTED, 1),
             IS_EVALUATED: True,
             "p": None if user % 7 == 0 else float(draw.integers(0, 4)) / 4,
             **{"r": float(draw.random()), "r__weight": float(draw.integers(1, 5))},
@@ -79,14 +79,14 @@ def passed_on(data: list[Row]) -> list[pa.RecordBatch]:
 def merged(batches: list[pa.RecordBatch]) -> Found:
     """Merge group by group, as Spark does."""
     table = pa.Table.from_batches(batches)
-    keys = [tuple(map(str, row.values())) for row in table.select(list(aggregate_state.GROUP)).to_pylist()]
+    keys = [tuple(map(str, row.values())) for row in table.select(list(aggregates.GROUP)).to_pylist()]
     found: Found = {}
     for key in set(keys):
         group = table.filter(pa.array([each == key for each in keys]))
-        scalars = tuple(group[name][0] for name in aggregate_state.GROUP)
+        scalars = tuple(group[name][0] for name in aggregates.GROUP)
         for row in SUMMARISER.state.pool(MERGER.merge(scalars, group)).to_pylist():
             where = (row[C.MODEL_ID], row["slice_index"], tuple(row[C.SLICE_VALUES]), row[C.K])
-            found[(*where, row["measure_index"])] = [_number(row[name]) for name in aggregate_state.DRAWN]
+            found[(*where, row["measure_index"])] = [_number(row[name]) for name in aggregates.DRAWN]
     return found
 
 
@@ -123,7 +123,7 @@ def test_intervals_are_those_of_a_naive_bootstrap_on_any_partitioning(n_partitio
 def test_numbers_are_the_same_where_little_may_be_held(monkeypatch: pytest.MonkeyPatch) -> None:
     data = rows()
     n_before = len(passed_on(data))
-    monkeypatch.setattr(partial_aggregates, "HELD_BYTES", 1)
+    monkeypatch.setattr(aggregates, "HELD_BYTES", 1)
     batches = passed_on(data)
     assert len(batches) >= n_before
     assert_close(merged(batches), expected(data))
@@ -131,10 +131,10 @@ def test_numbers_are_the_same_where_little_may_be_held(monkeypatch: pytest.Monke
 
 def test_moments_pass_through_as_they_are() -> None:
     data = rows()
-    plain = partial_aggregates.PartialAggregator(("p", "r"), {"r": "r__weight"}, SLICES, KS, None)
+    plain = aggregates.PartialAggregator(("p", "r"), {"r": "r__weight"}, SLICES, KS, None)
     without = pa.Table.from_batches(plain.summarise(iter(pa.Table.from_pylist(data).to_batches())))
     batches = pa.Table.from_batches(passed_on(data))
-    kept = batches.filter(batches[aggregate_state.STATE].is_valid()).drop_columns(list(partial_aggregates.STATES))
+    kept = batches.filter(batches[aggregates.STATE].is_valid()).drop_columns(list(aggregates.STATES))
     assert kept.to_pylist() == without.to_pylist()
 
 

@@ -16,8 +16,8 @@ from scipy import stats
 from rankeval_spark.config import Comparisons
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.slicing import Slicing
-from rankeval_spark.engine import comparison_state, paired_differences
-from rankeval_spark.engine.aggregation.slices import USER_HASH
+from rankeval_spark.engine import paired_differences
+from rankeval_spark.engine.slices import USER_HASH
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import comparison_rows
 from rankeval_spark.statistics import (
@@ -95,7 +95,7 @@ def compared(
         )
         for batch in aggregates:
             for position, row in enumerate(batch.to_pylist()):
-                key = tuple(row[name] for name in comparison_state.GROUP)
+                key = tuple(row[name] for name in paired_differences.GROUP)
                 groups[(*key[:3], tuple(key[3]), key[4])].append(batch.slice(position, 1))
     tables = []
     for key, batches in groups.items():
@@ -258,7 +258,7 @@ def test_ratios_of_sums_are_compared_by_the_delta_method_and_by_t_alone() -> Non
 def test_partitions_change_no_drawn_p_and_nothing_else_by_more_than_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     one = compared(scored(), tests=EVERY, pairs="all")
     monkeypatch.setattr(paired_differences, "MOST_SUMMED", 1)  # a group of users at a time
-    monkeypatch.setattr(comparison_state, "MOST_HELD", 1)
+    monkeypatch.setattr(paired_differences, "MOST_HELD", 1)
     other = compared(list(reversed(scored())), 7, tests=EVERY, pairs="all")
     assert one.keys() == other.keys()
     for key, row in one.items():

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.statistics.hashed_random import GOLDEN
 
 if TYPE_CHECKING:

@@ -15,15 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy
-from rankeval_spark.engine.batch.batch import CodedRows
-from rankeval_spark.engine.batch.codes import Codes, ascending, to_codes
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.batch import CodedRows
+from rankeval_spark.engine.codes import Codes, ascending, to_codes
 from rankeval_spark.measures.arrays import in_ranges
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Attribution
-    from rankeval_spark.engine.batch.batch import Batch
-    from rankeval_spark.engine.ranking.matching import ListKeys
+    from rankeval_spark.engine.batch import Batch
+    from rankeval_spark.engine.matching import ListKeys
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 TIMING_FIELDS: Final = (  # counts of a list, then two moments in microseconds

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from pyarrow import json as pa_json
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.batch import row_kinds
-from rankeval_spark.engine.batch.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine import row_kinds
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.failures import quoted, refuse_input
 
 if TYPE_CHECKING:
-    from rankeval_spark.engine.batch.batch import Batch
-    from rankeval_spark.engine.ranking.matching import ListKeys
+    from rankeval_spark.engine.batch import Batch
+    from rankeval_spark.engine.matching import ListKeys
 
 
 USER_HASH: Final = "_user_hash"  # column of the hash of the user, where it travels to Python

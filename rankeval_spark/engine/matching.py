@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.policies import tie_rule
-from rankeval_spark.engine.batch.arrays import to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.batch.codes import (
+from rankeval_spark.engine.arrays import to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.attribution import AttributionRules, attribute
+from rankeval_spark.engine.codes import (
     ascending,
     in_id_order,
     places_among,
@@ -26,13 +27,12 @@ from rankeval_spark.engine.batch.codes import (
     to_codes,
 )
 from rankeval_spark.engine.failures import refuse, refuse_input
-from rankeval_spark.engine.ranking.attribution import AttributionRules, attribute
 from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.statistics.exact_sums import exact_sums
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Duplicates, HeldOutDuplicates
-    from rankeval_spark.engine.batch.batch import Batch, CodedRows, Owners
+    from rankeval_spark.engine.batch import Batch, CodedRows, Owners
     from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
 
 

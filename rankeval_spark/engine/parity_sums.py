@@ -16,21 +16,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregation.aggregate_state import key_columns
-from rankeval_spark.engine.aggregation.slices import PACKED, encoded, groups_of, segment_columns, unpacked
-from rankeval_spark.engine.batch.arrays import list_column, to_arrow, to_numpy
-from rankeval_spark.engine.batch.batch import fields
-from rankeval_spark.engine.batch.buckets import GROUP, N_GROUPS, jackknife_groups
-from rankeval_spark.engine.batch.codes import starts_of_runs
+from rankeval_spark.engine.aggregates import key_columns
+from rankeval_spark.engine.arrays import list_column, to_arrow, to_numpy
+from rankeval_spark.engine.batch import fields
+from rankeval_spark.engine.buckets import GROUP, N_GROUPS, jackknife_groups
+from rankeval_spark.engine.codes import starts_of_runs
 from rankeval_spark.engine.features import distinct_pairs, has_category, popularity_groups
-from rankeval_spark.engine.ranking.matching import is_in_train
+from rankeval_spark.engine.matching import is_in_train
+from rankeval_spark.engine.slices import PACKED, encoded, groups_of, segment_columns, unpacked
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.required_facts import BY_POPULARITY
 from rankeval_spark.statistics.moments import membership_of
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.outputs import Part
-    from rankeval_spark.engine.ranking.ranked_lists import RankedLists
+    from rankeval_spark.engine.ranked_lists import RankedLists
     from rankeval_spark.measures import Measure
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 

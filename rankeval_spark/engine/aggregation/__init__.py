@@ -1,1 +1,0 @@
-"""Values of lists become partial aggregates of every slice, which merge."""

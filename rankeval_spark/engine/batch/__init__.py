@@ -1,1 +1,0 @@
-"""Rows of whole users as coded arrays."""

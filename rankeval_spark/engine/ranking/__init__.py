@@ -1,1 +1,0 @@
-"""Rows of the log become ranked lists, matched with their judgements: one compact row per list."""

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.batch import CodedRows
-from rankeval_spark.engine.codes import Codes, ascending, to_codes
+from rankeval_spark.engine.codes import ABSENT, Codes, ascending, to_codes
 from rankeval_spark.measures.arrays import in_ranges
 
 if TYPE_CHECKING:
@@ -86,11 +86,11 @@ def attribute(batch: Batch, keys: ListKeys, list_code: IntVector, rules: Attribu
     """
     lists, events = _Lists.of(batch, keys, list_code), _Events.of(batch)
     pair = to_arrow(batch.log.user * batch.n_items + batch.log.item)
-    pair_of_row = to_numpy(pc.index_in(pair, value_set=events.pair.values), null=-1).astype(np.int64)
+    pair_of_row = to_numpy(pc.index_in(pair, value_set=events.pair.values), null=ABSENT).astype(np.int64)
     found = _of_shown(batch, lists, events, pair_of_row, rules)
     event, owner = (np.concatenate(both) for both in zip(found, _of_empty(batch, lists), strict=True))
     judged = batch.held_out.at(event)
-    earliest = np.full(events.pair.n_values + 1, _NEVER)  # the last one is that of -1, of rows without an interaction
+    earliest = np.full(events.pair.n_values + 1, _NEVER)  # the last is that of ABSENT: no interaction
     np.minimum.at(earliest, events.pair.code, events.time)
     shown = lists.shown[list_code]
     consumed = (earliest[pair_of_row] <= shown) & (shown != _NEVER)
@@ -203,7 +203,7 @@ def _of_shown(
     if rules.claim == "all":
         places = in_ranges(first, end - first)
         return events.row[np.repeat(event, end - first)], timed[in_time.entry[places]]
-    owner = np.full(len(event), -1)
+    owner = np.full(len(event), ABSENT)
     _claim(owner, timed, (first, end), in_time, rules)
     row = np.flatnonzero((pair_of_row >= 0) & (lists.shown[lists.list_code] != _NEVER))
     shown_in = lists.list_code[row]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.arrays import in_one_piece, lengths_of, owners_of, to_arrow, to_numpy
-from rankeval_spark.engine.codes import Codes, in_id_order, to_codes
+from rankeval_spark.engine.codes import ABSENT, Codes, in_id_order, to_codes
 from rankeval_spark.measures.arrays import in_ranges
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Batch:
             found = {name: pc.take(column, place) for name, column in facts.items()}
         tables = [one for one in (self.log, self.held_out, self.train) if row_kinds.FACTS in one.columns]
         if tables:
-            row = np.full(self.n_items, -1)
+            row = np.full(self.n_items, ABSENT)
             row[np.concatenate([one.item for one in tables])] = np.arange(sum(map(len, tables)))
             of_rows = pa.concat_arrays([one.columns[row_kinds.FACTS] for one in tables])
             found |= fields(pc.take(of_rows, to_arrow(row, is_null=row < 0)))
@@ -193,9 +193,8 @@ def to_batch(
 ) -> Batch:
     """Encode rows of :mod:`row_kinds`, all rows of their users; keys are not NULL.
 
-    Without ``gain``, gains of judgements are in ``score``; without ``recommended_at``, times of lists are in
-    ``interacted_at``. ``described``: inputs whose rows have the facts of their items. With ``has_judged_lists``,
-    ``list_id`` of a judgement is the list of the user that it belongs to.
+    A column that the table lacks is read where :data:`row_kinds.CARRIED_BY` says. ``described``: inputs whose rows have
+    the facts of their items. With ``has_judged_lists``, ``list_id`` of a judgement is the list that it belongs to.
     """
     users, items = in_id_order(to_codes(table[C.USER_ID])), to_codes(table[C.ITEM_ID])
     kinds, names = to_numpy(table[row_kinds.KIND]), tuple(models)
@@ -221,10 +220,9 @@ def fields(structs: pa.StructArray) -> dict[str, pa.Array]:
 
 def _coded_rows(table: pa.Table, places: IntVector, kind: int, users: Codes, items: Codes) -> CodedRows:
     found = {name: name for name in COLUMNS_OF[kind] if name in table.column_names}
-    if kind == row_kinds.HELD_OUT and C.SCORE in table.column_names:
-        found.setdefault(C.GAIN, C.SCORE)
-    if kind == row_kinds.LOG and C.INTERACTED_AT in table.column_names:
-        found.setdefault(C.RECOMMENDED_AT, C.INTERACTED_AT)
+    for name, carrier in row_kinds.CARRIED_BY.get(kind, {}).items():
+        if carrier in table.column_names:
+            found.setdefault(name, carrier)
     has_items = kind not in (row_kinds.SEGMENTS, row_kinds.PAIRS)
     item = items.code[places] if has_items else np.zeros(0, dtype=np.int64)
     columns = {name: take_rows(table[column], places) for name, column in found.items()}

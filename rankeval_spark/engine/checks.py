@@ -443,9 +443,10 @@ class PartitionTallies:
                 if of_input is None:
                     yield rows
                     continue
-                named = rows
-                if kind == row_kinds.HELD_OUT and C.GAIN not in rows.schema.names:  # gains travel as scores
-                    named = rows.rename_columns([C.GAIN if name == C.SCORE else name for name in rows.schema.names])
+                named, names = rows, rows.schema.names
+                if kind == row_kinds.HELD_OUT and C.GAIN not in names:
+                    carrier = row_kinds.CARRIED_BY[kind][C.GAIN]
+                    named = rows.rename_columns([C.GAIN if name == carrier else name for name in names])
                 flags = of_input.flags(named)
                 add_tallies(self.tallies, of_input.tallies(named, flags))
                 is_kept = of_input.is_usable(flags)

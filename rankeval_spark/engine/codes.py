@@ -7,7 +7,7 @@ an order, their dictionary is ordered, which is far shorter than the rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector
 
 
+ABSENT: Final = -1  # code, or place among others, of what is NULL or not there; so an index of it finds the last cell
 UintVector = np.ndarray  # uint64, one-dimensional
 _SIGN = np.uint64(1 << 63)
 _CELLS_OF_A_VALUE = 8  # cells of a mask for each value that is looked for: one cell in eight is marked
@@ -39,11 +40,11 @@ class Codes(NamedTuple):
 
 
 def to_codes(column: pa.Array | pa.ChunkedArray) -> Codes:
-    """Encode a column; a row with NULL gets the code -1."""
+    """Encode a column; a row with NULL gets the code :data:`ABSENT`."""
     whole = in_one_piece(column)
     if whole.null_count:
         known = to_codes(whole.drop_null())
-        code = np.full(len(whole), -1)
+        code = np.full(len(whole), ABSENT)
         code[to_numpy(pc.is_valid(whole))] = known.code
         return Codes(code, known.values)
     if pa.types.is_signed_integer(whole.type) and len(whole):
@@ -62,7 +63,7 @@ def to_codes(column: pa.Array | pa.ChunkedArray) -> Codes:
 
 
 def places_among(values: IntVector, known: IntVector) -> IntVector:
-    """Find each value among distinct others: its position, -1 where it is not there.
+    """Find each value among distinct others: its position, :data:`ABSENT` where it is not there.
 
     Most are not: a mask of hashes rules them out before the others are looked up.
     """
@@ -71,8 +72,8 @@ def places_among(values: IntVector, known: IntVector) -> IntVector:
     mask = np.zeros(1 << n_bits, dtype=np.bool_)
     mask[(known.view(np.uint64) * GOLDEN) >> shift] = True
     rows = np.flatnonzero(mask[(values.view(np.uint64) * GOLDEN) >> shift])
-    found = np.full(len(values), -1)
-    found[rows] = to_numpy(pc.index_in(to_arrow(values[rows]), value_set=to_arrow(known)), null=-1)
+    found = np.full(len(values), ABSENT)
+    found[rows] = to_numpy(pc.index_in(to_arrow(values[rows]), value_set=to_arrow(known)), null=ABSENT)
     return found
 
 
@@ -129,7 +130,7 @@ def full_join(tables: Sequence[pa.Table], *, on: str) -> pa.Table:
     columns = {on: keys.values}
     ends = np.cumsum([len(table) for table in tables])
     for table, code in zip(tables, np.split(keys.code, ends[:-1]), strict=True):
-        place = np.full(keys.n_values, -1)
+        place = np.full(keys.n_values, ABSENT)
         place[code] = np.arange(len(table))
         columns |= {name: taken_or_null(table[name], place) for name in table.column_names if name != on}
     return pa.Table.from_pydict(columns)
@@ -150,6 +151,6 @@ def row_codes(table: pa.Table, names: Iterable[str]) -> IntVector:
 
 
 def places_in(ids: pa.Array | pa.ChunkedArray, among: pa.Array) -> np.ndarray:
-    """Find ids among others: their positions as int64, -1 where they are not there."""
+    """Find ids among others: their positions as int64, :data:`ABSENT` where they are not there."""
     found = pc.index_in(in_one_piece(ids), value_set=among, skip_nulls=True)
-    return to_numpy(found, null=-1).astype(np.int64)
+    return to_numpy(found, null=ABSENT).astype(np.int64)

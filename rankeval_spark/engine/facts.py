@@ -15,7 +15,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.arrays import in_one_piece, lengths_of, list_column, owners_of, to_arrow, to_numpy
 from rankeval_spark.engine.batch import fields, pack_constants
-from rankeval_spark.engine.codes import ascending, full_join, in_id_order, places_in, taken_or_null, to_codes
+from rankeval_spark.engine.codes import ABSENT, ascending, full_join, in_id_order, places_in, taken_or_null, to_codes
 from rankeval_spark.engine.failures import quoted, refuse_input
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.measures import required_facts as N
@@ -165,7 +165,7 @@ def _vectors(lists: pa.Array) -> pa.Array:
     owner = owners_of(lists)
     is_finite = np.isfinite(to_numpy(lists.flatten()))
     n_others = np.bincount(owner[~is_finite], minlength=len(lists))
-    return taken_or_null(lists, np.where(n_others > 0, -1, np.arange(len(lists)))) if n_others.any() else lists
+    return taken_or_null(lists, np.where(n_others > 0, ABSENT, np.arange(len(lists)))) if n_others.any() else lists
 
 
 def _refuse_two_lengths(ids: pa.Array, vectors: pa.Array) -> None:

@@ -19,7 +19,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.arrays import lengths_of, list_column, owners_of, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch import fields
-from rankeval_spark.engine.codes import ascending, in_id_order, starts_of_runs, to_codes
+from rankeval_spark.engine.codes import ABSENT, ascending, in_id_order, starts_of_runs, to_codes
 from rankeval_spark.engine.matching import is_in_train
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import scaled_rows
@@ -275,7 +275,7 @@ def _copies(ranked: RankedLists) -> FloatVector:
 def _pairs(ranked: RankedLists) -> pa.Array:
     """Return the similar items of each list; NULL where it has none."""
     batch = ranked.batch
-    place = np.full(ranked.keys.n_lists, -1)
+    place = np.full(ranked.keys.n_lists, ABSENT)
     list_code, found = ranked.keys.list_of(batch, batch.pairs)
     place[list_code] = found
     pair = pa.struct([("later", pa.int32()), ("earlier", pa.int32()), ("similarity", pa.float64())])
@@ -299,9 +299,9 @@ def _other_lists(ranked: RankedLists, items: pa.ListArray, models: tuple[str, ..
     same_user = keys.user * (len(keys.list_id.dictionary)) + to_numpy(keys.list_id.indices)
     columns = []
     for name in models:
-        code = names.index(name) if name in names else -1
+        code = names.index(name) if name in names else ABSENT
         lists_of_model = np.flatnonzero((keys.model == code) & has_items)
-        match = to_numpy(pc.index_in(to_arrow(same_user), value_set=to_arrow(same_user[lists_of_model])), null=-1)
+        match = to_numpy(pc.index_in(to_arrow(same_user), value_set=to_arrow(same_user[lists_of_model])), null=ABSENT)
         has_other_list = (match >= 0) & (keys.model != code) & has_items
         place = np.zeros(keys.n_lists, dtype=np.int64)
         place[has_other_list] = lists_of_model[match[has_other_list]]

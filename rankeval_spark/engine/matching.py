@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from rankeval_spark.config.policies import tie_rule
 from rankeval_spark.engine.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.attribution import AttributionRules, attribute
 from rankeval_spark.engine.codes import (
+    ABSENT,
     ascending,
     in_id_order,
     places_among,
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from rankeval_spark.config.policies import Duplicates, HeldOutDuplicates
     from rankeval_spark.engine.batch import Batch, CodedRows, Owners
     from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
+
+
+UNJUDGED: Final = -1.0  # a gain below 0, in the held-out table too, says: of the pool, and not judged
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,7 @@ def _times(held_out: CodedRows) -> IntVector:
     """Places of the times in their order, NULL first."""
     codes = to_codes(held_out.columns[C.INTERACTED_AT].cast(pa.int64()))
     places = np.append(ascending(codes.values) + 1, 0) if codes.n_values else np.zeros(1, dtype=np.int64)
-    return places[codes.code]  # the code of NULL is -1: the last
+    return places[codes.code]  # ABSENT, the code of NULL, is the last
 
 
 @dataclass(frozen=True)
@@ -209,7 +213,7 @@ class ListKeys:
         n_names, n_models = len(names), max(len(batch.models), 1)
         keys = to_arrow((self.user * n_models + self.model) * n_names + to_numpy(self.list_id.indices))
         wanted = to_arrow((table.user * n_models + model) * n_names + own)
-        found = to_numpy(pc.index_in(wanted, value_set=keys), null=-1)
+        found = to_numpy(pc.index_in(wanted, value_set=keys), null=ABSENT)
         has_list = (found >= 0) & (model >= 0) & (own >= 0)
         return found[has_list], np.flatnonzero(has_list)
 
@@ -281,7 +285,7 @@ class MatchedLog:
     batch: Batch  # the rows; those that policies leave out are gone
     keys: ListKeys
     list_code: IntVector  # (n_log_rows,) list of each row
-    judgement: IntVector  # (n_log_rows,) position of its judgement; -1 without one
+    judgement: IntVector  # (n_log_rows,) position of its judgement; ABSENT without one
     # the judgements of all owners: users, lists that judgements name, or all lists where `timing` is there
     judgements: Judgements
     # (n_lists,) what the times say of each list, see :data:`attribution.TIMING_FIELDS`; only with attribution
@@ -314,7 +318,7 @@ def match_log(
         batch = batch.with_log(~is_seen)
     judgement = places_among(batch.log_owner * batch.n_items + batch.log.item, judgements.pair)
     if rules.judged_only:
-        is_judged = np.append(judgements.gain, -1.0)[judgement] >= 0  # a negative gain: of the pool, and not judged
+        is_judged = np.append(judgements.gain, UNJUDGED)[judgement] >= 0
         batch, judgement = batch.with_log(is_judged), judgement[is_judged]
     keys, list_code = ListKeys.of(batch, judgements)
     return MatchedLog(batch, keys, list_code, judgement, judgements)
@@ -344,7 +348,7 @@ def _match_in_time(
         is_kept &= ~attributed.is_consumed
     if not is_kept.all():
         batch, list_code, is_judged = batch.with_log(is_kept), list_code[is_kept], is_judged[is_kept]
-    judgement = np.full(len(list_code), -1)
+    judgement = np.full(len(list_code), ABSENT)
     row = np.flatnonzero(is_judged)
     judgement[row] = places_among(list_code[row] * batch.n_items + batch.log.item[row], of_lists.pair)
     return MatchedLog(batch, keys, list_code, judgement, of_lists, attributed.timing)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from rankeval_spark import columns as C
+
 NULL_KEYS: Final = "null_keys"
 ZERO_RANKS: Final = "zero_ranks"
 INVALID_SCORES: Final = "invalid_scores"
@@ -40,6 +42,12 @@ FAMILIARITY: Final = 4
 PAIRS: Final = 5  # similar items of a list: structs in :data:`columns.PAIRS`
 UNNAMED: Final = 6  # a recommendation that names no model, where rows do not name theirs: there is one
 
+CARRIED_BY: Final = {LOG: {C.RECOMMENDED_AT: C.INTERACTED_AT}, HELD_OUT: {C.GAIN: C.SCORE}}
+"""Columns of an input that travel in a column of another one: one column less for every row to carry.
+
+Times of lists do on Spark; gains where the log has scores that are doubles.
+"""
+
 SEGMENT_VALUES: Final = "_segment_values"
 """Values of the segments of a user, in the order in which the job names them; NULL where unknown.
 
@@ -53,7 +61,7 @@ SIMILARITY: Final = "_similarity"
 
 LISTED_ITEMS: Final = "_listed_items"
 """Ids of the items of a list, best first, where a row of the log is a whole list: an array."""
-LISTED_SCORES: Final = "_listed_scores"  # their scores, likewise
+LISTED_SCORES: Final = "_listed_scores"  # a score of each of them: an array
 LISTED: Final = (LISTED_ITEMS, LISTED_SCORES)
 
 ITEMS: Final = "_item_facts"  # what is known of items: structs of ``item_id`` and facts

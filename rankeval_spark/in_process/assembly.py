@@ -355,7 +355,7 @@ class Usable:
         log = log.select(names)
         if C.SCORE in names and log.schema.field(C.SCORE).type == pa.float64():
             held_out = others[row_kinds.HELD_OUT]  # one column less to fill with NULL for every row of the log
-            others[row_kinds.HELD_OUT] = held_out.rename_columns({C.GAIN: C.SCORE})
+            others[row_kinds.HELD_OUT] = held_out.rename_columns(row_kinds.CARRIED_BY[row_kinds.HELD_OUT])
         rows = {row_kinds.LOG: log, **({} if unnamed is None else {row_kinds.UNNAMED: unnamed}), **others}
         return to_user_rows(rows, job, n_threads=self.n_threads)
 

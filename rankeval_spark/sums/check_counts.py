@@ -36,14 +36,15 @@ COUNTS: Final = pa.schema(
         "first": pa.string(),  # key concerned
         "last": pa.string(),
         "until": pa.int64(),  # end of the last window, in microseconds
-        "newest": pa.int64(),  # newest event, likewise
+        "newest": pa.int64(),  # newest event, in microseconds
     }.items()
 )
 """A count of a check in some lists; counts of two parts add up, see :func:`united`."""
 
 SUM_ROUNDING: Final = 0.01  # by which probabilities that were rounded may miss their sum
 N_LISTED: Final = "_n_listed"  # usable rows of the list in the log, copies of items included
-_LISTS: Final = "lists"  # row of each model: its lists, of all lists and empty rows of judged users
+OF_MODEL: Final = "lists"  # check of the row of each model: judged users without a list, of all judged users
+HAS_LIST: Final = "until"  # column that in such a row is 1 if the model has a list, else 0
 
 
 def counted_lists(part: Part) -> pa.Table:
@@ -83,7 +84,7 @@ def list_facts(rows: pa.Table, request: Request, metrics: pa.Table | None = None
     """
     found = united(rows).to_pylist()
     by_check: dict[CheckName, Mapping[str, Any]] = {row["check"]: row for row in found if not row[C.MODEL_ID]}
-    models = sorted((row for row in found if row["check"] == _LISTS), key=lambda row: row[C.MODEL_ID])
+    models = sorted((row for row in found if row["check"] == OF_MODEL), key=lambda row: row[C.MODEL_ID])
     names: list[CheckName] = ["duplicates", "short_lists", "ties", "extra_users", *check_rows.OF_RANKS]
     always = [*names]
     names += [check_rows.SEEN_IN_TRAIN, *check_rows.OF_TIMING, check_rows.OPEN_WINDOWS, check_rows.EVENTS_END]
@@ -107,7 +108,7 @@ def list_facts(rows: pa.Table, request: Request, metrics: pa.Table | None = None
         facts.append(CheckCount(RECOMMENDATIONS, name, row["count"] or 0, row["total"] or 0, keys))
     baseline = None if request.comparisons is None else request.comparisons.baseline
     if baseline is not None:
-        is_absent = baseline not in [row[C.MODEL_ID] for row in models if row["until"]]
+        is_absent = baseline not in [row[C.MODEL_ID] for row in models if row[HAS_LIST]]
         sample = [baseline] if is_absent else []
         facts.append(CheckCount(RECOMMENDATIONS, check_rows.ABSENT_BASELINE, int(is_absent), 1, sample))
     missing = ((row[C.MODEL_ID], row["count"], row["total"]) for row in models)
@@ -175,7 +176,7 @@ class _Lists:
         yield self._row(check_rows.TARGET_SUMS, is_target & is_wrong, np.count_nonzero(is_target))
 
     def of_models(self) -> Iterator[dict[str, Any]]:
-        """Count the judged users of each model, those of them without a list, and whether it has a list (``until``)."""
+        """Count the judged users of each model, and those of them without a list."""
         is_judged, has_list = self._numbers(C.N_JUDGED) > 0, self._numbers(C.N_RECOMMENDED) > 0
         names = self.table[C.MODEL_ID].combine_chunks().dictionary_encode()
         code, models = to_numpy(names.indices), names.dictionary.to_pylist()
@@ -183,8 +184,8 @@ class _Lists:
             np.bincount(code[flag], minlength=len(models)) for flag in (is_judged, is_judged & ~has_list, has_list)
         )
         for place, model in enumerate(models):
-            counts = {"count": int(n_missing[place]), "total": int(n_judged[place]), "until": int(n_lists[place] > 0)}
-            yield {"check": _LISTS, C.MODEL_ID: model, **counts}
+            counts = {"count": int(n_missing[place]), "total": int(n_judged[place]), HAS_LIST: int(n_lists[place] > 0)}
+            yield {"check": OF_MODEL, C.MODEL_ID: model, **counts}
 
     def _row(
         self, check: CheckName, flag: BoolVector, total: SupportsInt, count: SupportsInt | None = None

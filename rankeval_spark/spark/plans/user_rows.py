@@ -113,7 +113,7 @@ def to_user_rows(
         is_unnamed = F.col(C.MODEL_ID).isNull()
     kind = F.when(is_unnamed, row_kinds.UNNAMED).otherwise(row_kinds.LOG).cast("tinyint").alias(row_kinds.KIND)
     log = log.select(kind, *(name for name in log.columns if name != C.MODEL_ID or len(names) != 1))
-    log = log.withColumnRenamed(C.RECOMMENDED_AT, C.INTERACTED_AT)  # one column carries all times
+    log = log.withColumnsRenamed(row_kinds.CARRIED_BY[row_kinds.LOG])
     judged = _held_out_rows(inputs, request)
     job = job_of(
         request,
@@ -124,8 +124,8 @@ def to_user_rows(
         judged_columns=judged.columns,
         are_judged=inputs.are_checked,
     )
-    if _has_double_scores(log):  # one column less for every row to carry
-        judged = judged.withColumnRenamed(C.GAIN, C.SCORE)
+    if _has_double_scores(log):
+        judged = judged.withColumnsRenamed(row_kinds.CARRIED_BY[row_kinds.HELD_OUT])
     by_kind = {row_kinds.LOG: log, row_kinds.HELD_OUT: judged}
     by_kind |= _segment_and_train_rows(inputs, request, needs)
     by_kind = _with_facts(by_kind, sources, request, needs) | _cooccurrence_rows(inputs, request, sources, needs)

@@ -1,4 +1,4 @@
-"""Moments and replicate sums of every slice: made in the workers of rows of (model, user, cutoff), united later.
+"""Moments and replicate sums by slice, from rows of (model, user, cutoff): made in the workers, united later.
 
 Slicing a thousand ways costs no explosion and no sort: rows are summarised in numpy, slice by slice, and only the small
 partial rows are merged. (31 grouping sets over 600,000 rows x 16 measures took Spark 26 s, numpy under 1.5 s.)
@@ -88,7 +88,7 @@ class AggregateLayout:
 
     @classmethod
     def of(cls, measures: Sequence[str], weights: Collection[str], *, has_lists: bool = False) -> AggregateLayout:
-        """Return the layout of columns; those of ``weights`` are ratios of sums, in the order of their denominators."""
+        """Return the layout of some columns; those in ``weights`` are ratios of sums, in this order."""
         return cls(len(measures), tuple(measures.index(name) for name in weights), has_lists)
 
     @property
@@ -171,7 +171,7 @@ class AggregateLayout:
         return dict(zip(names, weighted.numbers, strict=True))
 
     def _drawn(self, keys: pa.Table, spread: pa.Table) -> dict[str, np.ndarray]:
-        """Return the spread of each group by the bootstrap, NaN where there is none."""
+        """Return the spread of each group by the bootstrap, NaN where it was not drawn."""
         _, place = rows_by_key(pa.concat_tables([keys, spread.select(GROUP)]))
         found = np.full((place.max(initial=-1) + 1, len(DRAWN), self.n_measures), np.nan)
         found[place[keys.num_rows :]] = cells_to_doubles(spread[SPREAD]).reshape(-1, len(DRAWN), self.n_measures)
@@ -204,7 +204,7 @@ def key_columns(slice_index: int, keys: Sequence[Key]) -> list[pa.Array]:
 
 
 def doubles_to_cells(numbers: np.ndarray) -> pa.Array:
-    """Build a cell of bytes of each row of doubles."""
+    """Write each row of doubles as a cell of bytes."""
     rows = np.ascontiguousarray(numbers, dtype=np.float64)
     ends = np.arange(len(rows) + 1, dtype=np.int32) * np.int32(rows.shape[1] * rows.itemsize)
     return pa.Array.from_buffers(pa.binary(), len(rows), [None, pa.py_buffer(ends), pa.py_buffer(rows)])
@@ -217,13 +217,13 @@ def bytes_to_cells(states: Sequence[bytes]) -> pa.Array:
 
 
 def cells_to_doubles(cells: pa.ChunkedArray) -> np.ndarray:
-    """Return the rows of doubles that cells of bytes, all of one size, were made of."""
+    """Read cells of bytes, all of one size, as rows of doubles."""
     numbers = np.frombuffer(b"".join(cells.to_pylist()), dtype=np.float64)
     return numbers.reshape(len(cells), -1) if len(cells) else np.empty((0, 0))
 
 
 def rows_by_key(rows: pa.Table, key: Sequence[str] = GROUP) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first row of each key, of the columns of GROUP or some of them, and the key of each row."""
+    """Return the first row of each key and the number of each row's key; a key is GROUP or some of its columns."""
     code = np.zeros(rows.num_rows, dtype=np.int64)
     for name in key:
         column = rows[name]
@@ -479,7 +479,7 @@ def _counts(table: pa.Table) -> np.ndarray:
 
 @dataclass
 class _Totals:
-    """Moments and counts of one slice, merged chunk by chunk; those of ratios and of single values too."""
+    """Moments and counts of one slice, merged chunk by chunk, with ratios and single values where requested."""
 
     counts: np.ndarray
     slots: dict[Key, int] = field(default_factory=dict)

@@ -79,7 +79,7 @@ class Attributed:
 
 
 def attribute(batch: Batch, keys: ListKeys, list_code: IntVector, rules: AttributionRules) -> Attributed:
-    """Attribute the interactions of a batch to its lists; ``list_code`` has the list of each row of the log.
+    """Attribute the interactions of a batch to its lists; ``list_code`` (n_log_rows,) is each row's list.
 
     A list was shown at the earliest time of its rows. A user without a list of a model has one empty list, of which all
     interactions are judgements. Interactions and lists without a time belong to nothing.
@@ -174,7 +174,7 @@ class _InTime:
         return np.searchsorted(self._keys, self._key(owner, rank))
 
     def within(self, owner: IntVector, time: IntVector, window: int) -> tuple[IntVector, IntVector]:
-        """Return the range of the entries of an owner from ``time - window`` on and before ``time``."""
+        """Return the range of an owner's entries that are before ``time`` and not before ``time - window``."""
         return self.n_earlier(owner, time - window), self.n_earlier(owner, time)
 
 

@@ -1,4 +1,4 @@
-"""Rows of users as coded arrays, one group of arrays for each input; whole lists in a row become rows of items."""
+"""Rows of users as coded arrays, a group for each input; whole lists in a row become rows of items."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Owners:
 
     @classmethod
     def of(cls, log: tuple[IntVector, pa.Array], held_out: tuple[IntVector, pa.Array]) -> Owners:
-        """Find the owners of two inputs, of each its users and the texts of its ``list_id``."""
+        """Find the owners of two inputs, each as its users and its values of ``list_id``."""
         names = in_id_order(to_codes(pa.chunked_array([held_out[1], log[1]])))
         n_names = max(names.n_values, 1)
         keys, owner = np.unique(np.concatenate([held_out[0], log[0]]) * n_names + names.code, return_inverse=True)
@@ -140,11 +140,11 @@ class Batch:
             facts = fields(self.constants[row_kinds.ITEMS].flatten())
             place = pc.index_in(self.items, value_set=facts.pop(C.ITEM_ID).cast(self.items.type))
             found = {name: pc.take(column, place) for name, column in facts.items()}
-        tables = [one for one in (self.log, self.held_out, self.train) if row_kinds.FACTS in one.columns]
+        tables = [rows for rows in (self.log, self.held_out, self.train) if row_kinds.FACTS in rows.columns]
         if tables:
             row = np.full(self.n_items, ABSENT)
-            row[np.concatenate([one.item for one in tables])] = np.arange(sum(map(len, tables)))
-            of_rows = pa.concat_arrays([one.columns[row_kinds.FACTS] for one in tables])
+            row[np.concatenate([rows.item for rows in tables])] = np.arange(sum(map(len, tables)))
+            of_rows = pa.concat_arrays([rows.columns[row_kinds.FACTS] for rows in tables])
             found |= fields(pc.take(of_rows, to_arrow(row, is_null=row < 0)))
         return found
 
@@ -252,7 +252,7 @@ _OF_LOG: Final = (row_kinds.LOG, row_kinds.UNNAMED)
 
 
 class FlatLists(NamedTuple):
-    """The items of some lists, in the order of the lists and of each array."""
+    """The items of some lists, list by list and in the order of each array."""
 
     row: IntVector  # (n_items,) place of the list of each item
     position: IntVector  # (n_items,) place of the item in its array, from 1

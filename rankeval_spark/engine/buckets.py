@@ -34,7 +34,7 @@ GROUP: Final = "_group"  # column of the group of the jackknife that a user belo
 
 
 def jackknife_groups(users: pa.Array) -> IntVector:
-    """Return the group of the jackknife of each user, by a hash of their id: int64, shape (n_users,)."""
+    """Return each user's group of the jackknife, by a hash of the id: int64, shape (n_users,)."""
     return hashes_of(users) % N_GROUPS
 
 

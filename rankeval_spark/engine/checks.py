@@ -334,8 +334,8 @@ _FIXES: Final = {
 def refuse_unusable(counts: pa.Array) -> None:
     """Refuse an input that has rows and none that can be used; ``counts`` is a cell of :data:`row_kinds.COUNTS`."""
     by_input: dict[str, dict[str | None, int]] = {}
-    for one in counts[0].as_py():
-        by_input.setdefault(one["input"], {})[one["check"]] = one["count"]
+    for row in counts[0].as_py():
+        by_input.setdefault(row["input"], {})[row["check"]] = row["count"]
     for name, by_check in sorted(by_input.items()):
         is_part = sum(by_check.values()) >= row_kinds.MOST_COUNTED
         refuse_by_check(name, by_check, or_more=" or more" if is_part else "")
@@ -364,7 +364,7 @@ def fix_of(checks: Collection[str | None]) -> str:
 
 @dataclass(frozen=True)
 class Tally:
-    """Count of a check in some rows of an input, of how many, with the first and last key concerned."""
+    """Rows of an input that a check finds, among how many, with the first and last key concerned."""
 
     input: str
     check: CheckName
@@ -387,9 +387,9 @@ class Tally:
 
 def add_tallies(found: dict[tuple[str, CheckName], Tally], added: Iterable[Tally]) -> None:
     """Add, in place, to the tallies by input and check."""
-    for one in added:
-        before = found.get((one.input, one.check))
-        found[one.input, one.check] = one if before is None else before.plus(one)
+    for tally in added:
+        before = found.get((tally.input, tally.check))
+        found[tally.input, tally.check] = tally if before is None else before.plus(tally)
 
 
 _ROWS_AT_ONCE: Final = 1 << 20  # rows whose keys are written out together: one Arrow array of texts holds 2 GiB
@@ -414,13 +414,13 @@ def ends_of_rows(
 
 
 def ends_of_ids(ids: pa.Array, flag: BoolVector) -> tuple[str | None, str | None]:
-    """Return the first and the last of some ids with a flag, in the order of the bytes of their texts."""
+    """Return the first and the last id with a flag, by the bytes of their texts."""
     return _ends([ids.filter(to_arrow(flag)).cast(pa.string())])
 
 
 def _ends(parts: Iterable[pa.Array]) -> tuple[str | None, str | None]:
     ends = [pc.min_max(part).as_py() for part in parts if len(part)]
-    return (min(one["min"] for one in ends), max(one["max"] for one in ends)) if ends else (None, None)
+    return (min(end["min"] for end in ends), max(end["max"] for end in ends)) if ends else (None, None)
 
 
 ITEM_FIELDS: Final = (C.ITEM_ID, "n_judged", "n_listed")
@@ -456,7 +456,7 @@ class PartitionTallies:
         """Count a batch, with one judgement per owner and item; ``counts_seen``: also items of the training data."""
         if not self.is_enabled:
             return
-        n_listed, n_judged = (np.bincount(one.item, minlength=batch.n_items) for one in (batch.log, batch.held_out))
+        n_listed, n_judged = (np.bincount(rows.item, minlength=batch.n_items) for rows in (batch.log, batch.held_out))
         used = to_arrow((n_listed > 0) | (n_judged > 0))
         self.items.append((batch.items.filter(used), to_arrow(n_judged).filter(used), to_arrow(n_listed).filter(used)))
         add_tallies(self.tallies, _of_judgements(batch, judgements))

@@ -1,4 +1,4 @@
-"""Dense integer codes of ids, sort keys of numbers, and joins of small tables by their ids.
+"""Dense integer codes of ids, sort keys, and joins of small tables by their ids.
 
 Codes differ between partitions: nothing may be ordered by them. Where ids decide
 an order, their dictionary is ordered, which is far shorter than the rows.
@@ -110,13 +110,13 @@ def descending_key(numbers: pa.Array) -> UintVector:
 
 
 def packed(high: IntVector, low: UintVector, *, n_high: int) -> tuple[UintVector, int]:
-    """Pack two numbers into one sort key of 64 bits; return it, and how many of the last bits of ``low`` it lacks."""
+    """Pack two numbers into a sort key of 64 bits; return it, and how many bits at the end of ``low`` it lacks."""
     n_bits = max(1, int(n_high - 1).bit_length())
     return (high.astype(np.uint64) << np.uint64(64 - n_bits)) | (low >> np.uint64(n_bits)), n_bits
 
 
 def starts_of_runs(values: np.ndarray) -> np.ndarray:
-    """Mark where a value differs from the one before: bool, shape (n,)."""
+    """Return where a value differs from the one before: bool, shape (n,)."""
     is_start = np.ones(len(values), dtype=np.bool_)
     np.not_equal(values[1:], values[:-1], out=is_start[1:])
     return is_start

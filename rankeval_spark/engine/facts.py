@@ -209,7 +209,7 @@ class FactSources:
 
 
 def to_constants(sources: FactSources, *, needs: frozenset[str]) -> dict[str, pa.Array]:
-    """Build a cell of the facts of items, :data:`row_kinds.ITEMS`, and one of the totals, where they are needed."""
+    """Build a cell with facts of items, :data:`row_kinds.ITEMS`, and one with totals, where they are needed."""
     found: dict[str, pa.Array] = {}
     of_items = to_item_table(sources, needs=needs)
     if of_items is not None:
@@ -298,7 +298,7 @@ class GatheredRows:
         """Build the row of :func:`batch.pack_constants`; refused as by :func:`to_catalogue`."""
         rows = pa.Table.from_batches(list(batches))
         kind = to_numpy(rows[row_kinds.KIND])
-        total, counted, items = (rows.filter(to_arrow(kind == one)) for one in (TOTAL, COUNTED, CATALOGUE))
+        total, counted, items = (rows.filter(to_arrow(kind == number)) for number in (TOTAL, COUNTED, CATALOGUE))
         counts = None
         if N_USERS in rows.column_names:
             counts = Counted.of(counted, n_users=int(to_numpy(total[N_USERS], null=0)[0]))

@@ -1,4 +1,4 @@
-"""Facts that measures read in addition to ranks and gains: of recommended items, of users and of other lists.
+"""Facts that measures read beyond ranks and gains: about recommended items, users and other lists.
 
 The columns are those of :data:`columns.FACTS`, one cell per list. A list without items has NULL in all but the totals.
 """

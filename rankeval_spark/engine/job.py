@@ -83,7 +83,7 @@ class Job:
                 yield joined([outputs.part(cut) for cut in columns], ranked, cuts[0][0])
 
     def user_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row per list of the population and cutoff: ``schemas.USER_METRICS`` from the model on."""
+        """Yield a row per list of the population and cutoff: ``schemas.USER_METRICS`` without the key of its run."""
         return (part.user_rows for part in self.parts(batches, PartitionTallies()))
 
     def ranked_items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -59,7 +59,7 @@ class Judgements:
     weight: FloatVector | None = None
 
     def descending(self) -> Judgements:
-        """Sort by owner and gain, the largest gain first; then by value, groups and weight, likewise."""
+        """Sort by owner, then gain, value, groups and weight, the largest first."""
         facts = [-fact for fact in (self.weight, self.groups, self.value) if fact is not None]
         return self.at(np.lexsort((*facts, -self.gain, self.owner)))
 
@@ -232,8 +232,8 @@ class ListKeys:
             return cls._of_several(batch, slot, np.flatnonzero(np.repeat(is_judged, n_models) & ~is_listed))
         slots = np.flatnonzero(is_listed | np.repeat(is_judged, n_models))
         place = np.cumsum(is_listed | np.repeat(is_judged, n_models)) - 1
-        one = to_texts([C.ONE_LIST])
-        ids = pa.DictionaryArray.from_arrays(to_arrow(np.zeros(len(slots), dtype=np.int32)), one)
+        one_list = to_texts([C.ONE_LIST])
+        ids = pa.DictionaryArray.from_arrays(to_arrow(np.zeros(len(slots), dtype=np.int32)), one_list)
         user, model = np.divmod(slots, max(n_models, 1))
         return cls(user, model, ids, user), place[slot]
 

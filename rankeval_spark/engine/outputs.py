@@ -143,7 +143,7 @@ class Part:
 
     @property
     def user_rows(self) -> pa.RecordBatch:
-        """A row per list of the population and cutoff: ``schemas.USER_METRICS`` from the model on."""
+        """A row per list of the population and cutoff: ``schemas.USER_METRICS`` without the key of its run."""
         measures, computed = self.outputs.measures, self.outputs.computed
         unshown = {IS_EVALUATED, *computed.stored}.difference(measures.stored)
         names = [name for name in self.rows.schema.names if name not in unshown]
@@ -181,7 +181,7 @@ class ListOutputs:
 
     @property
     def denominators(self) -> Mapping[str, str]:
-        """Column of the denominators, by that of each ratio of sums over users; a mean over several lists is one."""
+        """Columns of denominators by those of ratios of sums over users; a mean over several lists is one."""
         measures = self.computed
         if not self.averages_lists or self.policies.unit == "user":
             return measures.weights
@@ -197,14 +197,14 @@ class ListOutputs:
         return Part(self, lists, scored, members_of(n_judged, n_relevant, n_recommended, policies=policies))
 
     def moments(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """Yield the moments of every slice: rows of ``aggregates.PARTIAL``, or ``WITH_STATES`` of a bootstrap."""
+        """Yield moments by slice: rows of ``aggregates.PARTIAL``, with a bootstrap of ``WITH_STATES``."""
         if self.averages_lists:
             yield from self._summariser.summarise(iter(part.users.to_batches()))
         else:
             yield from self._summariser.summarise_rows([self._rows_of_users(part)])
 
     def differences(self, part: Part, aggregator: DifferenceAggregator) -> Iterator[pa.RecordBatch]:
-        """Yield the differences of the models of every slice: rows of ``paired_differences.PARTIAL``."""
+        """Yield differences of models by slice: rows of ``paired_differences.PARTIAL``."""
         names = [name for name in (C.MODEL_ID, C.USER_ID, C.LIST_ID, PACKED) if name in part.lists]
         lists = pa.Table.from_pydict({name: part.lists[name] for name in names})
         is_member = part.members.is_evaluated
@@ -283,15 +283,15 @@ def parts_of_users(
 def joined(parts: Sequence[Part], ranked: RankedLists | None = None, start: int = 0) -> Part:
     """Join the cuts of one part; ``ranked`` are all lists of its batch, and ``start`` the first that is its own."""
     if ranked is not None:
-        ranked = ranked.of_lists(start, sum(len(one.members.is_evaluated) for one in parts))
+        ranked = ranked.of_lists(start, sum(len(part.members.is_evaluated) for part in parts))
     if len(parts) == 1:
         return replace(parts[0], ranked=ranked, start=start)
-    lists = {name: pa.concat_arrays([one.lists[name] for one in parts]) for name in parts[0].lists}
+    lists = {name: pa.concat_arrays([part.lists[name] for part in parts]) for name in parts[0].lists}
     values, counts = (
         {name: np.concatenate([each[name] for each in cells]) for name in cells[0]}
-        for cells in ([one.scored.values for one in parts], [one.scored.counts for one in parts])
+        for cells in ([part.scored.values for part in parts], [part.scored.counts for part in parts])
     )
-    members = Members(*map(np.concatenate, zip(*(one.members for one in parts), strict=True)))
+    members = Members(*map(np.concatenate, zip(*(part.members for part in parts), strict=True)))
     return Part(parts[0].outputs, lists, Scored(values, counts), members, ranked, start)
 
 

@@ -1,4 +1,4 @@
-"""Differences of models by pair, slice and cutoff: aggregates of the values of users, which merge.
+"""Differences of models by pair, slice and cutoff: aggregates of users' values, which merge.
 
 There is no formula here. Rows of ``comparisons`` are made of the aggregates later, in ``result_rows``.
 """
@@ -164,7 +164,7 @@ class ComparisonRequest:
 
     @cached_property
     def slots(self) -> tuple[np.ndarray, np.ndarray]:
-        """Place of the cutoff, and position of the measure, of every requested mean."""
+        """Place of the cutoff and position of the measure for every requested mean."""
         places = [(place, position) for place, k in enumerate(self.ks) for position in self.means_at(k)]
         place, position = np.array(places, dtype=np.int64).reshape(-1, 2).T
         return place, position
@@ -220,7 +220,7 @@ class Cube:
 
     def pairs(self, *, all_pairs: bool) -> list[tuple[int, int]]:
         """List the positions of the models that are compared, the one that is compared with first."""
-        return [(one, other) for one, other in combinations(range(len(self.models)), 2) if all_pairs or one == 0]
+        return [(first, other) for first, other in combinations(range(len(self.models)), 2) if all_pairs or first == 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,7 +301,7 @@ class DifferenceAggregator:
             yield from to_batches(self._partials(cubes))
 
     def count_lists(self, lists: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Count the owners with a list of each model, and of both of each two that are compared: the same rows.
+        """Count the owners with a list of each model, and with lists of both models of a pair: the same rows.
 
         ``lists``: model and owner of each list with an item, IS_EVALUATED, and segments as they travel; judged or not.
         """
@@ -310,7 +310,7 @@ class DifferenceAggregator:
         kinds = {LISTED: self.owner}
         if self.owner != (C.USER_ID,):
             kinds[LISTED_USERS] = (C.USER_ID,)
-        partials = (one for kind, owner in kinds.items() for one in self._owners(lists, owner, kind))
+        partials = (partial for kind, owner in kinds.items() for partial in self._owners(lists, owner, kind))
         yield from to_batches(partials)
 
     def _owners(self, lists: pa.Table, by: tuple[str, ...], kind: str) -> Iterator[Partial]:
@@ -324,9 +324,9 @@ class DifferenceAggregator:
         for slicing in slicings_of(pc.take(lists, to_arrow(first)), self.slices):
             groups = membership_of(slicing.group, len(slicing.values))
             parts = [
-                groups @ one.T.astype(np.float64)  # (groups, models); a pair at a time, for there may be many
+                groups @ flag.T.astype(np.float64)  # (groups, models); a pair at a time, for there may be many
                 for own in has_list
-                for one in (own, *(each & own for each in (own if self.requested.all_pairs else own[:1])))
+                for flag in (own, *(each & own for each in (own if self.requested.all_pairs else own[:1])))
             ]
             for values, of_group in zip(slicing.values, np.stack(parts, axis=1), strict=True):
                 key = ComparisonKey(None, None, slicing.index, values, NO_CUTOFF, names)
@@ -374,11 +374,11 @@ class _Chunk:
                     states[RATIOS] = paired_ratios.ratio_pairs_by_group(
                         model, baseline, group, n_ks * n_groups
                     ).to_bytes()
-                for one in np.flatnonzero(self._is_shown(pair, slicing)).tolist():
-                    key = self._key(pair, slicing, one)
+                for shown in np.flatnonzero(self._is_shown(pair, slicing)).tolist():
+                    key = self._key(pair, slicing, shown)
                     for place, k in enumerate(self.requested.ks):
                         for kind, of_groups in states.items():
-                            yield key._replace(k=k), kind, of_groups[place * n_groups + one]
+                            yield key._replace(k=k), kind, of_groups[place * n_groups + shown]
 
     def values(self) -> Iterator[Partial]:
         """Yield the differences themselves, which ranks cannot do without."""
@@ -459,9 +459,9 @@ class _Chunk:
                 absolute = sums @ np.nan_to_num(np.abs(centred[users])).sum(axis=1)
             parts = np.concatenate([found.n, found.mean, found.m2, sums @ rounding[users], absolute], axis=1)
             states = parts.reshape(n_groups, -1, len(place))
-            for one in np.flatnonzero(is_own).tolist():
-                key = ComparisonKey(None, None, slicing.index, slicing.values[one], 0, names)
-                yield from ((each, CENTRED, state.tobytes()) for each, state in self._by_k(key, states[one]))
+            for number in np.flatnonzero(is_own).tolist():
+                key = ComparisonKey(None, None, slicing.index, slicing.values[number], 0, names)
+                yield from ((each, CENTRED, state.tobytes()) for each, state in self._by_k(key, states[number]))
         if "randomized_tukey" in self.requested.tests:
             yield from self._orders(names, centred, own, held)
 

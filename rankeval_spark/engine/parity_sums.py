@@ -1,4 +1,4 @@
-"""Counts for measures of parity: items of a group of popularity, or of a category, by slice and group of users.
+"""Counts for measures of parity: items by group of popularity, or in a category, by slice and group of users.
 
 They need little of a list: how many items of each group of popularity it holds that count, and how many there could be;
 or how many items of a category. Everyone's sums less those of a group of users are the sums without it.
@@ -50,14 +50,14 @@ class Parity:
     slices: tuple[tuple[str, ...], ...]  # names of the segments of each slice; ``()`` is everyone
 
     def add_up(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """Add up the counts of the users with a list: rows of a model, slice, slice values and group of users.
+        """Add up counts of users with a list: a row for each model, slice, slice values and group of users.
 
         With ``n_users``, ``n_lists`` and :data:`SUMS`; a batch for each slice.
         """
         if part.ranked is None or not len(part.ranked.listed):
             return
         counts = _Counts(part.ranked)
-        sums = [one for measure in self.measures for one in counts.counts_for(measure)]
+        sums = [column for measure in self.measures for column in counts.counts_for(measure)]
         numbers = np.column_stack([np.ones(len(counts.starts)), counts.n_lists, *sums])
         first = to_arrow(part.ranked.listed[counts.starts] - part.start)
         of_lists = [name for name in (C.MODEL_ID, PACKED) if name in part.lists]
@@ -71,7 +71,7 @@ class Parity:
             totals = (membership_of(bucket, n_buckets) @ numbers)[occupied]
             cell, user_group = np.divmod(occupied, N_GROUPS)
             n_users, n_lists = totals[:, :2].T.astype(np.int64)
-            of_groups = key_columns(index, [keys[one] for one in cell.tolist()])
+            of_groups = key_columns(index, [keys[place] for place in cell.tolist()])
             lengths = np.full(len(totals), totals.shape[1] - 2)
             columns = {
                 **dict(zip((C.MODEL_ID, "slice_index", C.SLICE_VALUES), of_groups, strict=False)),

@@ -85,7 +85,7 @@ def counted_needs(request: Request, *, has_train: bool) -> frozenset[str]:
 
 
 def item_needs(request: Request, needs: frozenset[str]) -> frozenset[str]:
-    """Add the facts of items that facts of users and judgements are made of, and by which rows are left out."""
+    """Add the facts of items from which facts of users and judgements are made, and by which rows are left out."""
     known = {N.ITEM_KNOWN} if request.policies.unknown_items == "drop" else set()
     return needs | known | {fact for name in needs for fact in _OF_ITEM.get(name, ())}
 
@@ -114,7 +114,7 @@ def reads_optional(request: Request, name: str, needs: frozenset[str]) -> bool:
         "train": N.ITEM_SEEN in needs or policies.drops_seen,
         "items": policies.unknown_items == "drop",
     }
-    return read[name] or name in {one.partition(".")[0] for one in request.measure_set.requiring()}
+    return read[name] or name in {required.partition(".")[0] for required in request.measure_set.requiring()}
 
 
 def is_described(needs: frozenset[str]) -> bool:

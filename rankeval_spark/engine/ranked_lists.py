@@ -94,7 +94,7 @@ class RankedLists:
 
     @property
     def depth(self) -> IntVector:
-        """Rank of the last item of each list, 0 of an empty one; with the log's ranks above the number of items."""
+        """Rank of each list's last item, 0 without one; with the log's ranks it may be above the number of items."""
         if not self.keeps_gaps or not len(self.row):
             return self.length
         last = np.where(self.length > 0, self.start + self.length - 1, 0)
@@ -223,7 +223,7 @@ class CompactLists:
     n_judged: IntVector  # (n_lists,) number of these judgements, which follow each other
 
     def part(self, start: int, n_lists: int) -> dict[str, pa.Array]:
-        """Return the columns of some lists, with the judgements of a user repeated for each of their lists.
+        """Return the columns of some lists; a user's judgements are repeated for each of their lists.
 
         Those of all lists together may be far more than the rows of the batch.
         """
@@ -294,7 +294,7 @@ def _hits(ranked: RankedLists, *, keeps_scores: bool) -> dict[str, pa.Array]:
 
 
 def _predictions(ranked: RankedLists) -> dict[str, pa.Array]:
-    """Collect the predicted reward of each hit, and the sum of score times predicted reward of each list.
+    """Collect the predicted reward of each hit, and sum score times predicted reward over each list.
 
     An item of score 0 needs no prediction.
     """
@@ -340,7 +340,7 @@ def _rank_faults(ranked: RankedLists, n_duplicates: IntVector, rules: ListRules)
     """Return how the ranks of the log contradict those that are given; NULL of a list without items.
 
     Ranks of a list have gaps if they are not 1 to n in any order; an item without a rank is left out, and a gap that a
-    repeated item left is none.
+    repeated item left does not count.
     """
     of_rows, n_items = ranked.logged, len(ranked.row)
     logged = np.full(n_items, NO_RANK) if of_rows is None else of_rows[ranked.row]

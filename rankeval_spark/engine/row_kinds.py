@@ -1,4 +1,4 @@
-"""Rows that the engine reads, of all inputs that have users in one table, and names of the checks of single rows."""
+"""Rows that the engine reads, all inputs that have users in one table; and names of checks of single rows."""
 
 from __future__ import annotations
 

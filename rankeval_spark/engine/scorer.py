@@ -80,7 +80,7 @@ def _floats(values: pa.Array) -> FloatVector:
 
 
 def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
-    """Stack vectors of one length: a row of NaN where there is none; no columns if all are."""
+    """Stack vectors of one length: a row of NaN for NULL; no columns if all are NULL."""
     if vectors is None:
         return None
     lengths = lengths_of(vectors)
@@ -121,18 +121,18 @@ class _Placed(NamedTuple):
 
 
 def _to_shared(others: pa.Array, owner: IntVector, facts: dict[str, pa.Array]) -> dict[str, Shared]:
-    """Match the items of each list with those of the lists of other models."""
+    """Match the items of each list with those of other models' lists."""
     lists = {model: fields(of_model) for model, of_model in fields(others).items()}
-    codes, n_codes = _numbered([facts[C.ITEM_ID], *(one["items"].flatten() for one in lists.values())])
+    codes, n_codes = _numbered([facts[C.ITEM_ID], *(their["items"].flatten() for their in lists.values())])
     own = _Placed.of(owner, to_numpy(facts[C.RANK]), codes[0], n_codes=n_codes)
     shared = {}
-    for (model, one), code in zip(lists.items(), codes[1:], strict=True):
-        of_model = owners_of(one["items"])
-        other = _Placed.of(of_model, to_numpy(one["ranks"].flatten()), code, n_codes=n_codes)
+    for (model, their), code in zip(lists.items(), codes[1:], strict=True):
+        of_model = owners_of(their["items"])
+        other = _Placed.of(of_model, to_numpy(their["ranks"].flatten()), code, n_codes=n_codes)
         here, there = own.among(other)
         depth = np.maximum(own.rank[here], other.rank[there])
-        length = np.nan_to_num(_floats(one["length"]))
-        shared[model] = Shared(own.owner[here], depth, length, of_model, to_numpy(one["ranks"].flatten()))
+        length = np.nan_to_num(_floats(their["length"]))
+        shared[model] = Shared(own.owner[here], depth, length, of_model, to_numpy(their["ranks"].flatten()))
     return shared
 
 
@@ -161,8 +161,8 @@ def _to_labels(
 
 def _numbered(texts: Sequence[pa.Array | None]) -> tuple[list[IntVector], int]:
     """Replace the texts of several columns by their places in the order of all texts, and count these."""
-    lengths = [0 if one is None else len(one) for one in texts]
-    given = [one for one in texts if one is not None]
+    lengths = [0 if column is None else len(column) for column in texts]
+    given = [column for column in texts if column is not None]
     if not given:
         return [np.zeros(0, dtype=np.int64) for _ in texts], 0
     encoded = pa.concat_arrays(given).dictionary_encode()

@@ -35,13 +35,13 @@ Key: TypeAlias = tuple[str, tuple[str | None, ...], int]  # model, values of the
 
 def segment_columns(slices: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     """Columns of the segments of each slice, once :func:`unpacked` has made them."""
-    names = dict.fromkeys(name for one in slices for name in one)
+    names = dict.fromkeys(name for slicing in slices for name in slicing)
     columns = {name: f"{SEGMENT}{index}" for index, name in enumerate(names)}
-    return [tuple(columns[name] for name in one) for one in slices]
+    return [tuple(columns[name] for name in slicing) for slicing in slices]
 
 
 def unpacked(table: pa.Table, *, packed: str = PACKED, prefix: str = "") -> pa.Table:
-    """Replace the array of :func:`segments_of` by a column of each: distinct values, and the place of each row's."""
+    """Replace the packed array of segment values by a column for each segment, as a dictionary."""
     if packed not in table.column_names:
         return table
     values = table[packed].combine_chunks().flatten().dictionary_encode(null_encoding="encode")
@@ -59,10 +59,10 @@ def in_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
-        if sum(one.num_rows for one in held) >= ROWS_AT_ONCE:
+        if sum(part.num_rows for part in held) >= ROWS_AT_ONCE:
             yield pa.Table.from_batches(held)
             held = []
-    if held and any(one.num_rows for one in held):
+    if held and any(part.num_rows for part in held):
         yield pa.Table.from_batches(held)
 
 
@@ -124,7 +124,7 @@ def positions_of(table: pa.Table, ks: tuple[int, ...]) -> np.ndarray:
 
 
 def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
-    """Find the distinct values of a text column, NULL as a value of its own, and the position of each row's."""
+    """Find the distinct values of a text column, NULL among them, and the position of each row's value."""
     column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode(null_encoding="encode")
@@ -182,7 +182,7 @@ def to_segment_columns(
 
 
 def _known_values(column: pa.Array) -> pa.Array:
-    """Return the values of all users, one user after the other, of either form of the column."""
+    """Return the values of all users, one user after the other, whichever form the column has."""
     if pa.types.is_list(column.type):
         return column.flatten()
     lines = pc.binary_join(pa.ListArray.from_arrays([0, len(column)], column), "\n")[0].as_buffer()

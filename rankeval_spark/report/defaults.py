@@ -83,7 +83,7 @@ def measures_of(table: pa.Table) -> list[MeasureKey]:
 
 def named(text: str, known: Sequence[MeasureKey], *, where: str = "measure") -> MeasureKey:
     """Find a measure by its name with the cutoff, such as ``nDCG@10``; ConfigError if it is not known."""
-    written = {with_cutoff(*one): one for one in known}
+    written = {with_cutoff(*key): key for key in known}
     if text in written:
         return written[text]
     with suppress(ConfigError):
@@ -104,9 +104,9 @@ def headline_measure(known: Sequence[MeasureKey], requested: Sequence[MeasureKey
     (('nDCG', 5), ('P', 5))
     """
     rank = {label: place for place, label in enumerate(USUAL_FIRST)}
-    usual = sorted(known, key=lambda one: (rank.get(one[0], len(rank)), one))
-    candidates = [one for one in (requested or usual) if one in known]
-    first = next((one for one in candidates if is_accuracy(one[0])), candidates[0] if candidates else None)
+    usual = sorted(known, key=lambda key: (rank.get(key[0], len(rank)), key))
+    candidates = [key for key in (requested or usual) if key in known]
+    first = next((key for key in candidates if is_accuracy(key[0])), candidates[0] if candidates else None)
     return None if first is None else _usual_cutoff(first[0], candidates)
 
 
@@ -117,7 +117,7 @@ def headlines(
     labels = dict.fromkeys([first[0], *(label for label, _ in requested if parent_of(label) is None)])
     chosen = []
     for label in labels:
-        own = [one for one in known if one[0] == label]
+        own = [key for key in known if key[0] == label]
         if own:
             chosen.append((label, first[1]) if (label, first[1]) in own else _usual_cutoff(label, own))
     return chosen[:at_most]

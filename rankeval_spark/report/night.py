@@ -65,10 +65,10 @@ class Night:
         }
 
         self.known = defaults.measures_of(all_users_rows(self.metrics))
-        asked = [(one["measure"], one["k"]) for one in self.run["measures"] or ()]
-        self.requested = list(dict.fromkeys([*(one for one in asked if one in self.known), *self.known]))
+        asked = [(row["measure"], row["k"]) for row in self.run["measures"] or ()]
+        self.requested = list(dict.fromkeys([*(key for key in asked if key in self.known), *self.known]))
         of_gates = [(row[C.MEASURE], row[C.K]) for row in sorted(self.gates, key=lambda row: row["gate"])]
-        judged = next((one for one in of_gates if one in self.known), None)
+        judged = next((key for key in of_gates if key in self.known), None)
         # The headline measure: that of the first gate, or the first one requested; None without means.
         self.first = judged or defaults.headline_measure(self.known, self.requested)
         measures, most = (self.known, self.requested), MAX_HEADLINES
@@ -153,7 +153,7 @@ def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> d
     if not of_day:
         known = sorted({row[C.EVALUATION_DATE] for row in own})
         expected = f"a night from {known[0]} to {known[-1]}"
-        closest = min(known, key=lambda one: (abs(one - day), one))
+        closest = min(known, key=lambda known_day: (abs(known_day - day), known_day))
         raise InputError(Fault("--date", f"no night of {name} on {day}", expected, f"the nearest is {closest}"))
     return ([row for row in of_day if row["status"] == PUBLISHED] or of_day)[-1]
 
@@ -266,10 +266,10 @@ def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
             has_verdict = head and tail in ("passed.", "failed.", "not judged.")  # which the page shows in front
             text = f"{head}." if has_verdict else row["explanation"]
             sentences.append(Sentence(text, tone_of(row["verdict"]), WORDS.get(row["verdict"], row["verdict"])))
-        tones = Counter(one.tone for one in sentences)
-        tone = min(tones, key=lambda one: ORDER[one])
+        tones = Counter(sentence.tone for sentence in sentences)
+        tone = min(tones, key=lambda tone: ORDER[tone])
         words: Sequence[tuple[Tone, str]] = (("bad", "failed"), ("open", "not judged"), ("good", "passed"))
-        summary = ", ".join(f"{tones[one]} {word}" for one, word in words if tones[one])
+        summary = ", ".join(f"{tones[tone]} {word}" for tone, word in words if tones[tone])
         n_open = len(sentences)
         if n_open > MAX_PASSED_OPEN:
             n_open = min(tones["bad"] + tones["open"], MAX_OPEN)

@@ -34,7 +34,7 @@ def summary(request: Request, name: str, leaderboard: Sequence[Mapping[str, Any]
     """Return the request and the leaderboard, if it is computed, as HTML; ``name`` is that of the class."""
     facts = {
         "measures": ", ".join(_some(list(map(str, request.measure_set.measures)))),
-        "slices": ", ".join("*".join(one) for one in request.slices),
+        "slices": ", ".join("*".join(slicing) for slicing in request.slices),
         "baseline": "" if request.comparisons is None else request.comparisons.baseline or "all pairs",
         "models": ", ".join(_some(list(request.models or ()))),
         "users": f"population {request.policies.population}, ties {request.policies.ties}",
@@ -45,7 +45,7 @@ def summary(request: Request, name: str, leaderboard: Sequence[Mapping[str, Any]
     board = _NOT_YET if leaderboard is None else _board(leaderboard)
     of_pairs = [] if request.comparisons is None else ["comparisons", "plot.forest()"]
     names = ["leaderboard()", "metrics", "user_metrics", "checks", "plot.leaderboard()", *of_pairs]
-    onward = " · ".join(f"<code>.{one}</code>" for one in names)
+    onward = " · ".join(f"<code>.{name}</code>" for name in names)
     return f"<div><b>{escape(name)}</b><table>{lines}</table>{board}<div>Go on with {onward}</div></div>"
 
 
@@ -174,8 +174,8 @@ class Plots:
         measures = self._evaluation.request.measure_set
         computed = measures.per_list if is_of_users or is_compared else measures.measures
         comparable = set(measures.comparable)
-        wanted = [one for one in computed if not is_compared or one.column in comparable]
-        by_name = {(one.label, one.k): str(one) for one in wanted}
+        wanted = [measure for measure in computed if not is_compared or measure.column in comparable]
+        by_name = {(measure.label, measure.k): str(measure) for measure in wanted}
         found = defaults.headline_measure(list(by_name), list(by_name))
         if found is None:
             raise ConfigError(Fault("plot", "no such measure among those requested", "at least one, such as nDCG@10"))
@@ -201,7 +201,7 @@ class Published(Protocol):
 
 
 class PublishedPlots:
-    """Figures of published nights, each a chart of Altair; by default of the newest night of the only evaluation."""
+    """Figures of published nights as charts of Altair; by default the newest night of the only evaluation."""
 
     def __init__(self, results: Published, look: Look = NOTEBOOK) -> None:
         self._results = results

@@ -71,11 +71,11 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
     if night.first is None:
         return Section(id_, title, hint="No means: this night has no rows over all users.")
     drawn: list[FigureView] = []
-    for one in night.headlines:
-        name = with_cutoff(*one)
-        rows = leaderboard_rows(night.metrics, one)
+    for measure in night.headlines:
+        name = with_cutoff(*measure)
+        rows = leaderboard_rows(night.metrics, measure)
         means = "; ".join(f"{row['model']} {row['text']} ({row['interval']})" for row in rows)
-        summary = f"{name} by model, {defaults.order_in_words(one[0])}: {means}"
+        summary = f"{name} by model, {defaults.order_in_words(measure[0])}: {means}"
         drawn += drawer.draw(name, summary, figures.leaderboard, night.metrics, measures=[name])
     level = next((row["ci_level"] for row in rows_of(all_users_rows(night.metrics), ["ci_level"])), 0.95)
     n_all = len(night.known)
@@ -93,13 +93,15 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
 
 def _board(night: Night) -> TableView:
     """Build the table of models by measures. The best mean of a column is marked, if either side is better."""
-    boards = {one: {row["model"]: row for row in leaderboard_rows(night.metrics, one)} for one in night.headlines}
+    boards = {
+        measure: {row["model"]: row for row in leaderboard_rows(night.metrics, measure)} for measure in night.headlines
+    }
     order = list(dict.fromkeys([*boards[night.headlines[0]], *night.models]))
     rows = []
     for model in order:
         cells = [Cell(model, note="baseline" if model == night.baseline else "")]
-        for one, of_measure in boards.items():
-            has_best = len(of_measure) > 1 and defaults.has_better_side(one[0])
+        for measure, of_measure in boards.items():
+            has_best = len(of_measure) > 1 and defaults.has_better_side(measure[0])
             row = of_measure.get(model)
             if row is None:
                 cells.append(Cell("not computed"))
@@ -108,7 +110,7 @@ def _board(night: Night) -> TableView:
                 cells.append(Cell(row["text"], row["value"], _interval(row), is_best=is_best))
         users = max((own[model]["users"] for own in boards.values() if model in own), default=0)
         rows.append([*cells, Cell(wording.count(users), users)])
-    numbers = [*(with_cutoff(*one) for one in night.headlines), "users"]
+    numbers = [*(with_cutoff(*measure) for measure in night.headlines), "users"]
     return TableView.of("board", "Models by measures", ["model", *numbers], rows, numbers=numbers)
 
 
@@ -123,9 +125,9 @@ def _users(row: Row) -> Cell:
 
 def _all_means(night: Night) -> TableView:
     rows = [
-        [with_cutoff(*one), row["model"], Cell(row["text"], row["value"]), _interval(row), _users(row)]
-        for one in night.requested
-        for row in leaderboard_rows(night.metrics, one)
+        [with_cutoff(*measure), row["model"], Cell(row["text"], row["value"]), _interval(row), _users(row)]
+        for measure in night.requested
+        for row in leaderboard_rows(night.metrics, measure)
     ]
     headings, caption = ["measure", "model", "mean", "interval", "users"], "Every measure at every cutoff"
     return TableView.of("means", caption, headings, rows, numbers=("mean", "users"), is_folded=True)
@@ -183,7 +185,7 @@ def _forest(night: Night, drawer: Drawer, first: MeasureKey, model: str, *, is_f
 def _differences(night: Night, first: MeasureKey) -> TableView:
     rows = [
         [
-            with_cutoff(*one),
+            with_cutoff(*measure),
             model,
             row["slice"],
             Cell(row["text"], row["delta"], _interval(row)),
@@ -192,9 +194,9 @@ def _differences(night: Night, first: MeasureKey) -> TableView:
             Cell(row["p"], row["p_adjusted"]),
             _users(row),
         ]
-        for one in dict.fromkeys([first, *night.headlines])
+        for measure in dict.fromkeys([first, *night.headlines])
         for model in night.models
-        for row in forest_rows(night.comparisons, one, model=model, baseline=str(night.baseline))
+        for row in forest_rows(night.comparisons, measure, model=model, baseline=str(night.baseline))
     ]
     headings = ["measure", "model", "slice", "difference", "relative", "verdict", "adjusted p", "users"]
     numbers = ("difference", "relative", "adjusted p", "users")
@@ -228,11 +230,11 @@ def history_section(night: Night, drawer: Drawer) -> Section:
     failed = [f"{day}: the night failed ({why})." for day, why in night.failures.items()]
     drawn: list[FigureView] = []
     changes: dict[tuple[date, str], list[str]] = {}
-    for one in night.headlines or ([first] if first else []):
-        name = with_cutoff(*one)
+    for measure in night.headlines or ([first] if first else []):
+        name = with_cutoff(*measure)
         summary = f"{name} over {wording.count(night.n_nights, 'night')}, a line a model."
         drawn += drawer.draw(name, summary, figures.history, night.history, measures=[name], marks=night.marks)
-        for change in night.marks(one).redefined.items():
+        for change in night.marks(measure).redefined.items():
             changes.setdefault(change, []).append(name)
     if not drawn:
         hint = "No history: no night of this evaluation has a mean yet."
@@ -277,7 +279,7 @@ def distributions_section(night: Night, drawer: Drawer) -> Section:
     if not night.user_metrics.num_rows:
         return Section(id_, title, hint=NO_USERS)
     columns = night.user_metrics.column_names
-    measure = next((one for one in night.headlines if column_of(one[0]) in columns), None)
+    measure = next((key for key in night.headlines if column_of(key[0]) in columns), None)
     values: dict[str, Any] = {} if measure is None else values_of(night.user_metrics, measure)
     if measure is None or not values:
         return Section(id_, title, hint="No distributions: no measure of this night has a value for a user.")
@@ -390,8 +392,8 @@ def tradeoffs_section(night: Night, drawer: Drawer) -> Section:
         return Section(id_, title, hint=hint)
     accuracy = with_cutoff(*night.first)
     drawn: list[FigureView] = []
-    for one in others[:MAX_TRADEOFFS]:
-        name, rows = with_cutoff(*one), tradeoff_rows(night.metrics, night.first, one)
+    for measure in others[:MAX_TRADEOFFS]:
+        name, rows = with_cutoff(*measure), tradeoff_rows(night.metrics, night.first, measure)
         values = "; ".join(f"{row['model']} {row['y_text']} at {row['x_text']}" for row in rows)
         summary = f"{name} against {accuracy}: {values}"
         drawn += drawer.draw(name, summary, figures.tradeoffs, night.metrics, measure=accuracy, against=[name])
@@ -495,13 +497,13 @@ def provenance_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001
     }
     inputs = [
         [
-            one["name"],
-            one["location"],
-            one["format"],
-            Cell("" if one["version"] is None else str(one["version"]), one["version"]),
-            Cell(wording.count(one["n_rows"]), one["n_rows"]),
+            table["name"],
+            table["location"],
+            table["format"],
+            Cell("" if table["version"] is None else str(table["version"]), table["version"]),
+            Cell(wording.count(table["n_rows"]), table["n_rows"]),
         ]
-        for one in run["inputs"] or ()
+        for table in run["inputs"] or ()
     ]
     headings, numbers = ["input", "location", "format", "version", "rows"], ("version", "rows")
     tables = [TableView.of("inputs", "Inputs", headings, inputs, numbers=numbers)] if inputs else []

@@ -78,7 +78,7 @@ def mean_interval(row: Mapping[str, Any], places: int) -> str:
 
 
 def interval(low: float | None, high: float | None, places: int = USUAL_DECIMALS, *, has_sign: bool = False) -> str:
-    """Format the ends of an interval; empty if there is none.
+    """Format the ends of an interval; empty for None.
 
     >>> interval(0.26, 0.31, 2), interval(None, None), interval(-0.01, 0.02, 2, has_sign=True)
     ('0.26 to 0.31', '', '−0.01 to +0.02')

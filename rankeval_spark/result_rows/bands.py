@@ -98,13 +98,13 @@ class Quantiles:
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Build the columns of :func:`lists_of`, such as ``_edges_0``, from a row with a list of all these rows."""
         for batch in batches:
-            band, spread, number, n = (to_numpy(one) for one in batch.column(0).flatten().flatten())
+            band, spread, number, n = (to_numpy(column) for column in batch.column(0).flatten().flatten())
             row: dict[str, Any] = {}
-            for place, one in self.bands.items():
+            for place, wanted in self.bands.items():
                 own = np.flatnonzero(band == place)
                 own = own[np.argsort(number[own])]
-                edges = _quantiles(number[own], n[own], float(spread[own][0]) if len(own) else math.nan, one.shares)
-                row |= {f"_{name}_{place}": found for name, found in lists_of(edges, one).items()}
+                edges = _quantiles(number[own], n[own], float(spread[own][0]) if len(own) else math.nan, wanted.shares)
+                row |= {f"_{name}_{place}": found for name, found in lists_of(edges, wanted).items()}
             types = {name: pa.list_(pa.float64() if name.startswith("_edges") else pa.string()) for name in row}
             yield pa.RecordBatch.from_pylist([row], pa.schema(types))
 

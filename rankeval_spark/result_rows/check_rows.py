@@ -115,7 +115,7 @@ class CheckCount:
 
     @property
     def share(self) -> float | None:
-        """What thresholds are compared with; without a total there is none."""
+        """Number that thresholds are compared with; None without a total."""
         return self.count / self.total if self.total > 0 else None
 
 
@@ -137,7 +137,9 @@ def alike_values(parts: Iterable[tuple[str, str]]) -> CheckCount:
     for name, value in parts:
         alike.setdefault((name, value.strip(_BLANKS).lower()), []).append(value)
     found = {key: sorted(values) for key, values in alike.items() if len(values) > 1}
-    texts = [f"{name}: " + ", ".join(f"'{one}'" for one in values[:_MOST_SHOWN]) for (name, _), values in found.items()]
+    texts = [
+        f"{name}: " + ", ".join(f"'{value}'" for value in values[:_MOST_SHOWN]) for (name, _), values in found.items()
+    ]
     count, total = (sum(map(len, each.values())) for each in (found, alike))
     return CheckCount(
         SEGMENTS, ALIKE_VALUES, count, total, list(dict.fromkeys((min(texts), max(texts)))) if texts else []
@@ -170,10 +172,10 @@ def events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> CheckCoun
     A part is the end of a model's last window, the newest interaction, and the length of a window, in microseconds.
     """
     ends, newest, lengths = ([*some] for some in zip(*parts, strict=True)) if (parts := [*parts]) else ([], [], [])
-    last = max((one for one in ends if one is not None), default=None)
+    last = max((end for end in ends if end is not None), default=None)
     if last is None:
         return CheckCount(RECOMMENDATIONS, EVENTS_END, 0, 0)
-    event = max((one for one in newest if one is not None), default=last - lengths[0])
+    event = max((moment for moment in newest if moment is not None), default=last - lengths[0])
     window = lengths[0] // _SECOND
     missed = min(-(min(0, event - last) // _SECOND), window)  # a part of a second counts as one
     words = f"the last window ends {text_of_micros(last)}, the newest event is of {text_of_micros(event)}"
@@ -191,7 +193,7 @@ def mean_weight(rows: Sequence[Mapping[str, Any]]) -> Distance:
     0.375
     """
     known = [(_distance(row), row) for row in rows if row[C.VALUE] is not None]
-    far = sorted(known, key=lambda one: (-one[0], one[1][C.MODEL_ID]))
+    far = sorted(known, key=lambda pair: (-pair[0], pair[1][C.MODEL_ID]))
     texts = [
         f"{row[C.MODEL_ID]}: the mean weight is {row[C.VALUE]:.4g}{_interval_of(row)}" for _, row in far[:_MOST_SHOWN]
     ]
@@ -254,11 +256,11 @@ def to_check_rows(
     columns = {
         "input": to_texts(fact.input for fact in facts),
         "check": to_texts(fact.check for fact in facts),
-        "severity": to_texts(one.severity for one in verdicts),
+        "severity": to_texts(verdict.severity for verdict in verdicts),
         "count": to_arrow(np.array([fact.count for fact in facts], dtype=np.int64)),
-        "share": _doubles(one.share for one in verdicts),
-        "threshold": _doubles(one.threshold for one in verdicts),
-        "verdict": to_texts(one.verdict for one in verdicts),
+        "share": _doubles(verdict.share for verdict in verdicts),
+        "threshold": _doubles(verdict.threshold for verdict in verdicts),
+        "verdict": to_texts(verdict.verdict for verdict in verdicts),
         "sample_keys": pa.ListArray.from_arrays(to_arrow(ends), keys),
     }
     return pa.Table.from_pydict({name: columns[name] for name in _NAMES})

@@ -111,7 +111,7 @@ def type_name(type_: str | Json) -> str:
         return f"array<{type_name(type_['elementType'])}>"
     if type_["type"] == "map":
         return f"map<{type_name(type_['keyType'])},{type_name(type_['valueType'])}>"
-    fields = (f"{one['name']}:{type_name(one['type'])}" for one in type_["fields"])
+    fields = (f"{field['name']}:{type_name(field['type'])}" for field in type_["fields"])
     return f"struct<{','.join(fields)}>"
 
 

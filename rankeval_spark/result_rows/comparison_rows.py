@@ -71,7 +71,7 @@ class PairTests:
     wanted: Sequence[int]  # measures requested at the cutoff, among those in the aggregates of differences
 
     def numbers(self, test: TestName) -> Numbers:
-        """Compute the numbers of a test: for t of all measures, for the others of the means."""
+        """Compute the numbers of a test: t tests all measures, the others means."""
         if test == "t":
             return {name: values[list(self.wanted)] for name, values in self._t.items()}
         of_t = {name: values[self._means] for name, values in self._t.items()}
@@ -167,7 +167,7 @@ class PairTests:
         return of_t
 
     def _by_delta_method(self, pairs: RatioPairs) -> Numbers:
-        """Compute the numbers of ratios of sums where they differ from those of the users' own ratios."""
+        """Compute the numbers of ratios of sums that differ from those of the users' own ratios."""
         found = paired_ratios.compare_ratios(pairs, level=self.reported.confidence, least_users=self.reported.min_size)
         estimates = _estimates(pairs.baseline_ratio, found, found.change)
         numbers = {**estimates, "effect_size": np.full(found.n.shape, np.nan)}
@@ -270,7 +270,7 @@ def _reason(n: np.ndarray, reason: np.ndarray) -> np.ndarray:
 
 
 def _tested(before: Mapping[str, np.ndarray], p: np.ndarray, method: np.ndarray) -> Numbers:
-    """Return p, its method and why there is none: the reason of t, or that it is not defined."""
+    """Return p, its method, and why p is undefined: the reason of t, else "undefined"."""
     p = np.where(before["reason"] == "", p, np.nan)
     reason = np.where((before["reason"] == "") & np.isnan(p), "undefined", before["reason"])
     return {"p_value": p, "method": method.astype(object), "reason": reason}
@@ -382,7 +382,7 @@ class ComparisonRows:
 
         Those of all models at once come without baseline and model.
         """
-        first, model, index, slice_values, k = (one.as_py() for one in key)
+        first, model, index, slice_values, k = (cell.as_py() for cell in key)
         where = (index, slice_values, k)
         if k == paired_differences.NO_CUTOFF:
             return self._listed(where, group)
@@ -405,7 +405,7 @@ class ComparisonRows:
         is_own = pa.array([tuple(names) == models for names in group["models"].to_pylist()])
         states = states_of(group.filter(is_own))
         tests = ModelTests(states, self.requested, self.reported, len(models), len(means))
-        for test in (one for one in self.requested.tests if one in OF_ALL_MODELS and len(models) > 1):
+        for test in (name for name in self.requested.tests if name in OF_ALL_MODELS and len(models) > 1):
             for pair, numbers in zip(combinations(models, 2), tests.numbers(test), strict=True):
                 yield self._rows(pair, where, test, means, numbers)
 
@@ -566,7 +566,9 @@ def _withheld(rows: pa.Table, reason: str) -> pa.Table:
 def _untested(rows: pa.Table, unsupported: Collection[SupportKey]) -> pa.Table:
     """Remove the p of rows in which a model has too little support; the difference and its interval stay."""
     keys = rows.select([C.BASELINE_MODEL_ID, C.MODEL_ID, C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K]).to_pylist()
-    lacks = [any(support_key(row, one) in unsupported for one in (C.BASELINE_MODEL_ID, C.MODEL_ID)) for row in keys]
+    lacks = [
+        any(support_key(row, column) in unsupported for column in (C.BASELINE_MODEL_ID, C.MODEL_ID)) for row in keys
+    ]
     is_untested = pc.and_(pc.is_valid(rows["p_value"]), pa.array(lacks, pa.bool_()))
     for name, value in (("p_value", None), ("reason", TOO_LITTLE_SUPPORT)):
         column = pc.if_else(is_untested, pa.scalar(value, _SCHEMA.field(name).type), rows[name])

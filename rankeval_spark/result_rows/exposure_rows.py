@@ -1,4 +1,4 @@
-"""Rows of ``metrics`` for measures of all lists together, with a jackknife over groups of users.
+"""Rows of ``metrics`` for measures over all lists together, with a jackknife over groups of users.
 
 A value is computed with everyone and without each of ``N_GROUPS`` groups of users in turn, from which the jackknife
 takes its spread. For measures of exposure it overstates the variance: a statistic of independent users is a sum of
@@ -164,7 +164,7 @@ def _of_gini(exposure: Exposure, options: Mapping[str, Any], values: FloatVector
 
 
 def _of_personalization(exposure: Exposure, _: Mapping[str, Any], __: FloatVector) -> Steps:
-    """Return the steps of the number of pairs of lists that hold an item, whatever their lengths."""
+    """Return the steps of how many pairs of lists hold an item, whatever their lengths."""
     return Steps(exposure.n_items, 2 * (exposure.times - 1), np.full(len(exposure.times), 2.0))
 
 
@@ -218,7 +218,7 @@ def to_entry_rows(entries: Entries, keys: Mapping[str, pa.Array], *, k: int) -> 
 
 
 def catalogue_entries(n_items: int) -> pa.RecordBatch:
-    """Build the entries of some items of the catalogue: each bucket of slices counts them."""
+    """Build the entries for items of the catalogue, once for each bucket of slices."""
     bucket = np.arange(N_SLICE_BUCKETS)
     keys = entry_keys(OF_CATALOGUE, [("", (), C.WHOLE_LIST)] * N_SLICE_BUCKETS)
     keys[SLICE_BUCKET] = to_arrow(bucket.astype(np.int32))
@@ -237,7 +237,7 @@ class ExposureRows:
 
     def no_lists(self, slices: SlicesOfUsers = ALL_USERS) -> pa.Table:
         """Build entries that add no item and no list: a model without any list has its rows too."""
-        ks = dict.fromkeys(one.k for one in self.measures)
+        ks = dict.fromkeys(measure.k for measure in self.measures)
         cells = [(index, (model, values, k)) for index, values in slices for k in ks for model in self.models]
         keys = [key for _, key in cells]
         nothing = to_arrow(np.zeros(len(keys)))
@@ -249,7 +249,7 @@ class ExposureRows:
         return pa.Table.from_pydict({**columns, **dict.fromkeys(COUNTS, nothing)}).select(ENTRIES.names)
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Build the rows of each measure from all entries of some buckets of slices.
+        """Build the rows of each measure from all entries in some buckets of slices.
 
         In a slice where one model has lists, all have rows; all have rows of all users in any case.
         """

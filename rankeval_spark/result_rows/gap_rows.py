@@ -1,4 +1,4 @@
-"""Gaps of slicings, one row per slicing, measure and cutoff; and tests of them on request: a p of equal means.
+"""Gaps between groups, a row per slicing, measure and cutoff; on request tested: a p of equal means.
 
 For a test, the users of each group are drawn anew in every replicate, with weights from the hash of their id alone.
 Which groups are compared, and their means and deviations, is read from ``metrics`` before.
@@ -128,7 +128,7 @@ def is_compared(metrics: pa.Table) -> BoolVector:
 
 @lru_cache(maxsize=4096)
 def _parts_of(label: str) -> tuple[str, str]:
-    """Split the name of a statement into kind and measure; both empty where it is none."""
+    """Split the name of a statement into kind and measure; both empty for another name."""
     return group_statistics.parts_of(label) or ("", "")
 
 
@@ -193,14 +193,14 @@ class ComparedGroups:
     measure: str
     k: int
     groups: Mapping[Values, GroupMean]  # fewer than two have no gap
-    gap: float  # greatest mean less the least; NaN where there is none
+    gap: float  # greatest mean less the least; NaN below two groups
 
     @property
     def can_be_tested(self) -> bool:
         """Whether there is a gap, and every group has enough hits, and a spread unless all have the same mean."""
         groups = self.groups.values()
-        is_apart = self.gap > TIE * max((abs(one.mean) for one in groups), default=0.0)
-        has_enough = all(one.n_nonzero >= MIN_HITS and (one.std_dev > 0 or not is_apart) for one in groups)
+        is_apart = self.gap > TIE * max((abs(group.mean) for group in groups), default=0.0)
+        has_enough = all(group.n_nonzero >= MIN_HITS and (group.std_dev > 0 or not is_apart) for group in groups)
         return not np.isnan(self.gap) and has_enough
 
 
@@ -243,15 +243,15 @@ class GapBootstrap:
     @cached_property
     def measures(self) -> tuple[str, ...]:
         """Columns that are read."""
-        return tuple(dict.fromkeys(self.columns[one.measure] for one in self.gaps))
+        return tuple(dict.fromkeys(self.columns[gap.measure] for gap in self.gaps))
 
     @cached_property
     def _group_sets(self) -> Mapping[str, Mapping[str, Sequence[_GroupSet]]]:
         """Sets of groups that are drawn, by slicing and model."""
         tests: dict[tuple[str, str, tuple[Values, ...]], list[int]] = {}
-        for test, one in enumerate(self.gaps):
-            if one.can_be_tested:
-                tests.setdefault((one.slice, one.model, tuple(one.groups)), []).append(test)
+        for test, gap in enumerate(self.gaps):
+            if gap.can_be_tested:
+                tests.setdefault((gap.slice, gap.model, tuple(gap.groups)), []).append(test)
         found: dict[str, dict[str, list[_GroupSet]]] = {}
         for (slice_, model, groups), own in tests.items():
             found.setdefault(slice_, {}).setdefault(model, []).append((groups, tuple(own)))
@@ -267,7 +267,7 @@ class GapBootstrap:
                 continue
             for tests, found in self._resampled(Users.of(table, values, np.ones_like(values), self.ks)):
                 held[tests] = held[tests].merge(found) if tests in held else found
-                if sum(3 * one.sums.nbytes for one in held.values()) > MOST_HELD:
+                if sum(3 * sums.sums.nbytes for sums in held.values()) > MOST_HELD:
                     yield from _to_batches(held)
                     held = {}
         yield from _to_batches(held)
@@ -283,15 +283,17 @@ class GapBootstrap:
                     place = np.array(in_model, dtype=np.int64)[group]
                     own = np.flatnonzero(place >= 0)
                     of_tests = values[own][:, [self._column(test) for test in tests]]
-                    means = np.array([[one.mean for one in self.gaps[test].groups.values()] for test in tests]).T
+                    means = np.array(
+                        [[of_group.mean for of_group in self.gaps[test].groups.values()] for test in tests]
+                    ).T
                     groups = SliceGroups(place[own][None], len(means))
                     distances = of_tests - means[place[own]]
                     yield tests, weighted_sums(distances, users.hashes[own], self.draws, groups)
 
     def _column(self, test: int) -> int:
         """Find the place of a measure at its cutoff among a user's values."""
-        one = self.gaps[test]
-        return self.ks.index(one.k) * len(self.measures) + self.measures.index(self.columns[one.measure])
+        gap = self.gaps[test]
+        return self.ks.index(gap.k) * len(self.measures) + self.measures.index(self.columns[gap.measure])
 
     def merge(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
         """Compute the p of one test from the sums of all partitions, in sorted order."""
@@ -312,12 +314,12 @@ def _to_batches(held: Mapping[tuple[int, ...], ReplicateSums]) -> Iterator[pa.Re
 
 
 def to_rows(gaps: Sequence[ComparedGroups], found: pa.Table, asked: GapTests, *, alpha: float) -> pa.Table:
-    """Return a row of each gap: its p adjusted for the number of gaps, or why there is none.
+    """Return a row of each gap: its p adjusted for the number of gaps, or why it is undefined.
 
     ``found`` has rows of :data:`P_SCHEMA`, for the gaps that can be tested.
     """
     n_gaps, correction, replicates = len(gaps), asked.correction, asked.draws.replicates
-    gap, p = np.array([one.gap for one in gaps], dtype=np.float64), np.full(n_gaps, np.nan)
+    gap, p = np.array([compared.gap for compared in gaps], dtype=np.float64), np.full(n_gaps, np.nan)
     p[to_numpy(found["test"])] = to_numpy(found["p_value"])
     n = np.full(n_gaps, float(replicates))
     family = np.zeros(n_gaps, dtype=np.int64)
@@ -327,8 +329,8 @@ def to_rows(gaps: Sequence[ComparedGroups], found: pa.Table, asked: GapTests, *,
     without = np.select([np.isnan(gap), is_beyond], ["few_groups", OUT_OF_RANGE], "few_values")
     reason = np.where(np.isnan(p), without, adjusted.reason)
     columns = [
-        *([getattr(one, name) for one in gaps] for name in ("model", "slice", "measure", "k")),
-        [len(one.groups) for one in gaps],
+        *([getattr(compared, name) for compared in gaps] for name in ("model", "slice", "measure", "k")),
+        [len(compared.groups) for compared in gaps],
         *map(nullable, (gap, p, adjusted.p)),
         [correction] * n_gaps,
         adjusted.family_size,

@@ -115,7 +115,7 @@ class _Slicing:
         """Lay groups of items side by side, a row for each slice and measure; return the values of its slice too."""
         parts = [_item_group_of(label) or ("", "") for label in rows[C.MEASURE].to_pylist()]
         values, ks = map(tuple, rows[C.SLICE_VALUES].to_pylist()), rows[C.K].to_pylist()
-        keys, key = _distinct((*one, whole, k) for one, (whole, _), k in zip(values, parts, ks, strict=True))
+        keys, key = _distinct((*names, whole, k) for names, (whole, _), k in zip(values, parts, ks, strict=True))
         groups, group = _distinct(name for _, name in parts)
         slicing = cls._laid_out(
             rows,
@@ -123,7 +123,7 @@ class _Slicing:
             groups=([[name] for name in groups], group),
             is_compared=np.ones(rows.num_rows, dtype=np.bool_),
         )
-        return slicing, [list(one) for *one, _, _ in keys]
+        return slicing, [list(names) for *names, _, _ in keys]
 
     @classmethod
     def _laid_out(
@@ -202,7 +202,7 @@ class _Slicing:
         )
 
     def _worst_rows(self, has_groups: NDArray[np.bool_]) -> dict[str, pa.Array]:
-        """Build rows of the worst group; it is none below two groups, or where neither side is better."""
+        """Build rows of the worst group; NULL below two groups, or where neither side is better."""
         better = np.array([_facts_of(label).better for label, _ in self.measures])
         is_error, has_groups = better == "lower", has_groups & (better != "neither")
         low, high = group_gaps.worst_interval(self._means, is_greatest=is_error)

@@ -66,12 +66,12 @@ def summed(key: IntVector, weights: Sequence[FloatVector], *, n_keys: int) -> tu
     """
     if _is_dense(key, n_keys):
         found = np.flatnonzero(np.bincount(key, minlength=n_keys))
-        cells = (np.bincount(key, weights=one, minlength=n_keys) for one in weights)
-        return found, [one[found].astype(np.float64, copy=False) for one in cells]
+        cells = (np.bincount(key, weights=weight, minlength=n_keys) for weight in weights)
+        return found, [cell[found].astype(np.float64, copy=False) for cell in cells]
     order = np.argsort(key, kind="stable")
     ordered = key[order]
     starts = np.flatnonzero(starts_of_runs(ordered))
-    return ordered[starts], [np.add.reduceat(one[order], starts) for one in weights]
+    return ordered[starts], [np.add.reduceat(weight[order], starts) for weight in weights]
 
 
 def _is_dense(key: IntVector, n_keys: int) -> bool:
@@ -162,7 +162,7 @@ COUNTS: Final = ("n_items", "n_catalogued", "n_lists", "n_users", "shared", "cos
 
 
 class Times(NamedTuple):
-    """Numbers of lists that hold an item, by group of users; an item in a group of lists is a holder."""
+    """Numbers of lists that hold an item, by group of users; a holder is an item in a group of lists."""
 
     holder: IntVector  # (n,), ascending
     group: IntVector  # (n,)
@@ -224,7 +224,7 @@ def to_entries(
     shown: Times,
     *,
     cell: IntVector,  # (n_holders,), cell of each holder
-    is_known: FloatVector,  # (n_holders,), 1 where the catalogue has the item; NaN where there is none
+    is_known: FloatVector,  # (n_holders,), 1 where the catalogue has the item; NaN without a catalogue
     n_cells: int,
     by_length: ByLength | None = None,  # where lengths of lists are read
 ) -> Entries:
@@ -261,7 +261,7 @@ def list_entries(
     n_lists: IntVector,  # (n_cells, N_GROUPS)
     n_users: IntVector,  # (n_cells, N_GROUPS), users with a list
 ) -> Entries:
-    """Build the entries of lists and users, which add no item: of everyone, and minus those of each group."""
+    """Build the entries that count lists and users and add no item: for everyone, and minus each group's."""
     lists, users = (np.concatenate([each.sum(axis=1, keepdims=True), -each], axis=1) for each in (n_lists, n_users))
     cell, place = np.nonzero(lists)
     once, nothing = np.ones(len(cell), dtype=np.int64), np.zeros(len(cell))
@@ -270,7 +270,7 @@ def list_entries(
 
 
 def _to_pairs(shown: Times, by_length: ByLength) -> tuple[PairSums, PairSums]:
-    """Sum over the pairs of lists of each holder, and without the group of each row of ``shown``."""
+    """Sum over each holder's pairs of lists, and again without the group of each row of ``shown``."""
     holder = np.cumsum(starts_of_runs(shown.holder)) - 1
     left = PairSums(*np.zeros((2, len(holder))))
     for group in range(N_GROUPS):

@@ -103,7 +103,7 @@ def rows_of_mean_weight(metrics: pa.Table) -> list[dict[str, Any]]:
 
 
 def support_key(row: Mapping[str, Any], model: str = C.MODEL_ID) -> SupportKey:
-    """Return the key of a row of ``metrics``, or of one of the models of a row of ``comparisons``."""
+    """Return the key of a row of ``metrics``, or of a model in a row of ``comparisons``."""
     return row[model], row[C.SLICE], tuple(row[C.SLICE_VALUES]), row[C.MEASURE], row[C.K]
 
 
@@ -149,7 +149,7 @@ class MetricRows:
         yield metric_batch(self._columns(with_ratios(requested, is_ratio), is_ratio))
 
     def _effective(self, rows: pa.RecordBatch) -> Doubles:
-        """Return the effective number of users of each row, by Kish; NaN of measures that weigh no impressions.
+        """Return each row's effective number of users by Kish; NaN for measures that weigh no impressions.
 
         It is n / (1 + V), with V the squared coefficient of variation of the users' sums of weights.
         """
@@ -176,7 +176,7 @@ class MetricRows:
         n = rows["n"].to_numpy()
         measure = rows["measure_index"].to_numpy()
         of_users = [intervals.linked(link, own) for link, own in zip(self._links, self._bounds, strict=True)]
-        is_proportion = np.array([one.is_proportion for one in self.measures.by_column.values()])[measure]
+        is_proportion = np.array([own.is_proportion for own in self.measures.by_column.values()])[measure]
         spread = metric_spread(
             rows,
             is_proportion=is_proportion,

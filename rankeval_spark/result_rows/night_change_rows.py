@@ -84,7 +84,7 @@ class NightChanges:
 
     def finish(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
         """Merge the aggregates of one (model, slice, values, k) and compare the two nights."""
-        model, index, slice_values, k = (one.as_py() for one in key)
+        model, index, slice_values, k = (cell.as_py() for cell in key)
         # In an order of their own, so that equal partitions give equal bits however they arrive.
         states = sorted(group[STATE].to_pylist())
         if self.denominators:

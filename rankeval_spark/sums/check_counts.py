@@ -77,7 +77,7 @@ def united(rows: pa.Table) -> pa.Table:
 
 
 def list_facts(rows: pa.Table, request: Request, metrics: pa.Table | None = None) -> list[CheckCount]:
-    """Return the facts of the checks, of counts of all lists, and of the means where measures weigh impressions.
+    """Return the facts of the checks from counts of all lists, and from means where measures weigh impressions.
 
     With a baseline also whether it has no list at all, and with the column :data:`columns.SEEN` the recommended items
     that their users have in the training data; not where these were dropped, which the rows of the log show.

@@ -66,8 +66,8 @@ class ItemCounter:
     @classmethod
     def of(cls, measures: Sequence[Measure], slices: Sequence[Sequence[str]]) -> ItemCounter:
         """Return the counter for some measures of kind ``exposure``."""
-        ks = tuple(sorted({one.k for one in measures}, key=lambda k: k or np.inf))
-        has_lengths = {one.k for one in measures if required_facts.LIST_LENGTHS in one.needs}
+        ks = tuple(sorted({measure.k for measure in measures}, key=lambda k: k or np.inf))
+        has_lengths = {measure.k for measure in measures if required_facts.LIST_LENGTHS in measure.needs}
         return cls(ks, tuple(k for k in ks if k in has_lengths), tuple(map(tuple, slices)))
 
     @cached_property
@@ -96,7 +96,9 @@ class ItemCounter:
     def known(self, items: pa.Array) -> pa.RecordBatch:
         """Build the partial rows of the items of a catalogue."""
         none, zeros = pa.nulls(len(items), pa.string()).dictionary_encode(), np.zeros(len(items), dtype=np.int32)
-        texts = dict.fromkeys([C.MODEL_ID, *dict.fromkeys(name for one in self._slice_columns for name in one)], none)
+        texts = dict.fromkeys(
+            [C.MODEL_ID, *dict.fromkeys(name for slicing in self._slice_columns for name in slicing)], none
+        )
         numbers = dict.fromkeys([GROUP, *map(_length, self.lengths_at)], to_arrow(zeros))
         rows = _with_counts(pa.Table.from_pydict({**texts, **numbers, C.ITEM_ID: items}), zeros, zeros)
         return rows.combine_chunks().to_batches()[0]
@@ -121,7 +123,7 @@ class ItemCounter:
                 yield to_entry_rows(list_entries(n_lists[..., place], n_users[..., place]), columns, k=k)
 
     def to_entries(self, rows: pa.Table, *, has_catalogue: bool) -> Iterator[pa.RecordBatch]:
-        """Build entries of histograms, rows of ``exposure_rows.ENTRIES``, from all partial rows of some items."""
+        """Build rows of ``exposure_rows.ENTRIES``, entries of histograms, from all partial rows about some items."""
         items, n_shown = to_codes(rows[C.ITEM_ID]), to_numpy(rows[N_SHOWN]).astype(np.int64)
         is_known = np.full(items.n_values, 0.0 if has_catalogue else np.nan)
         is_known[items.code[n_shown == 0]] = 1.0
@@ -241,7 +243,7 @@ TRAIN: Final = "train"
 
 
 class _OfAllLists(Sum):
-    """Rows of ``metrics``, in the columns of ``schemas.METRICS`` from the model on."""
+    """Rows of ``metrics`` in the columns of ``schemas.METRICS``, without the key of their run."""
 
     rows: ExposureRows | ParityRows
     schema = arrow_schema(schemas.METRICS)
@@ -258,14 +260,14 @@ class _OfAllLists(Sum):
 
 @dataclass(frozen=True)
 class Exposures(_OfAllLists):
-    """Measures of how often each item is shown, from histograms of the items and numbers of lists."""
+    """Measures of how often items are shown, from histograms of items and numbers of lists."""
 
     rows: ExposureRows
     counter: ItemCounter
     key: ClassVar[tuple[str, ...]] = (SLICE_BUCKET,)
 
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:
-        """Return the numbers of lists and users of every slice; items are those of :class:`ShownItems`."""
+        """Return numbers of lists and users by slice; :class:`ShownItems` has the items."""
         return self.counter.count_lists(part)
 
 
@@ -284,7 +286,7 @@ class ShownItems(Sum):
         return self.counter.count_items(part)
 
     def finish(self, rows: pa.Table) -> pa.Table:
-        """Make histograms of some items."""
+        """Build histograms of some items."""
         found = self.counter.to_entries(rows, has_catalogue=self.catalogue is not None)
         return pa.Table.from_batches(found, self.schema)
 
@@ -313,7 +315,7 @@ class CatalogueItems:
         parts = [batch[C.ITEM_ID].unique() for batch in batches if batch.num_rows]
         if parts:
             items = pa.chunked_array(parts).unique().drop_null()
-            yield from ((name, one.counter.known(items)) for name, one in self.sums.items())
+            yield from ((name, sum_.counter.known(items)) for name, sum_ in self.sums.items())
 
 
 def exposure_sums(request: Request, models: Sequence[str]) -> dict[str, Sum]:
@@ -335,14 +337,14 @@ def exposure_sums(request: Request, models: Sequence[str]) -> dict[str, Sum]:
 def readers_of_catalogues(sums: Mapping[str, Sum]) -> dict[str, dict[str, ShownItems]]:
     """Group the sums that read which items there are by their catalogue, CATALOGUE or TRAIN."""
     found: dict[str, dict[str, ShownItems]] = {}
-    for name, one in sums.items():
-        if isinstance(one, ShownItems) and one.catalogue is not None:
-            found.setdefault(one.catalogue, {})[name] = one
+    for name, sum_ in sums.items():
+        if isinstance(sum_, ShownItems) and sum_.catalogue is not None:
+            found.setdefault(sum_.catalogue, {})[name] = sum_
     return found
 
 
 def to_metrics(totals: Mapping[str, pa.Table], request: Request) -> pa.Table:
-    """Return the rows of ``metrics`` of all sums; not of what only checks read."""
+    """Return the rows of ``metrics`` from all sums, without those that only checks read."""
     names = (METRICS, EXPOSURES, EXPOSURES_OF_TRAIN, PARITIES)
     found = pa.concat_tables([totals[name] for name in names if name in totals])
     if request.measure_set.with_mean_weight == request.measure_set:

@@ -84,8 +84,8 @@ def in_buckets(rows: pa.RecordBatch, key: Sequence[str]) -> Iterator[tuple[int, 
         yield int(found[0]), rows
         return
     ordered = pc.take(rows, to_arrow(order))
-    for one, start, end in zip(found.tolist(), starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
-        yield one, ordered.slice(start, end - start)
+    for number, start, end in zip(found.tolist(), starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
+        yield number, ordered.slice(start, end - start)
 
 
 def _text(column: pa.Array) -> pa.Array:

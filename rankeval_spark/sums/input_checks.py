@@ -1,4 +1,4 @@
-"""Sums of what checks read of the inputs: of the log and the judgements in the workers, and of the other inputs."""
+"""Sums that checks of the inputs read: about the log and the judgements from the workers, and the other inputs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ N_KNOWN: Final = "n_known"  # rows of the catalogue that have an item
 
 def tally_rows(tallies: Iterable[Tally]) -> pa.RecordBatch:
     """Return tallies as rows of :data:`TALLIES`."""
-    return pa.RecordBatch.from_pylist([asdict(one) for one in tallies], TALLIES)
+    return pa.RecordBatch.from_pylist([asdict(tally) for tally in tallies], TALLIES)
 
 
 def to_tallies(rows: pa.Table) -> dict[tuple[str, CheckName], Tally]:
@@ -64,7 +64,7 @@ def to_tallies(rows: pa.Table) -> dict[tuple[str, CheckName], Tally]:
 
 @dataclass(frozen=True)
 class RowTallies(Sum):
-    """Rows of the inputs by check, and what is counted of judgements and seen items: rows of :data:`TALLIES`."""
+    """Counts of rows by check, and of repeated judgements and seen items: rows of :data:`TALLIES`."""
 
     refused: tuple[RowChecks, ...] = ()  # of inputs that are refused where no row can be used
     schema = TALLIES
@@ -77,7 +77,7 @@ class RowTallies(Sum):
         """Add tallies up; refuse an input that has rows and none that can be used, unless checks judge it."""
         found = to_tallies(rows)
         for of_input in self.refused:
-            counts = {check: one.count for (name, check), one in found.items() if name == of_input.input}
+            counts = {check: tally.count for (name, check), tally in found.items() if name == of_input.input}
             by_check: dict[str | None, int] = {
                 check.name: counts.get(check.name, 0) for check in of_input.checks if check.drops
             }
@@ -157,7 +157,7 @@ class SegmentValues(Sum):
 
 
 class BandFacts(Sum):
-    """Edges of the bands of numbers, and how many users have no number: fields of :class:`CheckCount`."""
+    """Edges of bands, and how many users have no number: fields of :class:`CheckCount`."""
 
     schema = pa.schema(
         {
@@ -169,7 +169,7 @@ class BandFacts(Sum):
 
 @dataclass(frozen=True)
 class InputChecks:
-    """Requirements of checks on the inputs of a request, as sums, and the facts that are made of them."""
+    """Sums that the checks of a request's inputs need, and the facts that are made of them."""
 
     request: Request
     of_rows: Mapping[str, RowChecks]  # of the inputs that there are, by name, in their order
@@ -188,7 +188,7 @@ class InputChecks:
 
     @property
     def catalogue(self) -> str | None:
-        """Name of the input that says which items there are."""
+        """Input that has all items: the catalogue, or `train` where unknown items are dropped."""
         named = "items" if "items" in self.of_rows else "train" if self.drops_unknown else None
         return named if named in self.of_rows else None
 
@@ -212,7 +212,7 @@ class InputChecks:
         }
 
     def facts(self, totals: Mapping[str, pa.Table]) -> list[CheckCount]:
-        """Return the facts of the checks, of totals of :attr:`sums`; the same ones where an input has no row.
+        """Return the facts of the checks from totals of :attr:`sums`; an input without a row has them too.
 
         What else was counted comes after them, so that no count is lost.
         """
@@ -259,5 +259,5 @@ class InputCounts:
         """Yield the partial rows of each sum, of the users of a partition."""
         tallies = PartitionTallies(is_enabled=True)
         self.job.count(batches, tallies)
-        for name, one in self.sums.items():
-            yield from ((name, rows) for rows in one.rest(tallies))
+        for name, sum_ in self.sums.items():
+            yield from ((name, rows) for rows in sum_.rest(tallies))

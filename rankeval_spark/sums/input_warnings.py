@@ -1,4 +1,4 @@
-"""Warnings of rows that are left out, and of inputs that hardly meet, by what is counted of them."""
+"""Warnings about rows that are left out and inputs that hardly meet, from what is counted of them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def warn_of_left_out(facts: Iterable[CheckCount], request: Request) -> None:
 
 def warn_if_nothing_is_measured(metrics: pa.Table, facts: Sequence[CheckCount], request: Request) -> None:
     """Warn of inputs that have nothing to do with each other: their means are 0, NaN or not there."""
-    if found := next(_why_nothing(metrics, {(one.input, one.check): one for one in facts}, request), ""):
+    if found := next(_why_nothing(metrics, {(fact.input, fact.check): fact for fact in facts}, request), ""):
         warn_user(f"nothing is measured: {found}; see .checks")
 
 
@@ -104,7 +104,7 @@ def no_list_left(request: Request) -> str:
 
 def where_undefined(request: Request) -> str:
     """Write where the first measures are undefined."""
-    undefined = {one.name: one.entry.undefined for one in request.measure_set.per_list}
+    undefined = {measure.name: measure.entry.undefined for measure in request.measure_set.per_list}
     reasons = [f"{name} is undefined ({where})" for name, where in [*undefined.items()][:_MOST_EXPLAINED]]
     if request.policies.seen_in_train == "drop_both":
         reasons.append("judgements of items in train are left out by seen_in_train='drop_both'")
@@ -114,9 +114,9 @@ def where_undefined(request: Request) -> str:
 def least_gain(request: Request) -> float | None:
     """Return the least gain without which no measure has a value; None where one needs no such gain."""
     least = []
-    for one in request.measure_set.per_list:
-        rel, is_binary = one.options.get("rel"), one.options.get("gains", "binary") == "binary"
-        if not isinstance(rel, int | float) or not is_binary or math.isnan(one.without_relevant):
+    for measure in request.measure_set.per_list:
+        rel, is_binary = measure.options.get("rel"), measure.options.get("gains", "binary") == "binary"
+        if not isinstance(rel, int | float) or not is_binary or math.isnan(measure.without_relevant):
             return None
         least.append(float(rel))
     return min(least)

@@ -58,10 +58,10 @@ class UserTotals:
         for rows in in_buckets(map(self._with_packed_segments, batches), most_rows=sys.maxsize):
             night = to_numpy(rows[NIGHT])
             evaluated = rows.append_column(IS_EVALUATED, to_arrow(np.ones(rows.num_rows, dtype=np.bool_)))
-            own = [evaluated.filter(to_arrow(night == one)) for one in range(self.n_nights)]
-            users = [self._users(one) for one in own]
-            for name, one in self.sums.items():
-                yield from ((name, partial) for partial in one.add_users(users, own))
+            own = [evaluated.filter(to_arrow(night == number)) for number in range(self.n_nights)]
+            users = [self._users(of_night) for of_night in own]
+            for name, sum_ in self.sums.items():
+                yield from ((name, partial) for partial in sum_.add_users(users, own))
 
     def _with_packed_segments(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -100,11 +100,11 @@ class NightDifferences(Sum):
     @property
     def segments(self) -> tuple[str, ...]:
         """Segments that the slices are by."""
-        return tuple(dict.fromkeys(name for one in self.compared.reported.segments for name in one))
+        return tuple(dict.fromkeys(name for slicing in self.compared.reported.segments for name in slicing))
 
     def add_users(self, nights: Sequence[pa.Table], rows: Sequence[pa.Table]) -> Iterable[pa.RecordBatch]:  # noqa: ARG002 - as the others
         """Return the aggregates of users of the later night and the earlier one."""
-        names = [one for (one,) in segment_columns([[name] for name in self.segments])]
+        names = [column for (column,) in segment_columns([[name] for name in self.segments])]
         columns = [*self.compared.measures.columns, *self.compared.denominators, *names]
         return self.compared.aggregate(_side_by_side([_with_segments(night, names) for night in nights], columns))
 

@@ -71,7 +71,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Means(Sum):
-    """The means of ``metrics``, in the columns of ``schemas.METRICS`` from the model on.
+    """The means of ``metrics`` in the columns of ``schemas.METRICS``, without the key of their run.
 
     Where measures weigh impressions, there are rows of :func:`measure_set.mean_weight` too, for the checks.
     """
@@ -98,7 +98,7 @@ class Means(Sum):
 
 @dataclass(frozen=True)
 class Differences(Sum):
-    """The rows of ``comparisons``, in the columns of ``schemas.COMPARISONS`` from the baseline on."""
+    """The rows of ``comparisons`` in the columns of ``schemas.COMPARISONS``, without the key of their run."""
 
     request: Request
     outputs: ListOutputs
@@ -159,7 +159,7 @@ class GapTests(Sum):
 
 @dataclass(frozen=True)
 class ListCounts(Sum):
-    """Counts of the checks of lists: rows of :data:`check_counts.COUNTS`."""
+    """Counts that the checks of lists read: rows of :data:`check_counts.COUNTS`."""
 
     request: Request
     schema = check_counts.COUNTS
@@ -188,7 +188,7 @@ class Addition(Protocol):
         """The sums by name."""
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the partial rows of each sum, of the users of a partition."""
+        """Yield the partial rows of each sum for the users of a partition."""
 
 
 class ListSource(Protocol):
@@ -206,13 +206,13 @@ class Writer(Protocol):
     """A table that takes rows while sums are added up; a copy that travels to a worker is empty."""
 
     def add(self, rows: pa.Table) -> None:
-        """Take rows, from any thread."""
+        """Add rows, from any thread."""
 
     def drain(self) -> pa.RecordBatch:
-        """Write what was taken; return the files, in the columns of :class:`Files`."""
+        """Write what was added; return the files, in the columns of :class:`Files`."""
 
     def adopt(self, files: pa.Table) -> None:
-        """Take over files that copies drained."""
+        """Add files that copies drained."""
 
 
 NO_WRITERS: Final[Mapping[str, Writer]] = MappingProxyType({})
@@ -228,7 +228,7 @@ def result_sums(request: Request, outputs: ListOutputs) -> dict[str, Sum]:
 
 @dataclass(frozen=True)
 class ListTotals:
-    """Sums of lists, and the rows of users and lists that are wanted of the same pass."""
+    """Sums of lists, and the rows of users and lists that the same pass returns."""
 
     lists: ListSource
     sums: Mapping[str, Sum]
@@ -236,20 +236,20 @@ class ListTotals:
     has_text_ids: bool = False  # whether ids in them become texts, as all published tables have them
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the partial rows of each sum and the rows of each table, of the users of a partition."""
+        """Yield the partial rows of each sum and the rows of each table for the users of a partition."""
         tallies = PartitionTallies(is_enabled=ITEMS in self.sums)
         for part in self.lists.parts(batches, tallies):
             for table in self.tables:
                 rows = part.user_rows if table == USER_ROWS else _list_rows(part)
                 yield table, with_text_ids(rows) if self.has_text_ids else rows
-            for name, one in self.sums.items():
-                yield from ((name, rows) for rows in one.add(part))
-        for name, one in self.sums.items():
-            yield from ((name, rows) for rows in one.rest(tallies))
+            for name, sum_ in self.sums.items():
+                yield from ((name, rows) for rows in sum_.add(part))
+        for name, sum_ in self.sums.items():
+            yield from ((name, rows) for rows in sum_.rest(tallies))
 
 
 def _list_rows(part: Part) -> pa.RecordBatch:
-    """Return lists in the columns of ``schemas.LISTS`` from the model on; NULL where no measure needs one."""
+    """Return lists in the columns of ``schemas.LISTS``, without the key of the run; NULL where no measure needs one."""
     outputs, lists, schema = part.outputs, part.lists, arrow_schema(schemas.LISTS)
     unread = {C.HIT_SCORES} - outputs.measures.needs
     unread |= set() if outputs.policies.rank_gaps == "keep" else {C.EMPTY_RANKS}
@@ -272,15 +272,15 @@ def finished(sums: Mapping[str, Sum], partials: Iterable[tuple[str, pa.RecordBat
     by_sum: dict[str, list[pa.RecordBatch]] = {}
     for name, rows in partials:
         by_sum.setdefault(name, []).append(rows)
-    for name, one in sums.items():
-        if one.into is not None and name in by_sum:
-            for rows in one.finish(pa.Table.from_batches(by_sum.pop(name))).to_batches():
-                by_sum.setdefault(one.into, []).append(rows)
+    for name, sum_ in sums.items():
+        if sum_.into is not None and name in by_sum:
+            for rows in sum_.finish(pa.Table.from_batches(by_sum.pop(name))).to_batches():
+                by_sum.setdefault(sum_.into, []).append(rows)
     return adjusted(sums, {name: sums[name].finish(pa.Table.from_batches(own)) for name, own in by_sum.items()})
 
 
 def adjusted(sums: Mapping[str, Sum], tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """Complete finished rows; a sum without a row is there too."""
-    results = {name: one for name, one in sums.items() if one.into is None}
-    found = {name: one.adjust(tables.get(name, one.schema.empty_table()), tables) for name, one in results.items()}
+    results = {name: sum_ for name, sum_ in sums.items() if sum_.into is None}
+    found = {name: sum_.adjust(tables.get(name, sum_.schema.empty_table()), tables) for name, sum_ in results.items()}
     return {name: grouping.refuse_large(rows, most=grouping.MOST_ROWS) for name, rows in found.items()}

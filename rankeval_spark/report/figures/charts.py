@@ -145,7 +145,7 @@ def by_model(styles_by_model: Mapping[str, Style], look: Look, *, has_axis: bool
     legend = None
     if look.has_legend and not has_axis:
         legend = alt.Legend(title=None, orient="top", symbolSize=90, symbolOpacity=1, columns=4)
-    colours, shapes = ([getattr(one, what) for one in styles_by_model.values()] for what in ("colour", "shape"))
+    colours, shapes = ([getattr(style, what) for style in styles_by_model.values()] for what in ("colour", "shape"))
     return {
         "color": alt.Color("model:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
         "shape": alt.Shape("model:N", scale=alt.Scale(domain=names, range=shapes), legend=legend),
@@ -155,7 +155,7 @@ def by_model(styles_by_model: Mapping[str, Style], look: Look, *, has_axis: bool
 def dashes(styles_by_model: Mapping[str, Style]) -> Chart:
     """Encode models by the dash of their lines."""
     alt = library()
-    ranges = [list(one.dash) for one in styles_by_model.values()]
+    ranges = [list(style.dash) for style in styles_by_model.values()]
     return alt.StrokeDash("model:N", scale=alt.Scale(domain=list(styles_by_model), range=ranges), legend=None)
 
 

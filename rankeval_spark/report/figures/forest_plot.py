@@ -54,12 +54,14 @@ def forest(
     significantly different. Each pair of a model and a baseline has a panel of its own, unless they are named.
     """
     table = keep(defaults.read_frame(comparisons, NEEDED, what="comparisons"), test=PAIRED)
-    all_pairs = [(str(other), str(one)) for other, one in distinct(table, C.BASELINE_MODEL_ID, C.MODEL_ID)]
-    pairs = [(other, one) for other, one in all_pairs if model in (None, one) and baseline in (None, other)]
+    all_pairs = [(str(other), str(compared)) for other, compared in distinct(table, C.BASELINE_MODEL_ID, C.MODEL_ID)]
+    pairs = [
+        (other, compared) for other, compared in all_pairs if model in (None, compared) and baseline in (None, other)
+    ]
     if all_pairs and not pairs:
         names = sorted({name for pair in all_pairs for name in pair})
         wanted = model if model is not None and model not in names else baseline
-        expected = f"a pair of: {', '.join(f'{one} against {other}' for other, one in all_pairs)}"
+        expected = f"a pair of: {', '.join(f'{compared} against {other}' for other, compared in all_pairs)}"
         given = f"{model or 'any'} against {baseline or 'any'}"
         raise ConfigError(Fault("forest(model=, baseline=)", given, expected, nearest(wanted or "", names)))
     known = defaults.measures_of(table)
@@ -69,7 +71,8 @@ def forest(
             Fault("comparisons", "no row", "at least one", "compare with evaluate(..., baseline=...)")
         )
     panels = [
-        _forest(forest_rows(table, first, model=one, baseline=other), first, (one, other), look) for other, one in pairs
+        _forest(forest_rows(table, first, model=compared, baseline=other), first, (compared, other), look)
+        for other, compared in pairs
     ]
     return charts.combine_panels(panels, look)
 
@@ -93,7 +96,7 @@ def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: s
 def outcomes_of(measure: MeasureKey) -> list[str]:
     """Return the outcomes that rows of a measure can have."""
     unused = ("different",) if defaults.has_better_side(measure[0]) else ("better", "worse")
-    return [one for one in GAINS if one not in unused]
+    return [outcome for outcome in GAINS if outcome not in unused]
 
 
 def _forest_row(row: Row, places: int) -> dict[str, Any]:
@@ -138,7 +141,7 @@ def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str
     x = alt.X("delta:Q", scale=alt.Scale(zero=True, padding=10), axis=charts.axis())
     outcomes = outcomes_of(measure)
     by_outcome = dict(zip(GAINS, (palette.better, palette.worse, palette.ink, *[palette.muted] * 2), strict=True))
-    colours, shapes = [by_outcome[one] for one in outcomes], [SHAPES[one] for one in outcomes]
+    colours, shapes = [by_outcome[outcome] for outcome in outcomes], [SHAPES[outcome] for outcome in outcomes]
     legend = alt.Legend(title=None, orient="top", symbolSize=80) if look.has_legend else None
     colour = alt.Color("outcome:N", scale=alt.Scale(domain=outcomes, range=colours), legend=legend)
     shape = alt.Shape("outcome:N", scale=alt.Scale(domain=outcomes, range=shapes), legend=legend)

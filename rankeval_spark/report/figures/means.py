@@ -49,9 +49,9 @@ def leaderboard(
 ) -> Chart:
     """Draw each model's mean over all users with its interval, best first, else the highest: a panel a measure."""
     table, panels = defaults.read_frame(metrics, NEEDED, what="metrics"), []
-    for one in chosen(table, measures):
-        rows = charts.require_rows(leaderboard_rows(table, one), with_cutoff(*one))
-        panels.append(_leaderboard(rows, one, baseline, look))
+    for measure in chosen(table, measures):
+        rows = charts.require_rows(leaderboard_rows(table, measure), with_cutoff(*measure))
+        panels.append(_leaderboard(rows, measure, baseline, look))
     return charts.combine_panels(panels, look)
 
 
@@ -150,9 +150,9 @@ def history(
         fix = "a history is drawn of Results(...).metrics(), which has several nights"
         raise ConfigError(Fault("history", f"a frame without {C.EVALUATION_DATE}", "published metrics", fix))
     panels = []
-    for one in chosen(table, measures):
-        rows = charts.require_rows(history_rows(table, one), with_cutoff(*one))
-        panels.append(_history(rows, one, baseline, Marks() if marks is None else marks(one), look))
+    for measure in chosen(table, measures):
+        rows = charts.require_rows(history_rows(table, measure), with_cutoff(*measure))
+        panels.append(_history(rows, measure, baseline, Marks() if marks is None else marks(measure), look))
     return charts.combine_panels(panels, look)
 
 
@@ -391,9 +391,9 @@ def tradeoffs(
         fix = "request measures such as CatalogCoverage@10 or MIUF@10, with train="
         raise NothingToDrawError(Fault("tradeoffs", "no measure beyond accuracy", "at least one", fix))
     panels = []
-    for one in others:
-        rows = charts.require_rows(tradeoff_rows(table, accuracy, one), with_cutoff(*one))
-        panels.append(_tradeoff(rows, accuracy, one, baseline, look))
+    for other in others:
+        rows = charts.require_rows(tradeoff_rows(table, accuracy, other), with_cutoff(*other))
+        panels.append(_tradeoff(rows, accuracy, other, baseline, look))
     return charts.combine_panels(panels, look)
 
 

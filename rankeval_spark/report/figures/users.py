@@ -204,7 +204,7 @@ def user_differences(
     channels = _shared_channels(f"difference of {with_cutoff(*wanted)}", wanted, edges, bins.values())
     titles = {model: f"{model}: {win_phrase(found[model], wanted)}" for model in models or sorted(found)}
     return charts.combine_panels(
-        [_difference_bars(title, bins[one], channels, look) for one, title in titles.items()], look
+        [_difference_bars(title, bins[key], channels, look) for key, title in titles.items()], look
     )
 
 
@@ -263,12 +263,12 @@ def _serve_others(users: pa.Table, baseline: str) -> set[str]:
         return set()
     listed = users.filter(pc.greater(users[C.N_RECOMMENDED], 0))
     models = pc.unique(users[C.MODEL_ID]).to_pylist()
-    served = {one: pc.unique(keep(listed, **{C.MODEL_ID: one})[C.USER_ID]) for one in {*models, baseline}}
-    n_both = np.array([pc.sum(pc.is_in(served[one], value_set=served[baseline])).as_py() or 0 for one in models])
-    n_model = np.array([len(served[one]) for one in models])
+    served = {model: pc.unique(keep(listed, **{C.MODEL_ID: model})[C.USER_ID]) for model in {*models, baseline}}
+    n_both = np.array([pc.sum(pc.is_in(served[model], value_set=served[baseline])).as_py() or 0 for model in models])
+    n_model = np.array([len(served[model]) for model in models])
     listed_users = Listed(np.full(len(models), len(served[baseline])), n_model, n_both)
     are_others = are_too_few(listed_users, listed_users) | (n_both == 0)
-    return {one for one, is_other in zip(models, are_others.tolist(), strict=True) if is_other}
+    return {model for model, is_other in zip(models, are_others.tolist(), strict=True) if is_other}
 
 
 def bin_edges(values: Sequence[Any]) -> Chart:

@@ -438,7 +438,10 @@ class PartitionTallies:
     def usable(self, batches: Iterable[pa.RecordBatch], checks: Mapping[int, RowChecks]) -> Iterator[pa.RecordBatch]:
         """Count the rows that fail the checks of their input, and keep those that can be used; may refuse a row."""
         for batch in batches:
-            for kind, rows in _by_kind(batch):
+            kinds = to_numpy(batch[row_kinds.KIND])
+            found = np.flatnonzero(np.bincount(kinds)).tolist()
+            for kind in found:
+                rows = batch if len(found) == 1 else batch.filter(to_arrow(kinds == kind))
                 of_input = checks.get(kind)
                 if of_input is None:
                     yield rows
@@ -460,7 +463,13 @@ class PartitionTallies:
         used = to_arrow((n_listed > 0) | (n_judged > 0))
         self.items.append((batch.items.filter(used), to_arrow(n_judged).filter(used), to_arrow(n_listed).filter(used)))
         add_tallies(self.tallies, _of_judgements(batch, judgements))
-        add_tallies(self.tallies, _of_seen(batch) if counts_seen else ())
+        if counts_seen:  # in the whole log
+            log, rows = batch.log, np.flatnonzero(is_in_train(batch, batch.log.user, batch.log.item))
+            models, lists = (to_texts(batch.models), batch.model[rows]), log.columns.get(C.LIST_ID)
+            of_list = (to_texts([C.ONE_LIST]), np.zeros(len(rows), np.int64)) if lists is None else (lists, rows)
+            keys = _texts_of(models, (batch.users, log.user[rows]), of_list, (batch.items, log.item[rows]))
+            seen = Tally("recommendations", "seen_in_train", len(rows), len(log), *_ends([keys]))
+            add_tallies(self.tallies, [seen])
 
     def add_judged_seen(self, batch: Batch) -> None:
         """Count the judgements, one per owner and item, whose user has the item in the training data."""
@@ -472,14 +481,6 @@ class PartitionTallies:
             keys = _texts_of((batch.users, user[seen]), (batch.items, item[seen]))
             found = Tally("held_out", row_kinds.HELD_OUT_IN_TRAIN, len(seen), len(pairs), *_ends([keys]))
             add_tallies(self.tallies, [found])
-
-
-def _by_kind(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Part the rows of a batch by their input."""
-    kinds = to_numpy(batch[row_kinds.KIND])
-    found = np.flatnonzero(np.bincount(kinds)).tolist()
-    for kind in found:
-        yield kind, batch if len(found) == 1 else batch.filter(to_arrow(kinds == kind))
 
 
 def _of_judgements(batch: Batch, judgements: Judgements) -> Iterator[Tally]:
@@ -499,15 +500,6 @@ def _of_judgements(batch: Batch, judgements: Judgements) -> Iterator[Tally]:
         lists = batch.owners.names, batch.owners.name[of_lists]
         keys = _texts_of((batch.users, batch.owners.user[of_lists]), lists)
         yield Tally("held_out", row_kinds.UNMATCHED_LISTS, len(of_lists), len(user), *_ends([keys]))
-
-
-def _of_seen(batch: Batch) -> Iterator[Tally]:
-    """Count the recommendations whose item the user has in the training data, in the whole log."""
-    log, rows = batch.log, np.flatnonzero(is_in_train(batch, batch.log.user, batch.log.item))
-    models, lists = (to_texts(batch.models), batch.model[rows]), log.columns.get(C.LIST_ID)
-    of_list = (to_texts([C.ONE_LIST]), np.zeros(len(rows), np.int64)) if lists is None else (lists, rows)
-    keys = _texts_of(models, (batch.users, log.user[rows]), of_list, (batch.items, log.item[rows]))
-    yield Tally("recommendations", "seen_in_train", len(rows), len(log), *_ends([keys]))
 
 
 def _texts_of(*ids: tuple[pa.Array, IntVector]) -> pa.Array:

@@ -17,7 +17,7 @@ from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_te
 from rankeval_spark.engine.buckets import hashes_of
 from rankeval_spark.engine.codes import row_codes
 from rankeval_spark.engine.failures import quoted
-from rankeval_spark.engine.scorer import COUNTED, IS_EVALUATED, Members, Scored, Scorer, members_of
+from rankeval_spark.engine.scorer import COUNTED, IS_EVALUATED, Members, Scored, members_of, score_lists
 from rankeval_spark.engine.slices import (
     PACKED,
     USER_HASH,
@@ -54,57 +54,48 @@ def to_user_means(scored: pa.Table, *, measures: Sequence[str], weights: Mapping
     """
     code = row_codes(scored, (C.MODEL_ID, C.USER_ID, C.K))
     _, first, group = np.unique(code, return_index=True, return_inverse=True)
-    sums = _Sums(group, first)
+    n_groups = len(first)
+
+    def count(values: np.ndarray) -> np.ndarray:
+        """Count the numbers; NaN for 0, so that what is divided by it is undefined."""
+        n = np.bincount(group, weights=~np.isnan(values), minlength=n_groups)
+        return np.where(n > 0, n, np.nan)
+
+    def total(values: np.ndarray) -> np.ndarray:
+        sums = np.bincount(group, weights=np.nan_to_num(values), minlength=n_groups)
+        return np.where(np.isnan(count(values)), np.nan, sums)
+
+    def mean(values: np.ndarray) -> np.ndarray:
+        means: np.ndarray = total(values) / count(values)
+        return means
+
+    def ratio(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Divide the mean numerator by the mean denominator; the plain mean where that is not above 0."""
+        below = mean(weights)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(below > 0, mean(values * weights) / below, mean(values))
+
+    def largest(name: str) -> np.ndarray:
+        found = np.zeros(n_groups, dtype=np.int32)
+        np.maximum.at(found, group, to_numpy(scored[name]))
+        return found
+
     firsts = pc.take(scored.select([C.MODEL_ID, C.USER_ID, C.K, C.SEGMENTS]), to_arrow(first))
     columns = {
-        IS_EVALUATED: to_arrow(sums.largest(scored[IS_EVALUATED]) > 0),
-        **{name: to_arrow(sums.largest(scored[name])) for name in FACTS},
-        C.HAS_TIES: nullable(sums.mean(doubles(scored, C.HAS_TIES))),
+        IS_EVALUATED: to_arrow(largest(IS_EVALUATED) > 0),
+        **{name: to_arrow(largest(name)) for name in FACTS},
+        C.HAS_TIES: nullable(mean(doubles(scored, C.HAS_TIES))),
     }
     for name in measures:
         values = doubles(scored, name)
         weight = doubles(scored, weights[name]) if name in weights else None
-        columns[name] = nullable(sums.mean(values) if weight is None else sums.ratio(values, weight))
-        columns[lists_column(name)] = nullable(sums.count(values))
-    combine = sums.total if unit == "list" else sums.mean
+        columns[name] = nullable(mean(values) if weight is None else ratio(values, weight))
+        columns[lists_column(name)] = nullable(count(values))
+    combine = total if unit == "list" else mean
     columns |= {weight: nullable(combine(doubles(scored, weight))) for weight in weights.values()}
     for name, column in columns.items():
         firsts = firsts.append_column(name, column)
     return firsts
-
-
-@dataclass(frozen=True)
-class _Sums:
-    """Rows by the user, model and cutoff that they belong to; NaN does not count."""
-
-    group: np.ndarray  # int64 (n_rows,)
-    first: np.ndarray  # int64 (n_groups,) first row of each group
-
-    def total(self, values: np.ndarray) -> np.ndarray:
-        """Sum up; NaN where there is nothing."""
-        sums = np.bincount(self.group, weights=np.nan_to_num(values), minlength=len(self.first))
-        return np.where(np.isnan(self.count(values)), np.nan, sums)
-
-    def count(self, values: np.ndarray) -> np.ndarray:
-        """Count the numbers; NaN where there is none."""
-        n = np.bincount(self.group, weights=~np.isnan(values), minlength=len(self.first))
-        return np.where(n > 0, n, np.nan)
-
-    def mean(self, values: np.ndarray) -> np.ndarray:
-        means: np.ndarray = self.total(values) / self.count(values)
-        return means
-
-    def ratio(self, values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """Divide the mean numerator by the mean denominator; the plain mean where that is not above 0."""
-        below = self.mean(weights)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            of_sums: np.ndarray = self.mean(values * weights) / below
-        return np.where(below > 0, of_sums, self.mean(values))
-
-    def largest(self, numbers: pa.ChunkedArray) -> np.ndarray:
-        found = np.zeros(len(self.first), dtype=np.int32)
-        np.maximum.at(found, self.group, to_numpy(numbers))
-        return found
 
 
 LISTS_AT_ONCE: Final = 16_384  # lists that are scored in one go: 36 measures at six cutoffs take some 100 MB
@@ -190,8 +181,13 @@ class ListOutputs:
     def part(self, lists: Mapping[str, pa.Array]) -> Part:
         """Score lists, and decide who belongs to the population; refused where a policy refuses a list."""
         policies = self.policies
-        scorer = Scorer(self.computed, policies.zero_relevant, policies.ties, policies.judged_only)
-        scored = scorer.score(lists)
+        scored = score_lists(
+            lists,
+            self.computed,
+            zero_relevant=policies.zero_relevant,
+            ties=policies.ties,
+            judged_only=policies.judged_only,
+        )
         n_judged, n_relevant = (scored.counts[name][:, 0] for name in (C.N_JUDGED, C.N_RELEVANT))
         n_recommended = to_numpy(lists[C.N_RECOMMENDED])
         return Part(self, lists, scored, members_of(n_judged, n_relevant, n_recommended, policies=policies))

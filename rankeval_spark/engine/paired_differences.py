@@ -188,19 +188,13 @@ class Cube:
     users: pa.Table  # a row for each user, with segments as they travel
 
     @classmethod
-    def of_rows(cls, table: pa.Table, requested: ComparisonRequest) -> Cube:
-        """Build the cube of rows of a (model, user, k) each; no key occurs twice."""
-        values, ks = matrix(table, requested.stored), requested.ks
-        return cls._laid_out(table, values, positions_of(table, ks), len(ks), requested)
-
-    @classmethod
-    def of_lists(cls, lists: pa.Table, values: np.ndarray, requested: ComparisonRequest) -> Cube:
-        """Build the cube of lists of a (model, user) each, with all of their cutoffs; no key occurs twice."""
-        return cls._laid_out(lists, values, slice(None), values.shape[1], requested)
-
-    @classmethod
-    def _laid_out(
-        cls, table: pa.Table, values: np.ndarray, place: np.ndarray | slice, n_ks: int, requested: ComparisonRequest
+    def of_rows(
+        cls,
+        table: pa.Table,  # rows of a model and user; no model, user and cutoff occurs twice
+        values: np.ndarray,  # float64 (n_rows, n_columns), or (n_rows, n_ks, n_columns) with all cutoffs in a row
+        place: np.ndarray | slice,  # (n_rows,) place of the row's cutoff, or a slice of all
+        n_ks: int,
+        requested: ComparisonRequest,
     ) -> Cube:
         """Place the values of each row by its model, its cutoffs and its user."""
         encoded = table[C.USER_ID].combine_chunks().dictionary_encode()
@@ -287,7 +281,11 @@ class DifferenceAggregator:
 
     def aggregate_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Aggregate Arrow's rows of (model, user, k), sorted by user: rows of :data:`PARTIAL`."""
-        cubes = (Cube.of_rows(table, self.requested) for table in whole_users(batches))
+        requested, ks = self.requested, self.requested.ks
+        cubes = (
+            Cube.of_rows(table, matrix(table, requested.stored), positions_of(table, ks), len(ks), requested)
+            for table in whole_users(batches)
+        )
         yield from to_batches(self._partials(cubes))
 
     def aggregate_lists(
@@ -297,8 +295,8 @@ class DifferenceAggregator:
     ) -> Iterator[pa.RecordBatch]:
         """Aggregate lists, all those of some users: the same rows."""
         if lists.num_rows:
-            cubes = [Cube.of_lists(lists, values, self.requested)]
-            yield from to_batches(self._partials(cubes))
+            cube = Cube.of_rows(lists, values, slice(None), values.shape[1], self.requested)
+            yield from to_batches(self._partials([cube]))
 
     def count_lists(self, lists: pa.Table) -> Iterator[pa.RecordBatch]:
         """Count the owners with a list of each model, and with lists of both models of a pair: the same rows.

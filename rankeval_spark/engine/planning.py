@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.slicing import segments_from_train
@@ -18,7 +18,7 @@ from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
-    from rankeval_spark.measures import Measure, MeasureSet
+    from rankeval_spark.measures import MeasureSet
 
 SECOND_STEP = frozenset((N.ITEM_FAMILIARITY, N.ITEM_PAIRS))
 """Facts that are made of ranked items: lists are ranked once more for them."""
@@ -74,8 +74,8 @@ def needs_of(request: Request, *, has_train: bool, of_all_lists: bool = False) -
     ``of_all_lists``: those of measures of all lists together too, which are counted with them.
     """
     seen = {N.ITEM_SEEN} if request.counts_seen and has_train else set()
-    parity = exposure_parts(request).parity.measures if of_all_lists else ()
-    return request.measure_set.needs | seen | {need for one in parity for need in one.needs}
+    parity = parity_of(request).measures if of_all_lists else ()
+    return request.measure_set.needs | seen | {need for measure in parity for need in measure.needs}
 
 
 def counted_needs(request: Request, *, has_train: bool) -> frozenset[str]:
@@ -122,25 +122,10 @@ def is_described(needs: frozenset[str]) -> bool:
     return not needs.isdisjoint(N.DESCRIBED)
 
 
-class ExposureParts(NamedTuple):
-    """The measures of all lists together, by what they read."""
-
-    parity: Parity  # what the workers count for measures of parity
-    # measures of the items that are shown: those that know the items of the catalogue, and those that know the items of
-    # the training data. A histogram knows the items of one of them.
-    others: tuple[Measure, ...]
-    of_train: tuple[Measure, ...]
-    reads_catalogue: bool  # whether any of the others reads which items the catalogue has
-
-
-def exposure_parts(request: Request) -> ExposureParts:
-    """Part the measures of all lists together by what they read."""
-    of_parity = (one for one in request.measure_set.exposures if one.entry.kind == "parity")
-    parity = Parity(tuple(of_parity), tuple(map(tuple, request.every_slice)))
-    shown = tuple(one for one in request.measure_set.exposures if one not in parity.measures)
-    of_train = tuple(one for one in shown if N.TRAINED_ITEMS in one.needs)
-    others = tuple(one for one in shown if N.TRAINED_ITEMS not in one.needs)
-    return ExposureParts(parity, others, of_train, any(one.needs_catalogue for one in others))
+def parity_of(request: Request) -> Parity:
+    """Return what the workers count for measures of parity."""
+    measures = (measure for measure in request.measure_set.exposures if measure.entry.kind == "parity")
+    return Parity(tuple(measures), tuple(map(tuple, request.every_slice)))
 
 
 def depth_of(measures: MeasureSet) -> int:

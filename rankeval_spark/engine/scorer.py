@@ -246,48 +246,34 @@ class Scored:
     counts: Mapping[str, np.ndarray]
 
 
-@dataclass(frozen=True)
-class Scorer:
-    """Scoring of compact lists."""
-
-    measures: MeasureSet
-    # policies: what a user scores where a measure is undefined, and whether values are means over all orders of tied
-    # items
-    zero_relevant: ZeroRelevant
-    ties: str
-    judged_only: bool = False  # policy: whether unjudged items have left the lists
-
-    def score(self, columns: Mapping[str, pa.Array]) -> Scored:
-        """Compute every measure at every cutoff for a batch of compact lists.
-
-        ``columns``: :data:`COMPACT`, and such of :data:`columns.READ_BY_MEASURES`, ``hit_scores`` and names of the
-        lists as measures need.
-        """
-        measures = self.measures
-        lists = _to_lists(columns, measures.groups)
-        tied_list, tied_rank = owners_of(columns[C.TIED_RANKS]), to_numpy(columns[C.TIED_RANKS].flatten())
-        spread = over_all_orders(lists, tied_list, tied_rank) if tie_rule(self.ties).value == "mean" else lists
-        values = measures.score(spread, judged_only=self.judged_only)
-        for name, measure in measures.by_column.items():
-            match self.zero_relevant:
-                case "zero":
-                    fill = measure.without_relevant
-                case "one":
-                    fill = measure.at_best
-                case "exclude" | "error":
-                    break
-                case _:
-                    assert_never(self.zero_relevant)
-            can_be = measures.is_requested_at(name)[None, :] & measures.can_have_value(lists, name)
-            values[name] = filled(values[name], can_be, fill)
-        for name, weight in measures.weights.items():  # the sums are taken where the value is defined
-            values[weight] = np.where(np.isnan(values[name]), np.nan, values[weight])
-        return Scored(values, _counts(lists, tied_list, tied_rank, measures.ks))
-
-
-def filled(values: np.ndarray, can_be: np.ndarray, fill: float) -> np.ndarray:
-    """Fill in a value where the measure is undefined, at the cutoffs that are requested."""
-    return np.where(np.isnan(values) & can_be, fill, values)
+def score_lists(
+    columns: Mapping[str, pa.Array],  # COMPACT, and such of ``columns.READ_BY_MEASURES`` as measures need
+    measures: MeasureSet,
+    *,
+    zero_relevant: ZeroRelevant,  # policy: what a user scores where a measure is undefined
+    ties: str,  # policy: some orders of ties ask for means over all orders
+    judged_only: bool = False,  # policy: whether unjudged items have left the lists
+) -> Scored:
+    """Compute every measure at every cutoff for a batch of compact lists."""
+    lists = _to_lists(columns, measures.groups)
+    tied_list, tied_rank = owners_of(columns[C.TIED_RANKS]), to_numpy(columns[C.TIED_RANKS].flatten())
+    spread = over_all_orders(lists, tied_list, tied_rank) if tie_rule(ties).value == "mean" else lists
+    values = measures.score(spread, judged_only=judged_only)
+    for name, measure in measures.by_column.items():
+        match zero_relevant:
+            case "zero":
+                fill = measure.without_relevant
+            case "one":
+                fill = measure.at_best
+            case "exclude" | "error":
+                break
+            case _:
+                assert_never(zero_relevant)
+        can_be = measures.is_requested_at(name)[None, :] & measures.can_have_value(lists, name)
+        values[name] = np.where(np.isnan(values[name]) & can_be, fill, values[name])
+    for name, weight in measures.weights.items():  # the sums are taken where the value is defined
+        values[weight] = np.where(np.isnan(values[name]), np.nan, values[weight])
+    return Scored(values, _counts(lists, tied_list, tied_rank, measures.ks))
 
 
 def _to_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists:

@@ -18,7 +18,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.buckets import GROUP, N_GROUPS, jackknife_groups
 from rankeval_spark.engine.codes import starts_of_runs, to_codes
-from rankeval_spark.engine.planning import exposure_parts
+from rankeval_spark.engine.planning import parity_of
 from rankeval_spark.engine.slices import PACKED, groups_of, segment_columns, unpacked
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.measure_set import mean_weight
@@ -321,9 +321,14 @@ class CatalogueItems:
 def exposure_sums(request: Request, models: Sequence[str]) -> dict[str, Sum]:
     """Return the sums of the measures of all lists together; ``models`` are all that are expected."""
     names = tuple(models)
-    parity, others, of_train, reads_catalogue = exposure_parts(request)
+    parity = parity_of(request)
+    shown = [measure for measure in request.measure_set.exposures if measure not in parity.measures]
+    # A histogram knows the items of the catalogue or those of the training data.
+    of_train = tuple(measure for measure in shown if required_facts.TRAINED_ITEMS in measure.needs)
+    others = tuple(measure for measure in shown if measure not in of_train)
+    catalogue = CATALOGUE if any(measure.needs_catalogue for measure in others) else None
     found: dict[str, Sum] = {}
-    catalogues = ((EXPOSURES, others, CATALOGUE if reads_catalogue else None), (EXPOSURES_OF_TRAIN, of_train, TRAIN))
+    catalogues = ((EXPOSURES, others, catalogue), (EXPOSURES_OF_TRAIN, of_train, TRAIN))
     for name, measures, catalogue in catalogues:
         if measures:
             counter = ItemCounter.of(measures, request.every_slice)

@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings, strategies as st
 from rankeval_spark import columns as C
 from rankeval_spark.config.slicing import ReportedSlices
 from rankeval_spark.engine.buckets import GROUP
-from rankeval_spark.engine.scorer import Scored, Scorer
+from rankeval_spark.engine.scorer import Scored, score_lists
 from rankeval_spark.measures import Background, Item, Measure, MeasureSet, Ranking, registry
 from rankeval_spark.measures.worked_examples import examples_of
 from rankeval_spark.result_rows import group_rows, metric_rows
@@ -42,13 +42,6 @@ def every_measure() -> MeasureSet:
 MEASURES: Final = every_measure()
 
 
-def scorer(ties: str = "item_asc", measures: MeasureSet = MEASURES) -> tuple[Scorer, pa.Schema]:
-    """Score with these measures; the schema is that of all columns that lists can have."""
-    return Scorer(measures, "exclude", ties), to_columns(
-        [], groups=MEASURES.groups, models=measures.other_models
-    ).schema
-
-
 def bits(parts: Sequence[Scored]) -> dict[str, bytes]:
     """Put the values and counts of some batches together; NaN has many bits, and is one value."""
     names = [("values", name) for name in parts[0].values] + [("counts", name) for name in parts[0].counts]
@@ -68,9 +61,10 @@ def cut(batch: pa.RecordBatch, size: int, *, is_copied: bool) -> Iterator[pa.Rec
     yield batch.slice(batch.num_rows, 0)
 
 
-def scored(own: Scorer, batch: pa.RecordBatch) -> Scored:
+def scored(batch: pa.RecordBatch, measures: MeasureSet = MEASURES, ties: str = "item_asc") -> Scored:
     """Score a batch as the worker does."""
-    return own.score({name: batch[name] for name in batch.schema.names})
+    columns = {name: batch[name] for name in batch.schema.names}
+    return score_lists(columns, measures, zero_relevant="exclude", ties=ties)
 
 
 UNKNOWN: Final = Ranking([1, None, 1], items=(Item(), Item(), Item()))
@@ -93,13 +87,13 @@ NONE: Final = Ranking([], missed=[1])
 @given(lists=st.lists(rankings(grades=(-1.0, 0.0, 0.5, 1.0)), max_size=5))
 def test_scores_have_the_same_bits_in_batches_of_every_size(lists: list[Ranking], ties: str) -> None:
     takes_all = [one for one in MEASURES.measures if ties != "expected" or one.entry.has_mean_over_ties]
-    own, _ = scorer(ties, MeasureSet.of(takes_all))
+    measures = MeasureSet.of(takes_all)
     rows = [*lists, NONE, UNKNOWN, NO_VECTOR, KNOWN, *([GAPPED] if ties != "expected" else [])]
-    batch = to_columns(rows, groups=own.measures.groups, models=own.measures.other_models)
-    whole = bits([scored(own, batch)])
+    batch = to_columns(rows, groups=measures.groups, models=measures.other_models)
+    whole = bits([scored(batch, measures, ties)])
 
     for size in range(1, batch.num_rows + 1):
-        parts = [scored(own, part) for part in cut(batch, size, is_copied=bool(size % 2))]
+        parts = [scored(part, measures, ties) for part in cut(batch, size, is_copied=bool(size % 2))]
         different = {name for name, value in bits(parts).items() if value != whole[name]}
         assert different == set(), size
 
@@ -108,9 +102,8 @@ def test_scores_have_the_same_bits_in_batches_of_every_size(lists: list[Ranking]
     "lists", [[], [NONE], [NONE, NONE], [UNKNOWN], [NO_VECTOR], [UNKNOWN, NONE], [KNOWN], [GAPPED]], ids=repr
 )
 def test_batch_of_nothing_is_scored(lists: list[Ranking]) -> None:
-    own, _ = scorer()
-    batch = to_columns(lists, groups=own.measures.groups, models=own.measures.other_models)
-    assert all(len(each) == len(lists) for each in scored(own, batch).values.values())
+    batch = to_columns(lists, groups=MEASURES.groups, models=MEASURES.other_models)
+    assert all(len(each) == len(lists) for each in scored(batch).values.values())
 
 
 MAY_BE_NULL: Final = (C.EMPTY_RANKS, C.ITEM_FACTS, C.PROFILE, C.PAIRS, C.OTHER_LISTS)
@@ -118,12 +111,12 @@ MAY_BE_NULL: Final = (C.EMPTY_RANKS, C.ITEM_FACTS, C.PROFILE, C.PAIRS, C.OTHER_L
 
 @pytest.mark.parametrize("column", MAY_BE_NULL)
 def test_column_that_is_null_in_a_whole_batch_is_read(column: str) -> None:
-    own, schema = scorer()
+    schema = to_columns([], groups=MEASURES.groups, models=MEASURES.other_models).schema
     rows = [KNOWN, NO_VECTOR, NONE]
-    batch = to_columns(rows, groups=own.measures.groups, models=own.measures.other_models)
+    batch = to_columns(rows, groups=MEASURES.groups, models=MEASURES.other_models)
     field = schema.get_field_index(column)
     nulls = batch.set_column(field, column, pa.nulls(len(rows), schema.field(column).type))
-    together, apart = (bits([scored(own, one) for one in cut(nulls, size, is_copied=True)]) for size in (3, 1))
+    together, apart = (bits([scored(one) for one in cut(nulls, size, is_copied=True)]) for size in (3, 1))
     assert together == apart
 
 

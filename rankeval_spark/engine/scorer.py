@@ -270,10 +270,15 @@ def score_lists(
             case _:
                 assert_never(zero_relevant)
         can_be = measures.is_requested_at(name)[None, :] & measures.can_have_value(lists, name)
-        values[name] = np.where(np.isnan(values[name]) & can_be, fill, values[name])
+        values[name] = filled(values[name], can_be, fill)
     for name, weight in measures.weights.items():  # the sums are taken where the value is defined
         values[weight] = np.where(np.isnan(values[name]), np.nan, values[weight])
     return Scored(values, _counts(lists, tied_list, tied_rank, measures.ks))
+
+
+def filled(values: np.ndarray, can_be: np.ndarray, fill: float) -> np.ndarray:
+    """Replace NaN, where the measure is undefined, by a value at the cutoffs that are requested."""
+    return np.where(np.isnan(values) & can_be, fill, values)
 
 
 def _to_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists:

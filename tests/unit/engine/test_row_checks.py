@@ -231,7 +231,8 @@ def test_rank_0_is_refused_where_ranks_order_the_lists() -> None:
     ranked = source("recommendations", "model_id user_id item_id rank", *rows)
     expected = (
         r"^\[rankeval:recommendations\] rank 0, in a log whose ranks order its lists; expected ranks that count from 1"
-        r"; fix: call evaluate\(ranks_from=0\), which counts the first item of each list as 1\.$"
+        r"; fix: write inputs=\{'recommendations': \{'ranks_from': 0\}\}, "
+        r"which counts the first item of each list as 1\.$"
     )
     with pytest.raises(RefusedError, match=expected):
         usable_of(ranked, request())

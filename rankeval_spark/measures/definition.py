@@ -12,18 +12,19 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio
 from rankeval_spark.measures.options import (
+    AGG,
     GROUP_OPTION,
     JUDGED_ONLY_OPTION,
     WEIGHTED_OPTION,
+    Agg,
     OfOptions,
     Option,
     OptionValue,
-    agg_option,
     option_text,
     options_of,
     with_options,
@@ -33,7 +34,7 @@ from rankeval_spark.measures.required_facts import LIST_NAMES, LOG, REQUIRES, VA
 if TYPE_CHECKING:
     from rankeval_spark.measures.exposure import Exposure, Rates
     from rankeval_spark.measures.lists import CutLists
-    from rankeval_spark.measures.options import Agg, NotOffered
+    from rankeval_spark.measures.options import NotOffered
 
 Kernel: TypeAlias = Callable[..., FloatMatrix | Ratio]
 """``kernel(cut, *, option=default, ...)``: lists cut at several cutoffs in, values (n_lists, n_cutoffs) out, or the two
@@ -202,7 +203,7 @@ class Definition:
 
     @property
     def kind(self) -> Kind:
-        """What the kernel takes."""
+        """Input of the kernel."""
         first = next(iter(inspect.get_annotations(self.kernel).values()))
         return _KINDS[getattr(first, "__name__", first)]
 
@@ -212,7 +213,7 @@ class Definition:
 
     @property
     def is_ratio(self) -> bool:
-        """Whether a value is a ratio, whose parts can be summed over users; the measure then has the option ``agg``."""
+        """True if a value is a ratio, whose parts can be summed over users; the measure then has the option ``agg``."""
         return self._hints["return"] is Ratio
 
     @cached_property
@@ -224,8 +225,10 @@ class Definition:
         takes_group = is_of_judgements if self.group is None else self.group
         reads_ranks = takes_group and HIT_SCORES not in needs
         takes_judged_only = reads_ranks if self.judged_only is None else self.judged_only
+        meaning = "How users are combined: the mean of their values, or the ratio of sums over them."
+        agg = Option(AGG, self.default_agg, get_args(Agg), not_offered=self.agg_not_offered, meaning=meaning)
         general = (
-            agg_option(self.default_agg, self.agg_not_offered) if self.is_ratio else None,
+            agg if self.is_ratio else None,
             GROUP_OPTION if takes_group else None,
             JUDGED_ONLY_OPTION if takes_judged_only else None,
             WEIGHTED_OPTION if self.weighted else None,
@@ -275,7 +278,7 @@ class Definition:
 
     @property
     def better_in_words(self) -> str:
-        """Which value is the better one, if either is, and whether options change that.
+        """The better side in words, with a note where options change it.
 
         >>> [registry.get(name).better_in_words for name in ("nDCG", "ARP", "Freshness")]
         ['higher', 'neither', 'lower (other options may differ)']
@@ -285,7 +288,7 @@ class Definition:
 
     @property
     def requires(self) -> str:
-        """What the measure needs in addition to recommendations and judgements; empty where nothing.
+        """Inputs that the measure needs in addition to recommendations and judgements; empty for none.
 
         >>> registry.get("ILD").requires
         "items.vector; items.categories with sim='jaccard'; train with sim='cooccurrence'"

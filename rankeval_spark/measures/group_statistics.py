@@ -38,7 +38,7 @@ class GroupStatistic:
 
     @property
     def way(self) -> str:
-        """How to obtain it.
+        """Setting and table that give it, in words.
 
         >>> find_statistic("GroupGap").way
         'with slices the table group_metrics has it of every measure, as GroupGap(nDCG); docs/slices.md'
@@ -49,7 +49,7 @@ class GroupStatistic:
 
     @property
     def fix(self) -> str:
-        """What to do instead of requesting it in ``measures``."""
+        """Advice for a config that requests it in ``measures``."""
         return f"leave it out: {self.way}"
 
 

@@ -116,7 +116,7 @@ class ItemFacts:
 
     @cached_property
     def has_numbers(self) -> BoolVector:
-        """Whether an item has a vector, be it of zeros: shape (n_items,)."""
+        """True if an item has a vector, be it of zeros: shape (n_items,)."""
         vectors = self.known_vectors
         known: BoolVector = np.isfinite(vectors).sum(axis=1) == max(vectors.shape[1], 1)
         return known
@@ -132,6 +132,6 @@ class ItemFacts:
 
     @cached_property
     def has_vector(self) -> BoolVector:
-        """Whether the direction of an item is known: shape (n_items,)."""
+        """True if the direction of an item is known: shape (n_items,)."""
         known: BoolVector = (self.unit_vectors != 0).any(axis=1)
         return known

@@ -56,7 +56,7 @@ class _Remembers:
 
 
 def remembered(method: Callable[P, T]) -> Callable[P, T]:
-    """Return the method of a batch, or of its cuts, that computes once for the same arguments."""
+    """Return a function of a batch, or of its cuts, that computes once for the same other arguments."""
 
     @wraps(method)
     def recall(*args: P.args, **options: P.kwargs) -> T:
@@ -139,7 +139,7 @@ class Lists(_Remembers):
 
     @cached_property
     def values(self) -> tuple[FloatVector, FloatVector]:
-        """Values of the hits and of the judgements, in the order of their gains; 0 with a negative gain."""
+        """Values of hits, and those of judgements in the order of their gains; 0 with a negative gain."""
         of_hits, of_judged = (collected(each, "has no values") for each in (self.hit_value, self.judged_value))
         return of_hits * self.is_judged_hit, np.where(self.judged_gain >= 0, of_judged, 0.0)
 
@@ -151,7 +151,7 @@ class Lists(_Remembers):
 
     @property
     def weights(self) -> tuple[FloatVector, FloatVector]:
-        """Weight of each hit and of each judgement, in the order of their gains."""
+        """Weight of each hit, and that of each judgement in the order of gains."""
         return collected(self.hit_weight, "has no weights"), collected(self.judged_weight, "has no weights")
 
     @cached_property
@@ -164,7 +164,7 @@ class Lists(_Remembers):
 
     @cached_property
     def has_judgements(self) -> BoolMatrix:
-        """Whether the list's user has a judgement whose gain is not negative: shape (n_lists, 1)."""
+        """True if the list's user has a judgement whose gain is not negative: shape (n_lists, 1)."""
         return np.bincount(self.judged_list[self.judged_gain >= 0], minlength=self.n_lists)[:, None] > 0
 
     @remembered

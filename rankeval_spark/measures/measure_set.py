@@ -138,12 +138,12 @@ class MeasureSet:
 
     @cached_property
     def comparable(self) -> tuple[str, ...]:
-        """Columns of the measures that publish the mean of the users' values, or a ratio of their sums."""
+        """Columns of measures that publish a mean of the users' values, or a ratio of sums over them."""
         return tuple(column for column, measure in self.by_column.items() if measure.link == "identity")
 
     @cached_property
     def weights(self) -> Mapping[str, str]:
-        """Columns of denominators, by the column of each measure that is a ratio of sums over users."""
+        """Columns of denominators, by the column of their measure, which is a ratio of sums over users."""
         return {column: m.weight_column for column, m in self.by_column.items() if m.weight_column is not None}
 
     @cached_property

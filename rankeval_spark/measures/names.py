@@ -188,12 +188,12 @@ class Measure:
 
     @property
     def is_judged_only(self) -> bool:
-        """Whether items without a judgement leave the list before it is cut, whatever the run's policy says."""
+        """True if items without a judgement leave the list before it is cut, whatever the run's policy says."""
         return self.options.get(JUDGED_ONLY) is True
 
     @property
     def is_weighted(self) -> bool:
-        """Whether judgements count as often as their weights say."""
+        """True if judgements count as often as their weights say."""
         return self.options.get(WEIGHTED) is True
 
     @property
@@ -204,12 +204,12 @@ class Measure:
 
     @property
     def is_proportion(self) -> bool:
-        """Whether a list has 0 or 1, so that the mean is a share of the users and has Wilson's interval."""
+        """True if a list has 0 or 1, so that the mean is a share of the users and has Wilson's interval."""
         return self.entry.interval == "wilson"
 
     @property
     def is_micro(self) -> bool:
-        """Whether the aggregate is a ratio of sums over users."""
+        """True if the aggregate is a ratio of sums over users."""
         return self.options.get(AGG) == "micro"
 
     @property
@@ -223,7 +223,7 @@ class Measure:
 
     @property
     def link(self) -> Link:
-        """What is averaged: the value, its logarithm or its square."""
+        """Function of the value that is averaged: the value itself, its logarithm or its square."""
         return self.entry.micro_link if self.is_micro else self.entry.link
 
     @property
@@ -236,22 +236,22 @@ class Measure:
 
     @property
     def has_user_values(self) -> bool:
-        """Whether every list has a value of its own, and the measure a column in ``user_metrics``."""
+        """True if every list has a value of its own, and the measure a column in ``user_metrics``."""
         return self.entry.kind == "list"
 
     @property
     def is_mean_of_users(self) -> bool:
-        """Whether the published value is the mean of the users' values."""
+        """True if the published value is the mean of the users' values."""
         return self.has_user_values and self.weight_column is None and self.link == "identity"
 
     @property
     def needs_catalogue(self) -> bool:
-        """Whether all items must be known, recommended or not."""
+        """True if all items must be known, recommended or not."""
         return with_options(self.entry.needs_catalogue, self.options)
 
     @property
     def better(self) -> Better:
-        """Which value is the better one, if either is."""
+        """The better side of the values, if either is."""
         return with_options(self.entry.better, self.options)
 
     @property
@@ -272,12 +272,12 @@ class Measure:
 
     @property
     def has_mean_over_ties(self) -> bool:
-        """Whether the mean over all orders of tied items is known."""
+        """True if the mean over all orders of tied items is known."""
         return with_options(self.entry.has_mean_over_ties, self.options)
 
     @property
     def is_bounded_by_gains(self) -> bool:
-        """Whether the order of tied items by gain bounds the value, or does not change it.
+        """True if the order of tied items by gain bounds the value, or does not change it.
 
         Not so with weights: of two items the one with the smaller gain may be worth more.
         """

@@ -68,7 +68,7 @@ class Above:
     below: float = math.inf
 
     def __contains__(self, number: float) -> bool:
-        """Whether a number lies between them."""
+        """Return True if a number lies between them."""
         return self.low < number < self.below
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class Between:
     high: float
 
     def __contains__(self, number: float) -> bool:
-        """Whether a number is one of these or lies between them."""
+        """Return True if a number is one of these or lies between them."""
         return self.low <= number <= self.high
 
     def __str__(self) -> str:
@@ -127,7 +127,7 @@ class Option:
 
     @property
     def expected(self) -> str:
-        """What values the option takes, in words.
+        """Values that the option takes, in words.
 
         >>> Option("denom", "k", choices=("k", "len")).expected, Option("rel", 1.0, bounds=Above(0)).expected
         ("'k' or 'len'", 'a number above 0')
@@ -235,7 +235,7 @@ def _number(text: str) -> float:
 
 
 def _is_rising(pairs: Sequence[tuple[float, float]]) -> bool:
-    """Whether grades rise from 0 or above and gains, not negative, rise with them or stay, up to one above 0."""
+    """Return True if grades rise from 0 or above and gains, not negative, rise with them or stay, up to one above 0."""
     (least_grade, least_gain), (best_grade, best_gain) = pairs[0], pairs[-1]
     steps = pairwise(pairs)
     return (
@@ -248,7 +248,7 @@ def _is_rising(pairs: Sequence[tuple[float, float]]) -> bool:
 
 
 def _can_be_printed(inside: str) -> bool:
-    """Whether a text from between its quotes is the same when it is printed and read again."""
+    """Return True if a text from between its quotes is the same when it is printed and read again."""
     return bool(inside) and inside.strip() == inside and inside.isprintable() and not {"'", '"'} <= set(inside)
 
 
@@ -301,13 +301,6 @@ JUDGED_ONLY: Final = "judged_only"
 """The option of every such measure in which unjudged items take places; kernels see shorter lists."""
 
 WEIGHTED: Final = "weighted"  # option of every measure that adds up relevant items; kernels see judgements with weights
-
-
-def agg_option(default: Agg, not_offered: tuple[NotOffered, ...] = ()) -> Option:
-    """Return the option ``agg`` of a measure."""
-    meaning = "How users are combined: the mean of their values, or the ratio of sums over them."
-    return Option(AGG, default, choices=get_args(Agg), not_offered=not_offered, meaning=meaning)
-
 
 GROUP_OPTION: Final = Option(
     GROUP,

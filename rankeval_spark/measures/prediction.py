@@ -22,7 +22,7 @@ from rankeval_spark.measures.arrays import (
     where_defined,
 )
 from rankeval_spark.measures.definition import Cutoff, Definition
-from rankeval_spark.measures.lists import CutLists, Lists
+from rankeval_spark.measures.lists import CutLists, Lists, remembered
 from rankeval_spark.measures.options import Level, NotOffered, option_text
 from rankeval_spark.measures.required_facts import LIST_NAMES
 
@@ -57,7 +57,6 @@ prediction_error = partial(
     formula="sqrt((1 / n) sum over predicted pairs of (score - gain)^2)",
     source=f"LensKit, Surprise and RecTools RMSE; {NEGATIVE_RATING}",
     micro_link="square",
-    without_relevant=math.nan,
 )
 def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     """Root of the mean squared difference between predicted and true ratings.
@@ -398,6 +397,7 @@ class PairCounts(NamedTuple):
     all_tied_score: FloatMatrix  # pairs of one score, whatever their gains
 
 
+@remembered
 def pairs_of(lists: Lists) -> PairCounts:
     """Count the pairs of hits by the order of their gains and scores; once for a batch.
 
@@ -409,10 +409,6 @@ def pairs_of(lists: Lists) -> PairCounts:
     >>> pairs.concordant, pairs.discordant, pairs.tied_score, pairs.tied_gain
     (array([[4.]]), array([[0.]]), array([[1.]]), array([[1.]]))
     """
-    return lists.once("pairs", lambda: _count(lists))
-
-
-def _count(lists: Lists) -> PairCounts:
     owner, n = lists.hit_list, lists.n_lists
     by_score = _ascending(owner, lists.scores)
     in_order = by_score[_stable_order(owner, lists.hit_gain[by_score])]

@@ -7,10 +7,10 @@ in the YAML file next to it. Options, names, documentation, command line and the
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from rankeval_spark.measures import definition
 from rankeval_spark.measures.definition import plain
@@ -27,13 +27,12 @@ _WITH_CUTOFF = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Match:
+class Match(NamedTuple):
     """Meaning of a name: a measure, the options that the name fixes, and the cutoff it ends in, if it does."""
 
     entry: Definition
-    presets: Options = field(default_factory=dict)
-    cutoff: str | None = None
+    presets: Options
+    cutoff: str | None
 
 
 KindOfMeanings: TypeAlias = Literal["measures", "options", "doubtful", "biased"]

@@ -1,6 +1,6 @@
 """Search for measures by what people call them: full names, words of textbooks, names of other tools, slips of the pen.
 
-What a measure is called stands in its definition: ``name``, ``aliases``, ``unlike`` and ``words``.
+The names are in the definition of a measure: ``name``, ``aliases``, ``unlike`` and ``words``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _LETTERS_A_SLIP: Final = 4  # letters of a name for each slip of the pen beyond 
 
 
 class _Called(NamedTuple):
-    """What a measure is called."""
+    """Names and phrases for a measure."""
 
     entry: Searched
     names: tuple[str, ...]  # that are requested, the canonical one first; then those of other tools

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.definition import Definition
 
 Given: TypeAlias = Ranking | Shown | Offered | Preferred
-"""What a value is computed of: a list; or, for a measure of all lists together, a group of them."""
+"""Input of a value: a list; or, for a measure of all lists together, a group of them."""
 
 UNDEFINED: Final = "undefined"  # expected value of a list for which the measure is undefined
 
@@ -62,7 +62,7 @@ class Example:
 
     @property
     def given(self) -> str:
-        """What the values are computed of, in words.
+        """The inputs in words.
 
         >>> Example("R@2", (Ranking([1, None], missed=[1]), Ranking([])), ("1/2", "undefined")).given
         '1 - (missed 1); (no list)'

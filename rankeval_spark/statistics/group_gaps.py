@@ -227,8 +227,8 @@ def gap_p(
     """P of equal means of all groups, shape (n_columns,).
 
     The statistic is the greatest studentised difference of two groups, ``t = max |m_g - m_h| / sqrt(se_g^2 + se_h^2)``,
-    and ``p = (1 + #{t* >= t}) / (1 + B)``. In replicate b the users of each group are drawn anew, and t* is that of the
-    distances of their means to the means of the groups. Random labels would test that groups have the same
+    and ``p = (1 + #{t* >= t}) / (1 + B)``. In replicate b the users of each group are drawn again, and t* is that of
+    the distances of their means to the means of the groups. Random labels would test that groups have the same
     distribution; even of a studentised statistic (Chung & Romano 2013) they reject equal means in 0 to 3 % of samples
     instead of 5 % where the groups differ in their share of zeros. Here each group keeps its own distribution. A
     replicate without an error counts as extreme, unless there is no difference either. NaN where an error is NaN.
@@ -285,7 +285,7 @@ def _plain_limits(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[V
 
 
 def _share_unseen(n: Values, tail: Values) -> Values:
-    """Share of users of whom there may be none in n: Wilson's upper bound."""
+    """Greatest share of users that n users may not show: Wilson's upper bound for 0 of n."""
     normal = -special.ndtri(np.maximum(tail, _MIN_TAIL))
     share: Values = normal**2 / (n + normal**2)
     return share
@@ -340,7 +340,7 @@ def _together(groups: GroupMeans, one: Values, other: Values) -> Values:
 
 
 def _is_bounded(groups: GroupMeans, limits: Values) -> NDArray[np.bool_]:
-    """Whether every group of a row has limits."""
+    """Return where every group of a row has limits."""
     has_limits = np.isnan(groups.values) | ~np.isnan(limits)
     is_bounded: NDArray[np.bool_] = np.logical_and.reduce(has_limits, axis=-1)
     return is_bounded

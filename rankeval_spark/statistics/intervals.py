@@ -111,7 +111,7 @@ def skewness(n: ArrayLike, m2: ArrayLike, m3: ArrayLike) -> Values:
 
 
 def are_uncertain(n: Values, m2: Values, m3: Values, n_nonzero: Values) -> NDArray[np.bool_]:
-    """Whether an interval may miss its mean more often than its level says: so few users decide about it.
+    """Return where so few users decide about an interval that it may miss its mean more often than its level says.
 
     Fewer than 10 users have a value other than 0; or the values are so skewed that ``n / skewness^2`` is below 10, as
     it is where fewer than about 10 users have a 1 and the others a 0 (Cochran 1977, Sampling techniques, 2.15).
@@ -146,7 +146,7 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLi
 
 
 def are_equal(n: ArrayLike, mean: ArrayLike, m2: ArrayLike) -> NDArray[np.bool_]:
-    """Whether all of at least two values are equal, but for the rounding of their mean; arguments as above."""
+    """Return where all values, at least two, are equal but for rounding; arguments as for :func:`t_interval`."""
     n, mean, m2 = _as_arrays(n, mean, m2)
     with np.errstate(over="ignore"):
         return (n > 1) & (trusted(m2, mean) <= n * (_ROUNDING * mean) ** 2)
@@ -223,7 +223,7 @@ def linked(link: str, values: Values) -> Values:
 
 
 def published_error(link: str, values: Values, std_errors: Values) -> Values:
-    """Error of a published value by the delta method, from the standard error of the mean of linked values."""
+    """Compute the standard error of a published value, by the delta method, from that of a mean of linked values."""
     if link == "log":
         return std_errors * values
     if link == "square":

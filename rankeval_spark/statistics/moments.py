@@ -156,8 +156,8 @@ class Columns:
         """Moments of some rows by the corrected two-pass algorithm.
 
         The sum of many values rounds, so their deviations from the first mean correct it: 1,000 values of 0.1 had the
-        mean 0.09999999999999859. A correction below the rounding of the deviations is none, so that a mean of zeros and
-        ones, whose sum is exact, stays as it is. The third pass adds 4 to 12 % to the time of a block.
+        mean 0.09999999999999859. A correction below the rounding of the deviations counts as 0, so that a mean of zeros
+        and ones, whose sum is exact, stays as it is. The third pass adds 4 to 12 % to the time of a block.
         """
         values, membership = self.values[rows], membership_of(group, n_groups)
         if self.is_defined is None:
@@ -202,7 +202,7 @@ def trusted(m2: Matrix, mean: Matrix) -> Matrix:
 
 
 def is_tiny(m2: Matrix, mean: Matrix) -> NDArray[np.bool_]:
-    """Whether squares of values as large as the mean may be 0."""
+    """Return where squares of values as large as the mean may be 0."""
     least = SQUARES[0]
     are_lost: NDArray[np.bool_] = (m2 < least) & (mean != 0) & (np.abs(mean) < np.sqrt(least))
     return are_lost

@@ -278,7 +278,7 @@ def band_of(
 
 
 def has_drifted(values: Values, band: DriftBand) -> NDArray[np.bool_]:
-    """Whether each value lies outside its band, but for the rounding of its sum; False without a band or a value."""
+    """Return where a value lies outside its band by more than rounding; False without a band or a value."""
     slack = ROUNDING * np.fmax(np.abs(values), np.fmax(np.abs(band.low), np.abs(band.high)))
     return (values < band.low - slack) | (values > band.high + slack)
 

@@ -66,7 +66,7 @@ class RatioPairs:
 
     @property
     def has_one_denominator(self) -> NDArray[np.bool_]:
-        """Whether all users have the same denominator under both models, so that the ratios are means over users.
+        """True where all users have the same denominator under both models, so that the ratios are means over users.
 
         To within 1e-9 of it: the mean of equal denominators that are no whole numbers is rounded. False where squares
         are beyond the range of a double.

@@ -155,12 +155,12 @@ class Differences:
 
     @property
     def is_degenerate(self) -> NDArray[np.bool_]:
-        """Whether all differences are equal, but for the rounding of each, so that there is no spread."""
+        """True where all differences are equal, but for the rounding of each, so that there is no spread."""
         return self.high <= self.low
 
     @property
     def is_all_zero(self) -> NDArray[np.bool_]:
-        """Whether all differences are 0."""
+        """True where all differences are 0."""
         is_all_zero: NDArray[np.bool_] = (self.n > 0) & (self.n_other_than_0 == 0)
         return is_all_zero
 
@@ -206,7 +206,7 @@ def _greatest(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Matr
 
 
 def _few(difference: Matrix, group: NDArray[np.integer], n_different: Counts) -> Values:
-    """Lay out the differences of each (group, column) that has at most 20."""
+    """Return the sorted differences of each (group, column) that has at most 20; NaN elsewhere."""
     few = np.full((n_different.size, MAX_FEW), np.nan)
     counts = np.where(n_different <= MAX_FEW, n_different, 0).ravel()
     if counts.any():

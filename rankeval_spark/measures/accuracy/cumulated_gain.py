@@ -23,7 +23,7 @@ from rankeval_spark.measures.arrays import (
     where_defined,
 )
 from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule, only_with
-from rankeval_spark.measures.lists import CutLists, Lists
+from rankeval_spark.measures.lists import CutLists, Lists, remembered
 from rankeval_spark.measures.options import GainMap, Level, option_text
 from rankeval_spark.measures.required_facts import VALUES
 
@@ -160,24 +160,20 @@ class Weighting:
         places = depth.astype(np.int64)
         return np.concatenate([[0.0], np.cumsum(self.discount(np.arange(1, places.max(initial=0) + 1)))])[places]
 
-    def ideal_total(self, cut: CutLists, ideal: Ideal = "judged") -> FloatMatrix:
-        """Return the same sum for the best order, as :data:`Ideal` says; shape (1, n_cutoffs) for ``k_ones``."""
-        return cut.once(("ideal total", self, ideal), lambda: _ideal_total(self, cut, ideal))
-
     def share_of_ideal(self, cut: CutLists, ideal: Ideal = "judged") -> Ratio:
         """Divide the sum by that of the best order; 0 where a list without any gain is compared with itself.
 
         Where a sum is beyond a double, the value is the ratio of the sums of smaller gains.
         """
-        total, best = self.total(cut), self.ideal_total(cut, ideal)
+        total, best = self.total(cut), _ideal_total(cut, self, ideal)
         share, is_known = None, np.isfinite(total) & np.isfinite(best)
         if self.gains != "binary" and not is_known.all():
             smaller = replace(self, power=_SMALLER)
-            share = np.where(is_known, ratio(total, best), ratio(smaller.total(cut), smaller.ideal_total(cut, ideal)))
+            share = np.where(is_known, ratio(total, best), ratio(smaller.total(cut), _ideal_total(cut, smaller, ideal)))
         return Ratio(total, best, where=self.has_gain(cut), value=share)
 
     def has_gain(self, cut: CutLists) -> BoolMatrix:
-        """Whether any judgement of the list's user is worth more than 0: shape (n_lists, 1)."""
+        """Return True if any judgement of the list's user is worth more than 0: shape (n_lists, 1)."""
         lists = cut.lists
 
         def compute() -> BoolMatrix:
@@ -217,8 +213,12 @@ def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:
     return np.where(grades < 0, 0.0, gains[position])
 
 
-def _ideal_total(weighting: Weighting, cut: CutLists, ideal: Ideal) -> FloatMatrix:
-    """Discounted gains of the best order; items without a judgement come before those worth less than they."""
+@remembered
+def _ideal_total(cut: CutLists, weighting: Weighting, ideal: Ideal) -> FloatMatrix:
+    """Sum the discounted gains of the best order, as :data:`Ideal` says: shape (1, n_cutoffs) for ``k_ones``.
+
+    Items without a judgement come before judged ones that are worth less.
+    """
     lists = cut.lists
     if ideal == "retrieved":
         return _total_of_retrieved(weighting, cut)

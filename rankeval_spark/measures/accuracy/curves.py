@@ -10,7 +10,7 @@ import numpy as np
 
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, max_by_list, where_defined
 from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule
-from rankeval_spark.measures.lists import CutLists, Lists
+from rankeval_spark.measures.lists import CutLists, Lists, remembered
 from rankeval_spark.measures.options import Between, Level
 
 LEVELS: Final = tuple(tenths / 10 for tenths in range(11))  # the levels of recall of the 11-point curve
@@ -133,13 +133,11 @@ def recall_ceiling(cut: CutLists, *, rel: Level = 1) -> Ratio:
     return Ratio(np.minimum(n_relevant, cut.n_items), n_relevant, where=n_relevant > 0)
 
 
+@remembered
 def _curve(lists: Lists, n_levels: int, need: str, rel: float) -> FloatMatrix:
     """Interpolated precision at levels evenly spaced from 0 to 1: shape (n_lists, n_levels)."""
     levels = [Fraction(step, n_levels - 1) for step in range(n_levels)]
-    return lists.once(
-        ("curve", n_levels, need, rel),
-        lambda: np.hstack([_precision_from(lists, level, need, rel) for level in levels]),
-    )
+    return np.hstack([_precision_from(lists, level, need, rel) for level in levels])
 
 
 def _precision_from(lists: Lists, level: Fraction, need: str, rel: float) -> FloatMatrix:

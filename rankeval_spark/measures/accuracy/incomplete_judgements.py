@@ -16,7 +16,7 @@ from rankeval_spark.measures.arrays import (
     running_count_by_list,
 )
 from rankeval_spark.measures.definition import Cutoff, Definition
-from rankeval_spark.measures.lists import CutLists
+from rankeval_spark.measures.lists import CutLists, Lists, remembered
 from rankeval_spark.measures.options import Level
 
 _NEVER: Final = "never"
@@ -103,7 +103,7 @@ def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     n_relevant, n_nonrelevant = relevance.n_relevant, lists.sum_judged(_is_nonrelevant(lists.judged_gain, rel))
     at_most = n_relevant[lists.hit_list, 0]
     n_counted = np.minimum(n_nonrelevant[lists.hit_list, 0], at_most)
-    preference = 1 - ratio(np.minimum(_nonrelevant_above(cut, rel), at_most), n_counted)
+    preference = 1 - ratio(np.minimum(_nonrelevant_above(lists, rel), at_most), n_counted)
     return Ratio(cut.sum_hits(relevance.is_relevant * preference), n_relevant, where=n_relevant > 0)
 
 
@@ -129,7 +129,7 @@ def inferred_average_precision(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     """
     lists, relevance = cut.lists, cut.lists.relevance(rel)
     n_relevant_above = relevance.n_above - relevance.is_relevant
-    n_judged_above = n_relevant_above + _nonrelevant_above(cut, rel)
+    n_judged_above = n_relevant_above + _nonrelevant_above(lists, rel)
     n_pooled_above = positions(lists.hit_list, n_lists=lists.n_lists) - 1
     relevant_share = (n_relevant_above + _SMOOTHING) / (n_judged_above + 2 * _SMOOTHING)
     precision = (1 + n_pooled_above * relevant_share) / lists.hit_rank
@@ -138,16 +138,12 @@ def inferred_average_precision(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
 
 
 def _is_nonrelevant(gains: FloatVector, rel: float) -> BoolVector:
-    """Whether a judgement says that the item is not relevant; a negative one says nothing."""
+    """Return True if a judgement says that the item is not relevant; a negative one says nothing."""
     return (gains >= 0) & (gains < rel)
 
 
-def _nonrelevant_above(cut: CutLists, rel: float) -> FloatVector:
+@remembered
+def _nonrelevant_above(lists: Lists, rel: float) -> FloatVector:
     """Items judged as not relevant at the rank of each hit or above it: shape (n_hits,)."""
-    lists = cut.lists
-
-    def count() -> FloatVector:
-        flags = _is_nonrelevant(lists.hit_gain, rel).astype(np.float64)
-        return running_count_by_list(flags, lists.hit_list, n_lists=lists.n_lists)
-
-    return lists.once(("nonrelevant above", rel), count)
+    flags = _is_nonrelevant(lists.hit_gain, rel).astype(np.float64)
+    return running_count_by_list(flags, lists.hit_list, n_lists=lists.n_lists)

@@ -303,7 +303,7 @@ class _Confusion(NamedTuple):
         return cls(hits, places - hits, missed, _catalogue_size(cut) - places - missed)
 
     def is_defined(self, cut: CutLists, rel: float) -> BoolMatrix:
-        """Whether there is something to find, and the catalogue holds what was recommended and what was missed."""
+        """Return True if there are relevant items and the catalogue holds those recommended and missed."""
         return (cut.n_relevant(rel) > 0) & (self.true_negative >= 0)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from rankeval_spark.measures.accuracy.cumulated_gain import Weighting, require_no_gain_above
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector, Ratio, product_of_earlier, where_defined
 from rankeval_spark.measures.definition import Definition, OptionRule
-from rankeval_spark.measures.lists import CutLists
+from rankeval_spark.measures.lists import CutLists, remembered
 from rankeval_spark.measures.options import GreatestGain, Level, Persistence
 
 _MOFFAT = "Moffat & Zobel (2008), Rank-biased precision for measurement of retrieval effectiveness"
@@ -141,12 +141,10 @@ def normalised_expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain 
     return Ratio(_of_list(cut, max_rel), ideal, where=_GAIN.has_gain(cut))
 
 
+@remembered
 def _of_list(cut: CutLists, max_rel: float) -> FloatMatrix:
     lists = cut.lists
-    return cut.once(
-        ("expected reciprocal rank", max_rel),
-        lambda: cut.sum_hits(_chance_of_stop(lists.hit_gain, lists.hit_list, max_rel) / lists.hit_rank),
-    )
+    return cut.sum_hits(_chance_of_stop(lists.hit_gain, lists.hit_list, max_rel) / lists.hit_rank)
 
 
 def _chance_of_stop(gains: FloatVector, list_index: IntVector, max_rel: float) -> FloatVector:

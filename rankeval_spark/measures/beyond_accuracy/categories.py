@@ -19,7 +19,7 @@ from rankeval_spark.measures.arrays import (
     sum_by_list,
 )
 from rankeval_spark.measures.definition import Cutoff, Definition, only_with
-from rankeval_spark.measures.lists import CutLists
+from rankeval_spark.measures.lists import CutLists, remembered
 from rankeval_spark.measures.options import Above, Level
 
 _ALPHA: Final = 0.01
@@ -143,7 +143,7 @@ def alpha_ndcg(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) -> Rat
     """
     gains, owner = _gains_of_lists(cut, rel, alpha)
     found = cut.sum_items(gains / np.log2(cut.lists.known_items.item_rank[owner] + 1), of=owner)
-    ideal = cut.once(("ideal of categories", rel, alpha), lambda: _ideal(cut, rel, alpha))
+    ideal = _ideal(cut, rel, alpha)
     return Ratio(found, ideal, where=(cut.n_recommended > 0) & (ideal != 0))
 
 
@@ -203,6 +203,7 @@ def _relevant_labels(cut: CutLists, rel: float) -> tuple[IntVector, IntVector]:
     return judged.labels.owner[is_relevant], judged.labels.code[is_relevant]
 
 
+@remembered
 def _ideal(cut: CutLists, rel: float, alpha: float) -> FloatMatrix:
     """Fill the ideal lists of all users at once, a place at a time."""
     judged, n_lists = cut.lists.known_items.known_judged, cut.lists.n_lists

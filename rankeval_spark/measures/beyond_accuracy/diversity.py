@@ -22,7 +22,7 @@ from rankeval_spark.measures.arrays import (
     where_defined,
 )
 from rankeval_spark.measures.definition import Cutoff, Definition
-from rankeval_spark.measures.lists import CutLists
+from rankeval_spark.measures.lists import CutLists, remembered
 from rankeval_spark.measures.options import Level, OtherModel, Persistence, Unknown
 
 if TYPE_CHECKING:
@@ -420,10 +420,11 @@ def rank_biased_overlap(cut: CutLists, *, model: OtherModel, p: Persistence = 0.
     return where_defined(np.clip((1 - p) / p * (agreed + unseen) + beyond, 0, 1), shorter > 0)
 
 
+@remembered
 def _n_shared(cut: CutLists, model: str) -> FloatMatrix:
     """Count the items that both lists hold at ranks <= k."""
     shared = cut.lists.shared_with(model)
-    return cut.once(("shared with", model), lambda: cut.sum_shared(shared, np.ones(len(shared.depth))))
+    return cut.sum_shared(shared, np.ones(len(shared.depth)))
 
 
 def _shorter(cut: CutLists, model: str) -> FloatMatrix:

@@ -129,40 +129,28 @@ _OCCUPATIONS: Final = ("student", "educator", "engineer", "writer", "librarian",
 _GENRES: Final = ("Action", "Comedy", "Drama", "Romance", "Thriller", "Children", "Documentary", "Horror")
 _SHARE_OF_WOMEN: Final = 0.29
 _FIRST_SECOND: Final = 875_000_000
+_N_TASTES: Final = 8
 
 
-@dataclass(frozen=True)
-class Shape:
-    """Size of the data; there must be more items than the busiest user has interactions, ten times the mean."""
-
-    n_users: int = 943
-    n_items: int = 1_682
-    n_interactions: int = 100_000
-    n_least: int = 20
-    n_tastes: int = 8
-
-
-DEFAULT_SHAPE: Final = Shape()
-
-
-def make_dataset(shape: Shape = DEFAULT_SHAPE, *, seed: int = 100) -> Dataset:
+def make_dataset(
+    *,
+    n_users: int = 943,
+    n_items: int = 1_682,  # more than the interactions of the busiest user, ten times the mean
+    n_interactions: int = 100_000,
+    n_least: int = 20,  # interactions of a user
+    seed: int = 100,
+) -> Dataset:
     """Return a data set; equal arguments give equal values."""
     rng = np.random.default_rng(seed)
-    tastes = rng.dirichlet(np.full(shape.n_tastes, 0.3), shape.n_users)
-    traits = rng.dirichlet(np.full(shape.n_tastes, 0.3), shape.n_items)
+    tastes, traits = (rng.dirichlet(np.full(_N_TASTES, 0.3), n) for n in (n_users, n_items))
+    weight = np.minimum(rng.lognormal(0.0, 1.1, n_users), 8.0)  # many light users, a few heavy ones
+    activity = n_least + rng.multinomial(n_interactions - n_least * n_users, weight / weight.sum())
     return Dataset(
         source_name=SOURCE_NAME,
-        interactions=_interactions(tastes @ traits.T, _activity(shape, rng), rng),
+        interactions=_interactions(tastes @ traits.T, activity, rng),
         users=_users(tastes, rng),
         items=_items(traits),
     )
-
-
-def _activity(shape: Shape, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Interactions of each user: many light users, a few heavy ones, and the declared total."""
-    weight = np.minimum(rng.lognormal(0.0, 1.1, shape.n_users), 8.0)
-    free = shape.n_interactions - shape.n_least * shape.n_users
-    return shape.n_least + rng.multinomial(free, weight / weight.sum())
 
 
 def _interactions(fit: NDArray[np.float64], activity: NDArray[np.int64], rng: np.random.Generator) -> pd.DataFrame:
@@ -174,22 +162,13 @@ def _interactions(fit: NDArray[np.float64], activity: NDArray[np.int64], rng: np
     place = np.arange(len(user)) - np.repeat(np.cumsum(activity) - activity, activity)
     item = picks[user, place][np.lexsort((rng.random(len(user)), user))]
     liking = 3.1 + 0.25 * fame[item] + 0.5 * affinity[user, item] + rng.normal(0.0, 1.0, len(user))
-    return pd.DataFrame(
-        {
-            USER_ID: user + 1,
-            ITEM_ID: item + 1,
-            RATING: np.clip(np.rint(liking), 1, 5),
-            TIMESTAMP: _timestamps(user, rng),
-        }
-    ).astype(INTERACTION_COLUMNS)
-
-
-def _timestamps(user: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Seconds, ascending within a user; every second rating shares its predecessor's, as in MovieLens."""
+    # Seconds ascend within a user; every second rating shares its predecessor's, as in MovieLens.
     start = rng.integers(0, 200 * 86_400, user.max() + 1)
     pause = np.where(rng.random(len(user)) < 1 / 2, 0, rng.integers(1, 60, len(user)))
-    seconds: NDArray[np.int64] = _FIRST_SECOND + start[user] + np.cumsum(pause)
-    return seconds
+    seconds = _FIRST_SECOND + start[user] + np.cumsum(pause)
+    ratings = np.clip(np.rint(liking), 1, 5)
+    columns = {USER_ID: user + 1, ITEM_ID: item + 1, RATING: ratings, TIMESTAMP: seconds}
+    return pd.DataFrame(columns).astype(INTERACTION_COLUMNS)
 
 
 def _users(tastes: NDArray[np.float64], rng: np.random.Generator) -> pd.DataFrame:

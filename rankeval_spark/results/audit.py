@@ -226,7 +226,7 @@ def _broken(rows: pa.Table, schema: Schema) -> list[Fault]:
     for rule, holds in conditions.items():
         if not holds.all():
             (row,) = rows.select(key_of(schema)).slice(int(np.argmin(holds)), 1).to_pylist()
-            return [Fault(f"table {schema.name}", _written(row), f"rows with {rule}")]
+            return [Fault(f"table {schema.name}", key_text(row), f"rows with {rule}")]
     return []
 
 
@@ -235,11 +235,12 @@ def _repeated(keys: pa.Table, schema: Schema) -> list[Fault]:
     repeated = counted.filter(pc.field(_COUNT) > 1).drop_columns(_COUNT)
     if not repeated.num_rows:
         return []
-    found = "; ".join(_written(row) for row in repeated.slice(0, MAX_EXAMPLES).to_pylist())
+    found = "; ".join(key_text(row) for row in repeated.slice(0, MAX_EXAMPLES).to_pylist())
     return [Fault(f"table {schema.name}", f"several rows for {found}", "one row a key")]
 
 
-def _written(row: Mapping[str, Any]) -> str:
+def key_text(row: Mapping[str, Any]) -> str:
+    """Return the key of a row for a message."""
     return ", ".join(f"{name}={value!r}" for name, value in row.items())
 
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.results import delta_log, local_tables, local_writes
-from rankeval_spark.results.locks import lost, retried, turn_for_runs
+from rankeval_spark.results.locks import own_commit, retried, turn_for_runs
 from rankeval_spark.results.readers import reader_of
 from rankeval_spark.results.run_record import Failure, NightKey
 
@@ -46,13 +46,6 @@ UNKNOWN_STAGE: Final = "unknown"
 DIED: Final = "Died"  # type of the error of a run that did not record its end itself
 Event: TypeAlias = Mapping[str, Any]  # a row of `runs`; structs and maps are dictionaries
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-class EventDetails(TypedDict, total=False):
-    """Details in the last event of a run."""
-
-    inputs: Sequence[InputRecord]
-    timings: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -148,10 +141,7 @@ def record_all(
 
             delta_log.require_whole(storage, table, seen)
             spark_tables.append_events(spark, storage, rows, tag=run_id, after=seen)
-        own = delta_log.find_commit(storage, table, tag=run_id, after=seen)
-        if own is None:
-            raise lost(table, run_id, seen)
-        return own
+        return own_commit(storage, table, run_id, after=seen)
 
     with turn_for_runs(storage, run_id) as turn:
         version = retried(storage, table, append, held=[turn, *held])

@@ -106,10 +106,6 @@ class NewTable:
         """Return what an empty copy is made of."""
         return NewTable, (self._storage, self._table, self._night, self._schema, self._conform)
 
-    def make_folder(self) -> None:
-        """Make the folder of the files; a worker makes none, which could outlive the staging area."""
-        Path(self._path, folder_of(self._night)).mkdir(parents=True, exist_ok=True)
-
     def add(self, rows: pa.Table) -> None:
         """Buffer rows, and write them to a file once they are many."""
         conformed = self._conform(rows)
@@ -149,21 +145,15 @@ class NewTable:
             self._adds.append(file_of(rows, self._path, self._night))
 
 
-def commit_new(storage: LocalStorage, table: str, columns: str, night: NightKey) -> None:
-    """Create a table of the Parquet files in a night's folder; ``columns`` are JSON as of ``StructType.json()``."""
-    path, folder = inside(storage.root, table), folder_of(night)
-    files = sorted(Path(path, folder).glob("*.parquet"))
-    sync(*files)
-    adds = [added(path, f"{folder}/{file.name}", night, stats=_counted(file)) for file in files]
-    delta_log.create_log(storage, table, columns=columns, partitions=local_tables.PARTITIONS, adds=adds)
-
-
 def night_files(storage: LocalStorage, table: str, night: NightKey, version: int) -> list[dict[str, Any]]:
     """Return the files with the rows of a night at some version, as :func:`replace_night` takes them."""
     location = inside(storage.root, table)
     where = [(name, "=", value) for name, value in asdict(night).items()]
-    paths = sorted(local_tables.scan(storage, table, version=version, where=where).files)
-    return [{"path": path, "location": location, "stats": _counted(Path(location, path))} for path in paths]
+    files = []
+    for path in sorted(local_tables.scan(storage, table, version=version, where=where).files):
+        n_rows = pq.read_metadata(Path(location, path)).num_rows
+        files.append({"path": path, "location": location, "stats": json.dumps({"numRecords": n_rows})})
+    return files
 
 
 def replace_night(
@@ -257,11 +247,6 @@ def file_of(rows: pa.Table, folder: str, night: NightKey | None, *, changes: boo
         Path(folder, path).unlink(missing_ok=True)
         raise
     return added(folder, path, night, stats=json.dumps({"numRecords": rows.num_rows}), changes=changes)
-
-
-def _counted(file: Path) -> str:
-    """Return the statistics of a file for the log, from its footer."""
-    return json.dumps({"numRecords": pq.read_metadata(file).num_rows})
 
 
 def added(folder: str, path: str, night: NightKey | None, *, stats: str, changes: bool = True) -> dict[str, Any]:

@@ -23,17 +23,17 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsBusyError, ResultsError
-from rankeval_spark.results import delta_log, local_tables
+from rankeval_spark.results import delta_log
 from rankeval_spark.results.delta_log import NO_OTHER_WRITER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.results.file_store import LocalStorage, Storage
+    from rankeval_spark.results.file_store import Storage
 
 LOCKS_FOLDER: Final = "_locks"
 _live: Final = set[str]()  # tokens of the locks that objects of this process hold, or are about to take
@@ -306,17 +306,6 @@ class Root:
     lock: Lock
 
 
-class LocalRoot(Root):
-    """A root on a disk of this machine."""
-
-    storage: LocalStorage
-
-
-def is_local_root(root: Root) -> TypeGuard[LocalRoot]:
-    """Return whether this process writes the tables of a root itself."""
-    return local_tables.are_at(root.storage)
-
-
 def retried(storage: Storage, table: str, commit: Callable[[int], Made], *, held: Sequence[Lock]) -> Made:
     """Commit to a table while locks are held; retry a commit that was overtaken.
 
@@ -362,7 +351,10 @@ def turn_for_runs(storage: Storage, owner: str) -> Lock:
     return Lock(storage, RUNS_LOCK, owner=owner, wait_seconds=RUNS_WAIT_SECONDS, times=LockTimes(poll=0.05))
 
 
-def lost(table: str, run_id: str, before: int) -> ResultsError:
-    """Build the error for a new commit that is not in the log of its table; Delta leaves it out after a fence."""
-    found = f"no commit of run {run_id} after version {before}"
-    return ResultsError(Fault(f"table {table}", found, "the commit that this run just made", NO_OTHER_WRITER))
+def own_commit(storage: Storage, table: str, run_id: str, *, after: int) -> int:
+    """Return the version that a run just made; ResultsError if its commit is not in the log, as after a fence."""
+    version = delta_log.find_commit(storage, table, tag=run_id, after=after)
+    if version is None:
+        found = f"no commit of run {run_id} after version {after}"
+        raise ResultsError(Fault(f"table {table}", found, "the commit that this run just made", NO_OTHER_WRITER))
+    return version

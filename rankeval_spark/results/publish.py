@@ -15,7 +15,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import first_line
 from rankeval_spark.results import audit, delta_log, journal, local_tables, local_writes, tables
 from rankeval_spark.results.failpoints import failpoint
-from rankeval_spark.results.locks import Root, is_local_root, lost, retried
+from rankeval_spark.results.locks import Root, own_commit, retried
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.staging import Staging
@@ -24,7 +24,8 @@ from rankeval_spark.results.table_changes import ChangesOnDisk, TableChanges
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from rankeval_spark.results.locks import LocalRoot, Root
+    from rankeval_spark.results.file_store import LocalStorage
+    from rankeval_spark.results.locks import Lock
 
 _REFUSED: Final = re.compile(r"DELTA_VIOLATE_CONSTRAINT|DELTA_NOT_NULL_CONSTRAINT")
 """Delta's names for rows that a table never takes; the audit looks for them before the run announces itself."""
@@ -114,11 +115,11 @@ def _write_tables(root: Root, night: NightKey, run_id: str, staging: Staging) ->
     versions = {}
     for schema in schemas.PUBLISHED:
         table, is_staged = schema.name, staging.has(schema.name)
-        if is_local_root(root):
+        if local_tables.are_at(root.storage):
             files = staging.files(table) if is_staged else []
             if files and schema is schemas.USER_METRICS:
                 tables.add_columns(root, table, tables.measure_columns(staging.columns(table)))
-            versions[table] = _replace_files(root, table, night, files, tag=run_id)
+            versions[table] = _replace_files(root.storage, root.lock, table, night, files, tag=run_id)
         else:
             from rankeval_spark.results import spark_writes  # noqa: PLC0415 - imports pyspark
 
@@ -129,30 +130,26 @@ def _write_tables(root: Root, night: NightKey, run_id: str, staging: Staging) ->
 
 
 def _replace_files(
-    root: LocalRoot, table: str, night: NightKey, files: Sequence[Mapping[str, Any]], *, tag: str
+    storage: LocalStorage, lock: Lock, table: str, night: NightKey, files: Sequence[Mapping[str, Any]], *, tag: str
 ) -> int:
     """Replace the night's files in one table, without a rewrite; return the new version."""
-    storage = root.storage
 
     def replace_night(seen: int) -> int:
         if not files and not local_tables.has_rows(storage, table, night, seen):
             return seen
         local_writes.replace_night(storage, table, night, files=files, tag=tag, after=seen)
-        own = delta_log.find_commit(storage, table, tag=tag, after=seen)
-        if own is None:
-            raise lost(table, tag, seen)
-        return own
+        return own_commit(storage, table, tag, after=seen)
 
-    return retried(storage, table, replace_night, held=[root.lock])
+    return retried(storage, table, replace_night, held=[lock])
 
 
 def _roll_back(root: Root, night: NightKey, run_id: str, published: Mapping[str, int]) -> dict[str, int]:
     versions = {}
     for schema in schemas.PUBLISHED:
         table, version = schema.name, published.get(schema.name)
-        if is_local_root(root):
+        if local_tables.are_at(root.storage):
             files = [] if version is None else local_writes.night_files(root.storage, table, night, version)
-            versions[table] = _replace_files(root, table, night, files, tag=run_id)
+            versions[table] = _replace_files(root.storage, root.lock, table, night, files, tag=run_id)
         else:
             from rankeval_spark.results import spark_tables, spark_writes  # noqa: PLC0415 - imports pyspark
 
@@ -179,8 +176,8 @@ def finish_deletions(root: Root, intents: Sequence[Mapping[str, Any]], *, after:
 
 def changes_of(root: Root) -> TableChanges[Any]:
     """Return the changes of a root: by this process on a disk of this machine, by Spark elsewhere."""
-    if is_local_root(root):
-        return ChangesOnDisk(root)
+    if local_tables.are_at(root.storage):
+        return ChangesOnDisk(root, root.storage)
     from rankeval_spark.results.spark_writes import ChangesOnSpark  # noqa: PLC0415 - imports pyspark
 
     return ChangesOnSpark(root)

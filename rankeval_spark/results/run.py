@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -35,10 +36,8 @@ if TYPE_CHECKING:
 
     import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
-    from typing_extensions import Unpack
 
     from rankeval_spark.results.file_store import Storage
-    from rankeval_spark.results.journal import EventDetails
     from rankeval_spark.results.local_writes import NewTable
     from rankeval_spark.results.locks import Lock
     from rankeval_spark.results.run_record import InputRecord
@@ -145,12 +144,24 @@ class StagedRun(ABC):
             raise ChecksFailedError(*faults)
 
     @abstractmethod
-    def publish(self, *, reason: str | None = None, **details: Unpack[EventDetails]) -> dict[str, int]:
+    def publish(
+        self,
+        *,
+        inputs: Sequence[InputRecord] = (),
+        timings: Mapping[str, float] = MappingProxyType({}),
+        reason: str | None = None,
+    ) -> dict[str, int]:
         """Publish the staged tables; return the new Delta version of each."""
 
     @abstractmethod
     def fail(
-        self, stage: str, error: BaseException, *, failed_checks: Sequence[str] = (), **details: Unpack[EventDetails]
+        self,
+        stage: str,
+        error: BaseException,
+        *,
+        failed_checks: Sequence[str] = (),
+        inputs: Sequence[InputRecord] = (),
+        timings: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         """Record that the run failed."""
 
@@ -201,7 +212,7 @@ class Run(StagedRun):
         self._is_published = False
 
     def begin(self) -> None:
-        """Record that the run has started."""
+        """Record the start of the run."""
         try:
             journal.record(self._spark, self._storage, journal.RunEvent(self.facts, journal.RUNNING))
             failpoint("before_staging")
@@ -209,10 +220,16 @@ class Run(StagedRun):
             self.fail("start", error)
             raise
 
-    def publish(self, *, reason: str | None = None, **details: Unpack[EventDetails]) -> dict[str, int]:
+    def publish(
+        self,
+        *,
+        inputs: Sequence[InputRecord] = (),
+        timings: Mapping[str, float] = MappingProxyType({}),
+        reason: str | None = None,
+    ) -> dict[str, int]:
         """Publish the staged tables; return the version of each. Tables that were not staged lose the night's rows."""
         self._run_lock.assert_held()
-        event = journal.RunEvent(self.facts, journal.PUBLISHING, reason=reason, n_rows=self.n_rows, **details)
+        event = journal.RunEvent(self.facts, journal.PUBLISHING, reason, inputs, timings, self.n_rows)
         with self._publish_lock(self.facts.run_id) as lock:
             root = Root(self._spark, self._storage, lock)
             versions = publish(root, event, self._staging, on_intent=self._announce)
@@ -228,7 +245,13 @@ class Run(StagedRun):
         super().quarantine(rows)
 
     def fail(
-        self, stage: str, error: BaseException, *, failed_checks: Sequence[str] = (), **details: Unpack[EventDetails]
+        self,
+        stage: str,
+        error: BaseException,
+        *,
+        failed_checks: Sequence[str] = (),
+        inputs: Sequence[InputRecord] = (),
+        timings: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         """Record that the run failed, and remove its staging unless an announced publish may need it."""
         if self._is_published:
@@ -244,7 +267,8 @@ class Run(StagedRun):
                 reason=f"{FAILED_IN}{stage}, code {exit_code_of(error)}",
                 error=Failure(stage, type(error).__name__, without_secrets(str(error))[:MAX_MESSAGE]),
                 failed_checks=failed_checks,
-                **details,
+                inputs=inputs,
+                timings=timings,
             )
             journal.record(self._spark, self._storage, event)
         except Exception as failure:

@@ -22,17 +22,16 @@ from typing_extensions import override
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.arrays import to_arrow
 from rankeval_spark.errors import Fault
-from rankeval_spark.results import delta_log, local_tables, local_writes, spark_tables, tables
-from rankeval_spark.results.audit import Summaries, Summary, key_of, plain_columns, rules_of
-from rankeval_spark.results.file_store import inside
-from rankeval_spark.results.locks import Root, lost, retried
+from rankeval_spark.results import delta_log, local_tables, spark_tables, tables
+from rankeval_spark.results.audit import Summaries, Summary, key_of, key_text, plain_columns, rules_of
+from rankeval_spark.results.locks import Root, own_commit, retried
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.table_changes import TableChanges
 from rankeval_spark.results.tables import require_types
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, Row
+    from pyspark.sql import Column
 
     from rankeval_spark.results.file_store import Storage
     from rankeval_spark.results.run_record import RunRecord
@@ -49,17 +48,14 @@ def conform_frame(frame: DataFrame, fields: Sequence[Field], facts: RunRecord, *
     return keyed.select(*(F.col(field.name).alias(field.name, metadata={"comment": field.comment}) for field in fields))
 
 
-def stage(spark: SparkSession, storage: Storage, path: str, night: NightKey, rows: DataFrame | pa.Table) -> None:
-    """Stage the rows of a table at a path of the root, in one commit."""
+def stage(spark: SparkSession, location: str, rows: DataFrame | pa.Table) -> None:
+    """Stage the rows of a table at a location, in one commit."""
     # Spark loses rows of a table of Arrow next to an empty chunk.
     frame = rows if isinstance(rows, DataFrame) else spark.createDataFrame(rows.combine_chunks())
-    if local_tables.are_at(storage):  # our commit of plain files: Spark's own takes longer than few rows
-        folder = inside(storage.root, f"{path}/{local_writes.folder_of(night)}")
-        frame.drop(*local_tables.PARTITIONS).write.mode("error").parquet(folder)
-        local_writes.commit_new(storage, path, frame.schema.json(), night)
-        return
-    writer = frame.write.format("delta").options(**tables.PROPERTIES).mode("error")
-    writer.partitionBy(*local_tables.PARTITIONS).save(inside(storage.root, path))
+    # deltalake would find no row by a column of which the log, as Spark writes it, has no statistics: so of none.
+    properties = {**tables.PROPERTIES, "delta.dataSkippingNumIndexedCols": "0"}
+    writer = frame.write.format("delta").options(**properties).mode("error")
+    writer.partitionBy(*local_tables.PARTITIONS).save(location)
 
 
 def staged(
@@ -92,10 +88,7 @@ def replace_night(root: Root, schema: Schema, night: NightKey, run_id: str, rows
     def overwrite(seen: int) -> int:
         writer = frame.writeTo(spark_tables.identifier(root.storage, table)).option("userMetadata", run_id)
         writer.options(**spark_tables.only_after(seen)).overwrite(is_own)
-        own = delta_log.find_commit(root.storage, table, tag=run_id, after=seen)
-        if own is None:
-            raise lost(table, run_id, seen)
-        return own
+        return own_commit(root.storage, table, run_id, after=seen)
 
     return retried(root.storage, table, overwrite, held=[root.lock])
 
@@ -119,12 +112,14 @@ class RowsOnSpark:
         faults = []
         for row in [row for row in suspects if row["_broken"] is not None][:1]:
             example = self.frame.where(hashed == row["_hash"]).select(*key).head()
-            faults.append(Fault(table, _written(example) if example else "a row", f"rows with {row['_broken']}"))
+            faults.append(
+                Fault(table, key_text(example.asDict()) if example else "a row", f"rows with {row['_broken']}")
+            )
         repeated = [row["_hash"] for row in suspects if row["_count"] > 1]
         if repeated:
             rows = self.frame.where(hashed.isin(*repeated)).groupBy(*key).agg(F.count("*").alias("_count"))
             doubles = rows.where(F.col("_count") > 1).select(*key).take(3)
-            found = "; ".join(map(_written, doubles))
+            found = "; ".join(key_text(row.asDict()) for row in doubles)
             faults += [Fault(table, f"several rows for {found}", "one row a key")] if doubles else []
         return faults
 
@@ -159,10 +154,6 @@ def _mean(column: str, weight: str | None) -> Column:
     if weight is None:
         return F.avg(column)
     return F.try_divide(F.sum(F.col(column) * F.col(weight)), F.sum(weight))
-
-
-def _written(row: Row) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in row.asDict().items())
 
 
 # VACUUM lists the files of a table in this many tasks, 10,000 by default, however small the table is.

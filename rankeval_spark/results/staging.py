@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from rankeval_spark.results import delta_log, local_tables, local_writes
 from rankeval_spark.results.audit import RowsInProcess
 from rankeval_spark.results.file_store import inside
-from rankeval_spark.results.local_writes import NewTable
+from rankeval_spark.results.local_writes import NewTable, folder_of
 from rankeval_spark.results.run_record import NightKey
 
 if TYPE_CHECKING:
@@ -48,16 +48,16 @@ class Staging:
             return
         from rankeval_spark.results import spark_writes  # noqa: PLC0415 - imports pyspark
 
-        spark_writes.stage(self._spark, self._storage, path, self._night, rows)
+        spark_writes.stage(self._spark, inside(self._storage.root, path), rows)
 
     def new(self, table: str, schema: pa.Schema, conform: Callable[[pa.Table], pa.Table]) -> NewTable:
         """Return a table to be staged in parts; ValueError unless on a disk of this machine."""
         if not local_tables.are_at(self._storage):
             message = "only tables on this machine are staged in parts"
             raise ValueError(message)
-        new = NewTable(self._storage, self._table(table), self._night, schema, conform)
-        new.make_folder()
-        return new
+        path = self._table(table)  # a worker makes no folder, which could outlive the staging area
+        Path(inside(self._storage.root, path), folder_of(self._night)).mkdir(parents=True, exist_ok=True)
+        return NewTable(self._storage, path, self._night, schema, conform)
 
     def read(self, table: str) -> DataFrame:
         """Read a staged table: the files of its one commit."""

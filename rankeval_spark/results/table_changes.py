@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from datetime import date
 
     from rankeval_spark.measures.arrays import BoolVector
+    from rankeval_spark.results.file_store import LocalStorage
     from rankeval_spark.results.local_writes import DataFile
-    from rankeval_spark.results.locks import LocalRoot
     from rankeval_spark.results.run_record import NightKey
 
 Part = TypeVar("Part")
@@ -110,7 +110,9 @@ class TableChanges(ABC, Generic[Part]):
 class ChangesOnDisk(TableChanges["DataFile"]):
     """Changes of tables on a disk of this machine: only files with an affected row are rewritten."""
 
-    root: LocalRoot
+    def __init__(self, root: Root, storage: LocalStorage) -> None:
+        super().__init__(root)
+        self._storage = storage
 
     @override
     def nights_before(self, table: str, day: date, evaluation: str | None) -> list[NightKey]:
@@ -124,36 +126,36 @@ class ChangesOnDisk(TableChanges["DataFile"]):
         def delete(seen: int) -> None:
             files = [file for file in self._files(table, None, seen) if file.night in wanted]
             if files:
-                local_writes.replace_files(self.root.storage, table, dict.fromkeys(files), after=seen)
+                local_writes.replace_files(self._storage, table, dict.fromkeys(files), after=seen)
 
         self._commit(table, delete)
         self._require_none(table, sum(file.night in wanted for file in self._files(table, None)))
 
     @override
     def forget_user(self, table: str, user: str, evaluation: str | None) -> int:
-        if table == schemas.RUNS.name and local_tables.is_by_night(self.root.storage, table):
+        if table == schemas.RUNS.name and local_tables.is_by_night(self._storage, table):
             self.merge_files(table)  # files of an earlier version have no column `evaluation`
         return super().forget_user(table, user, evaluation)
 
     @override
     def merge_files(self, table: str) -> tuple[int, int]:
         merge = local_writes.merge_events if table == schemas.RUNS.name else local_writes.merge_small_files
-        return self._commit(table, lambda seen: merge(self.root.storage, table, after=seen))
+        return self._commit(table, lambda seen: merge(self._storage, table, after=seen))
 
     @override
     def unneeded_files(self, table: str) -> int:
-        return len(local_writes.unneeded_files(self.root.storage, table))
+        return len(local_writes.unneeded_files(self._storage, table))
 
     @override
     def delete_unneeded(self, table: str) -> None:
-        local_writes.delete_unneeded(self.root.storage, table)
+        local_writes.delete_unneeded(self._storage, table)
 
     @override
     def properties(self, table: str) -> dict[str, str]:
-        return dict(local_tables.delta_table(self.root.storage, table).metadata().configuration)
+        return dict(local_tables.delta_table(self._storage, table).metadata().configuration)
 
     def _files(self, table: str, evaluation: str | None, version: int | None = None) -> list[DataFile]:
-        found = local_writes.data_files(self.root.storage, table, version)
+        found = local_writes.data_files(self._storage, table, version)
         return [file for file in found if file.night is None or evaluation in (None, file.night.evaluation)]
 
     @override
@@ -162,14 +164,14 @@ class ChangesOnDisk(TableChanges["DataFile"]):
     ) -> dict[DataFile, int]:
         counts = {}
         for file in self._files(table, evaluation, version):
-            batches = local_writes.read_batches(self.root.storage, table, file, columns=change.columns)
+            batches = local_writes.read_batches(self._storage, table, file, columns=change.columns)
             if n_rows := sum(int(change.affects(batch).sum()) for batch in batches):
                 counts[file] = n_rows
         return counts
 
     @override
     def _rewrite(self, table: str, parts: Collection[DataFile], change: RowChange, *, after: int) -> None:
-        local_writes.replace_files(self.root.storage, table, dict.fromkeys(parts, change.changed), after=after)
+        local_writes.replace_files(self._storage, table, dict.fromkeys(parts, change.changed), after=after)
 
 
 NAMED_IN: Final = (schemas.CHECKS.name, schemas.RUNS.name)  # tables whose texts can name a user

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql import SparkSession
 
-DATA = dataset.make_dataset(dataset.Shape(n_users=40, n_items=200, n_interactions=440, n_least=6))
+DATA = dataset.make_dataset(n_users=40, n_items=200, n_interactions=440, n_least=6)
 SETTINGS = DemoSettings(
     dates=(dt.date(2026, 1, 1), dt.date(2026, 1, 2)),
     window=4,

@@ -13,7 +13,6 @@ from rankeval_spark import schemas
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.results import Results, failpoints, local_writes, spark_writes, tables
 from rankeval_spark.results.file_store import LocalStorage
-from rankeval_spark.results.run_record import NightKey
 from tests.spark.results import nights
 from tests.support.readers import READERS, sorted_rows
 
@@ -89,10 +88,9 @@ def test_both_readers_leave_out_damaged_events_and_name_them(spark: SparkSession
 
 def test_rows_after_an_empty_chunk_are_staged_by_spark(spark: SparkSession, tmp_path: Path) -> None:
     """Next to an empty chunk, `createDataFrame` loses rows of Arrow."""
-    night = NightKey("nightly", nights.FIRST)
     rows = pa.table({"evaluation": ["nightly"], "evaluation_date": [nights.FIRST], "k": [5]})
     chunked = pa.concat_tables([rows.slice(0, 0), rows])
-    spark_writes.stage(spark, LocalStorage(str(tmp_path)), "checks", night, chunked)
+    spark_writes.stage(spark, f"{tmp_path}/checks", chunked)
     assert spark.read.format("delta").load(f"{tmp_path}/checks").select("k").collect() == [(5,)]
 
 

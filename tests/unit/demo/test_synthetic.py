@@ -18,7 +18,7 @@ def test_sizes_are_those_of_movielens() -> None:
 
 
 def test_columns_and_types_are_those_of_a_dataset() -> None:
-    data = dataset.make_dataset(dataset.Shape(n_users=20, n_items=200, n_interactions=300, n_least=5))
+    data = dataset.make_dataset(n_users=20, n_items=200, n_interactions=300, n_least=5)
 
     for frame, columns in (
         (data.interactions, INTERACTION_COLUMNS),
@@ -44,16 +44,16 @@ def test_half_of_the_ratings_share_the_time_of_the_one_before() -> None:
 
 
 def test_equal_seeds_give_equal_data_and_others_do_not() -> None:
-    shape = dataset.Shape(n_users=20, n_items=200, n_interactions=300, n_least=5)
+    sizes = {"n_users": 20, "n_items": 200, "n_interactions": 300, "n_least": 5}
 
-    first, again, other = (dataset.make_dataset(shape, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (dataset.make_dataset(**sizes, seed=seed) for seed in (1, 1, 2))
 
     pd.testing.assert_frame_equal(first.interactions, again.interactions)
     assert first.fingerprint() == again.fingerprint() != other.fingerprint()
 
 
 def test_one_changed_value_changes_the_fingerprint() -> None:
-    data = dataset.make_dataset(dataset.Shape(n_users=20, n_items=200, n_interactions=300, n_least=5))
+    data = dataset.make_dataset(n_users=20, n_items=200, n_interactions=300, n_least=5)
     before = data.fingerprint()
 
     data.interactions["rating"] += np.arange(300) == 7

@@ -54,9 +54,8 @@ def file_of(storage: LocalStorage, night: NightKey) -> local_writes.DataFile:
 
 def new_table(storage: LocalStorage) -> local_writes.NewTable:
     """Plan a table of one column, whose night is added to every part."""
-    table = local_writes.NewTable(storage, "staged", ODD, rows({ODD: [1]}).schema, with_night)
-    table.make_folder()
-    return table
+    Path(storage.root, "staged", local_writes.folder_of(ODD)).mkdir(parents=True)
+    return local_writes.NewTable(storage, "staged", ODD, rows({ODD: [1]}).schema, with_night)
 
 
 def with_night(part: pa.Table) -> pa.Table:

@@ -113,7 +113,7 @@ class GuessedInput:
         texts = [text for text in values.to_pylist() if text]
         if texts and all(text.startswith("[") for text in texts):
             return None
-        return max(_SEPARATORS, key=lambda one: sum(one in text for text in texts))
+        return max(_SEPARATORS, key=lambda separator: sum(separator in text for text in texts))
 
     @property
     def newest_date(self) -> str | None:
@@ -126,7 +126,7 @@ class GuessedInput:
     def unread(self) -> list[str]:
         """Columns of the table that were taken for nothing."""
         used = {guess.column for guess in (*self.columns.values(), self.day) if guess is not None}
-        shapes = [one for one in (self.nested, self.gains) if one is not None]
+        shapes = [shape for shape in (self.nested, self.gains) if shape is not None]
         names = self.table.rows.column_names
         used |= {column_and_field(path, names)[0] for shape in shapes for path in shape.renames.values()}
         return [name for name in names if name not in used]
@@ -212,12 +212,12 @@ def _guessed_input(name: str, tables: Mapping[str, TableSample]) -> GuessedInput
     day = log if name == "recommendations" else date_column(table, like=log.column if log else "")
     nested = guessed_nested(table) if name == "recommendations" else None
     of_items = OF_NESTED if nested is not None else ()
-    wanted = [one for one in _SCHEMAS[name].field_names() if one not in of_items]
+    wanted = [column for column in _SCHEMAS[name].field_names() if column not in of_items]
     columns = guessed_columns(table, wanted, taken=[day.column] if day else [])
-    needed = [one for one in INPUTS[name].id_columns if one not in of_items]
+    needed = [column for column in INPUTS[name].id_columns if column not in of_items]
     if name == "recommendations" and nested is None and C.RANK not in columns:
         needed.append(C.SCORE)
-    missing = tuple(one for one in needed if one not in columns)
+    missing = tuple(column for column in needed if column not in columns)
     if name == "recommendations" and nested is None and _has_list_times(table, columns, day):
         columns[C.LIST_ID] = Guess(columns[C.RECOMMENDED_AT].column, BY_TIMES)
     has_events = name == "held_out" and C.GAIN not in columns
@@ -234,7 +234,7 @@ def _with_lists_of(log: GuessedInput, judged: GuessedInput) -> GuessedInput:
     if own is None or own.column == C.LIST_ID:
         return judged
     if listed is not None and plain_name(own.column) == plain_name(listed.column):
-        values = (set(one.table.distinct(guess.column)) for one, guess in ((judged, own), (log, listed)))
+        values = (set(given.table.distinct(guess.column)) for given, guess in ((judged, own), (log, listed)))
         if set.intersection(*values):
             return judged
     return replace(judged, columns={name: guess for name, guess in judged.columns.items() if name != C.LIST_ID})
@@ -311,10 +311,10 @@ def _lines(guesses: Guesses, config: Path, results: str) -> Iterator[str]:
     yield f"evaluation: {_text(re.sub('[^A-Za-z0-9_.-]', '_', config.stem).lstrip('._-') or 'nightly')}"
     yield ""
     yield "inputs:"
-    for one in guesses.inputs.values():
-        window = guesses.window_column if one.name == "held_out" else None
-        yield from _input_lines(one, config, window=window)
-        if one.name == "held_out" and guesses.has_events_of_all_days:
+    for given in guesses.inputs.values():
+        window = guesses.window_column if given.name == "held_out" else None
+        yield from _input_lines(given, config, window=window)
+        if given.name == "held_out" and guesses.has_events_of_all_days:
             yield from _unfiltered_lines(guesses)
     yield ""
     yield from _model_lines(guesses)

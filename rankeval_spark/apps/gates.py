@@ -193,7 +193,7 @@ class _Judge:
         changed = partial(self._of_change, metrics) if gate.needs_baseline else self._of_value
         evidence = [self._of_night(row) if gate.needs_previous else changed(row) for row in rows]
         if gate.alpha is None:
-            found = [self._verdict(one) for one in evidence]
+            found = [self._verdict(each) for each in evidence]
         else:
             found = arithmetic.no_significant_regression(evidence, alpha=gate.alpha, least_users=self._least_users)
         if not gate.is_of_change:
@@ -235,7 +235,7 @@ class _Judge:
     def _of_change(self, metrics: Sequence[Row], row: Row) -> Evidence:
         """Return the evidence of a row of ``comparisons``: its interval is of the difference, its test symmetric."""
         both = [_key(row), _key({**row, C.MODEL_ID: row[C.BASELINE_MODEL_ID]})]
-        unsupported = self._unsupported_by([one for one in metrics if _key(one) in both])
+        unsupported = self._unsupported_by([other for other in metrics if _key(other) in both])
         difference = _estimate(row, "delta", "ci")
         freedom = row["n_users"] - 1.0
         half = (difference.high - difference.low) / 2
@@ -266,8 +266,8 @@ class _Judge:
         what, value = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE]), _estimate(row, C.VALUE, "ci")
         previous, lacking = self._previous, ""
         night = f"the night of {previous.day}" if previous else ""
-        changes = (one for one in (previous.rows if previous else ()) if one["n_earlier_users"])
-        change = next((one for one in changes if _key(one) == _key(row)), None)
+        changes = (other for other in (previous.rows if previous else ()) if other["n_earlier_users"])
+        change = next((other for other in changes if _key(other) == _key(row)), None)
         if previous is None:
             lacking = "earlier published night"
         elif not previous.has_users:

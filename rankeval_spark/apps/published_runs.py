@@ -81,12 +81,12 @@ class PastNight:
     @property
     def n_input_rows(self) -> dict[str, int]:
         """Rows that were read of each input."""
-        return {one["name"]: one["n_rows"] for one in self.row["inputs"] if one["n_rows"] is not None}
+        return {fact["name"]: fact["n_rows"] for fact in self.row["inputs"] if fact["n_rows"] is not None}
 
     @property
     def read(self) -> tuple[str, str, dict[str, int | None]]:
         """Hash of its config, version of the code, and the versions of its inputs."""
-        versions = {one["name"]: one["version"] for one in self.row["inputs"]}
+        versions = {fact["name"]: fact["version"] for fact in self.row["inputs"]}
         return self.config_hash, self.row["code_version"], versions
 
     @property
@@ -194,7 +194,7 @@ def _newest_runs(
     if not newest:
         named = (C.EVALUATION,)
         others = event_frame(spark, root, columns=named, where=[_PUBLISHED], is_lenient=is_lenient) if of_one else []
-        raise InputError(unknown_evaluation(root, "published run", evaluation, [one[C.EVALUATION] for one in others]))
+        raise InputError(unknown_evaluation(root, "published run", evaluation, [row[C.EVALUATION] for row in others]))
     require_whole(spark, root, dict(events[-1]["table_versions"]))
     return [newest[night] for night in sorted(newest)]
 

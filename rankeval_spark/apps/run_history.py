@@ -102,7 +102,7 @@ class RunHistory:
                 for row in rows
                 if then.get(row[C.EVALUATION_DATE], {}).get(key := (row[C.MEASURE], row[C.K])) == now.get(key)
             ]
-            drifted = fact_of(tonight, alike, links={one.measure: one.link for one in self.facts.measures})
+            drifted = fact_of(tonight, alike, links={fact.measure: fact.link for fact in self.facts.measures})
             found += [] if drifted is None else [drifted]
         if last is not None:
             before = [row for row in rows if row[C.EVALUATION_DATE] == last.evaluation_date]
@@ -240,7 +240,7 @@ def _is_alike(asked: Mapping[str, Any], night: PastNight, name: str, *, with_mod
         if (named is None) != (named_then is None) or sorted(named or ()) != sorted(named_then or ()):
             return False
     sections = [config["inputs"].get(name) or {} for config in (asked, then)]
-    now, before = ({key: value for key, value in one.items() if value and key not in _NOT_ROWS} for one in sections)
+    now, before = ({key: value for key, value in own.items() if value and key not in _NOT_ROWS} for own in sections)
     return bool(now == before)
 
 
@@ -309,7 +309,7 @@ class NightSide:
 
 def segments_by_slice(config: EvaluationConfig) -> dict[str, tuple[str, ...]]:
     """Return the segments of each slice, everyone included, by its name."""
-    return {C.ALL_USERS: (), **{C.CROSSING.join(one): tuple(one) for one in config.slices}}
+    return {C.ALL_USERS: (), **{C.CROSSING.join(names): tuple(names) for names in config.slices}}
 
 
 def changes_between(
@@ -321,7 +321,7 @@ def changes_between(
     nights does not have. ``slices`` are names; ``config`` says which are small, and the confidence of the intervals.
     """
     alike = {key for key, one in now.definitions.items() if one == before.definitions.get(key)}
-    same = [one for one in measures if (one.label, one.k) in alike and one.is_mean_of_users]
+    same = [measure for measure in measures if (measure.label, measure.k) in alike and measure.is_mean_of_users]
     made = [now.slices[name] for name in dict.fromkeys(slices) if now.makes(name, before)]
     if not same or not made:
         return []

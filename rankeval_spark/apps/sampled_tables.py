@@ -182,7 +182,7 @@ def _newest(option: str, path: str) -> tuple[Path, str | None]:
         return Path(found[0]), None
     pattern = re.escape(os.path.expanduser(path)).replace(re.escape(DATE_PLACEHOLDER), f"({ISO_DATE.pattern})", 1)
     pattern = pattern.replace(re.escape(DATE_PLACEHOLDER), ISO_DATE.pattern)
-    dated = {match[1]: one for one in found if (match := re.fullmatch(pattern, one))}
+    dated = {match[1]: place for place in found if (match := re.fullmatch(pattern, place))}
     newest = max(dated)
     return Path(dated[newest]), newest
 
@@ -245,7 +245,7 @@ def _of_lines(path: Path, format_: str) -> TableSample:
         rows, separator = pa_json.read_json(io.BytesIO(text.encode())), ""
     else:
         header = text.split("\n", 1)[0]
-        separator = max(_SEPARATORS, key=lambda one: len(next(csv.reader([header], delimiter=one), [])))
+        separator = max(_SEPARATORS, key=lambda sign: len(next(csv.reader([header], delimiter=sign), [])))
         rows = pa_csv.read_csv(io.BytesIO(text.encode()), parse_options=pa_csv.ParseOptions(delimiter=separator))
     if folders is not None:
         rows = with_folder_columns(rows, folders, 0)
@@ -307,7 +307,7 @@ def guessed_columns(table: TableSample, wanted: Sequence[str], *, taken: Sequenc
 
     ``wanted`` are looked for in this order; ``taken`` are columns of the table that are something else.
     """
-    kinds = {one.name: one.type for one in table.rows.schema if one.name not in taken}
+    kinds = {column.name: column.type for column in table.rows.schema if column.name not in taken}
     found: dict[str, Guess] = {}
     for by in (BY_NAME, BY_PART, BY_TYPE):
         for name in wanted:
@@ -330,7 +330,7 @@ def _likely(name: str, columns: Mapping[str, pa.DataType], by: str) -> list[str]
         return columns_by_name(name, columns)
     if by == BY_PART:
         return columns_by_part(name, columns)
-    likely = [one for one, kind in columns.items() if name != C.SCORE or pa.types.is_floating(kind)]
+    likely = [column for column, kind in columns.items() if name != C.SCORE or pa.types.is_floating(kind)]
     return likely if name in (C.USER_ID, C.ITEM_ID, C.SCORE) and len(likely) == 1 else []
 
 
@@ -381,12 +381,12 @@ MOST_EVENTS: Final = 20  # kinds of events up to which a column of text is taken
 
 def guessed_nested(table: TableSample) -> Nested | None:
     """Guess which columns hold the lists of a log with a row per list; None where a row is an item."""
-    kinds = {one.name: one.type for one in table.rows.schema}
+    kinds = {column.name: column.type for column in table.rows.schema}
     if any(is_item_name(name) and is_id(kind) for name, kind in kinds.items()):
         return None
     lists = {name: kind.value_type for name, kind in kinds.items() if is_list(kind)}
     structs = [(name, kind) for name, kind in lists.items() if pa.types.is_struct(kind)]
-    places = [{f"{name}.{one.name}": one.type for one in kind} for name, kind in structs]
+    places = [{f"{name}.{member.name}": member.type for member in kind} for name, kind in structs]
     for place in [*places, lists]:
         items = _likeliest(place, is_id, is_item_name)
         if items is not None:
@@ -409,7 +409,7 @@ def guessed_gains(table: TableSample) -> tuple[Gains, tuple[str, ...]] | None:
 
     None without a column of events, or where all would be worth the same.
     """
-    texts = [one.name for one in table.rows.schema if is_text(one.type) or pa.types.is_dictionary(one.type)]
+    texts = [column.name for column in table.rows.schema if is_text(column.type) or pa.types.is_dictionary(column.type)]
     named = [name for name in texts if plain_name(name) in _EVENTS]
     if not named:
         return None
@@ -419,7 +419,7 @@ def guessed_gains(table: TableSample) -> tuple[Gains, tuple[str, ...]] | None:
     if len(kinds) > MOST_EVENTS or len({1 if gain is None else gain for gain in found.values()}) < 2:  # noqa: PLR2004 - a single gain says nothing
         return None
     values = {kind: 1 if gain is None else gain for kind, gain in found.items()}
-    best_first = dict(sorted(values.items(), key=lambda one: (-one[1], one[0])))
+    best_first = dict(sorted(values.items(), key=lambda pair: (-pair[1], pair[0])))
     return Gains(column=column, values=best_first), tuple(kind for kind, gain in found.items() if gain is None)
 
 

@@ -64,8 +64,8 @@ def _facts(path: Path, config: EvaluationConfig) -> dict[str, Any]:
     return {
         "config": str(path),
         "evaluation": config.evaluation,
-        "n_measures": len({one.label for one in asked}),
-        "n_cutoffs": len({one.k for one in asked}),
+        "n_measures": len({measure.label for measure in asked}),
+        "n_cutoffs": len({measure.k for measure in asked}),
         "n_slices": len(config.slices),
         "least_metrics": cost.n_metrics,
         "least_comparisons": cost.n_comparisons,
@@ -79,7 +79,7 @@ def _night(day: date, ahead: LookAhead, windows: Mapping[str, Any] | None, *, ha
         "host": None if has_faults else "process" if ahead.why_spark is None else "spark",
         "why_spark": ahead.why_spark,
         "reason": ahead.reason,
-        "inputs": [{name: value for name, value in asdict(one).items() if name != "fault"} for one in ahead.sizes],
+        "inputs": [{name: value for name, value in asdict(size).items() if name != "fault"} for size in ahead.sizes],
         "windows": windows,
     }
 
@@ -125,15 +125,15 @@ def _show(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize]) -> N
     table = headed(*headings, title=title, caption=["rows and size of the files that may hold rows of the date"])
     for column in table.columns[2:]:
         column.justify = "right"
-    for one in inputs:
-        counts = (one.version, one.n_files, one.n_partitions, one.n_rows)
+    for size in inputs:
+        counts = (size.version, size.n_files, size.n_partitions, size.n_rows)
         numbers = ("-" if count is None else f"{count:,}" for count in counts)
-        table.add_row(escape(one.name), one.format, *numbers, _readable(one.n_bytes))
+        table.add_row(escape(size.name), size.format, *numbers, _readable(size.n_bytes))
     console().print(table)
-    for one in inputs:
-        remark = one.remark or ("no file may hold rows of this date" if one.n_files == 0 else None)
-        if remark and not one.fault:
-            say_done(f"inputs.{one.name}: {remark}")
+    for size in inputs:
+        remark = size.remark or ("no file may hold rows of this date" if size.n_files == 0 else None)
+        if remark and not size.fault:
+            say_done(f"inputs.{size.name}: {remark}")
     if facts["windows"]:
         is_over = "is not over yet" if facts["windows"]["is_open"] else "is over"
         say_done(f"the window of the last list ends {facts['windows']['last_window_ends_at']} and {is_over}")
@@ -203,14 +203,14 @@ def _show_guesses(guesses: Guesses) -> None:
     from rankeval_spark.cli.tables import headed  # noqa: PLC0415 - as above
 
     table = headed("input", "format", "meaning", "column", "guessed by")
-    for one in guesses.inputs.values():
-        found = {**one.columns, **({"evaluation date": one.day} if one.day else {})}
+    for guessed in guesses.inputs.values():
+        found = {**guessed.columns, **({"evaluation date": guessed.day} if guessed.day else {})}
         for place, (name, guess) in enumerate(found.items()):
-            first = (one.name, one.table.format) if place == 0 else ("", "")
+            first = (guessed.name, guessed.table.format) if place == 0 else ("", "")
             table.add_row(*first, name, escape(guess.column), guess.by)
     console().print(table)
-    for one in guesses.inputs.values():
-        for line in _guesses_of(one):
+    for guessed in guesses.inputs.values():
+        for line in _guesses_of(guessed):
             say_done(line)
     if guesses.slices:
         say_done(f"slices, guessed by the number of their values: {', '.join(guesses.slices)}")

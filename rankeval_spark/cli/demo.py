@@ -114,9 +114,9 @@ def print_impressions(cache: Path) -> None:
         return
     title = f"{open_bandit.SOURCE_NAME}: one policy from the log of another, 95 % intervals"
     table = tables.headed("policy", "from", "clicks per 1,000 impressions", title=title)
-    for one in found.rows:
-        value, low, high = (f"{1000 * rate:.2f}" for rate in (one.value, one.low, one.high))
-        table.add_row(one.policy, one.by, f"{value} [{low}, {high}]")
+    for row in found.rows:
+        value, low, high = (f"{1000 * rate:.2f}" for rate in (row.value, row.low, row.high))
+        table.add_row(row.policy, row.by, f"{value} [{low}, {high}]")
     out.print(table)
     n_random, n_own = f"{found.n_impressions:,}", f"{found.n_effective:,.0f}"
     out.print(f"[dim]note: {n_random} random impressions say as much of Thompson sampling as {n_own} of its own[/dim]")
@@ -141,7 +141,7 @@ def next_commands(root: str, day: str, rerun: Sequence[str]) -> tuple[str, ...]:
     """Return commands to try on the tables of the demo. ``rerun`` has the config and its overrides."""
     folder, (config, *overrides) = shlex.quote(root), map(shlex.quote, rerun)
     # The rules of conf/demo.yaml need cutoff 10.
-    changes = " ".join(f"--set {one}" for one in (*overrides, "cutoffs=[5,10]"))
+    changes = " ".join(f"--set {change}" for change in (*overrides, "cutoffs=[5,10]"))
     return (
         f"rankeval show {folder} --k 10",
         f"rankeval gate {folder}",

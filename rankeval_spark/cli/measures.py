@@ -165,20 +165,20 @@ def _explain(out: Console, name: str, *, is_all: bool, is_json: bool) -> None:
 
 def _listing(entries: Sequence[Searched]) -> Table:
     table = headed("measure", "formula", "options, default first", "range", "undefined", "source")
-    for one in entries:
-        way = one.way if isinstance(one, GroupStatistic) else _options(one)
-        cells = (one.formula, way, one.range, one.undefined, one.source)
-        table.add_row(f"[bold]{one.name}[/bold]", *map(escape, cells))
+    for entry in entries:
+        way = entry.way if isinstance(entry, GroupStatistic) else _options(entry)
+        cells = (entry.formula, way, entry.range, entry.undefined, entry.source)
+        table.add_row(f"[bold]{entry.name}[/bold]", *map(escape, cells))
     return table
 
 
 def _print_facts_of_all(out: Console, entries: Sequence[Searched]) -> None:
     """Print the cells of the table below one another, for a terminal that is too narrow for it."""
-    for one in entries:
-        options = "" if isinstance(one, GroupStatistic) else ", ".join(_options(one).splitlines())
-        way = ("how", one.way) if isinstance(one, GroupStatistic) else ("options", options)
-        rest = (("range", one.range), ("undefined", one.undefined), ("source", one.source))
-        _print_entry(out, one.name, one.formula, [*([way] if way[1] else []), *rest, ("", "")])
+    for entry in entries:
+        options = "" if isinstance(entry, GroupStatistic) else ", ".join(_options(entry).splitlines())
+        way = ("how", entry.way) if isinstance(entry, GroupStatistic) else ("options", options)
+        rest = (("range", entry.range), ("undefined", entry.undefined), ("source", entry.source))
+        _print_entry(out, entry.name, entry.formula, [*([way] if way[1] else []), *rest, ("", "")])
 
 
 def _options(entry: Definition) -> str:

@@ -145,7 +145,7 @@ def runs_command(root: str, days: Sequence[str], evaluation: str | None, *, is_j
 def _run_rows(events: Sequence[Mapping[str, Any]], *, is_whole: bool) -> list[dict[str, Any]]:
     """Return a row per run from its events; the last event has the outcome. ``is_whole``: as of the reasons."""
     by_run: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    for event in sorted(events, key=lambda one: one["recorded_at"]):
+    for event in sorted(events, key=lambda event: event["recorded_at"]):
         by_run.setdefault(tuple(event[name] for name in C.RUN_KEY), []).append(event)
     rows = []
     for first, *_, last in ([own[0], *own] for own in by_run.values()):
@@ -297,8 +297,8 @@ def reproduce_command(root: str, run_id: str, path: Path | None, scratch: str | 
             C.RUN_ID: run.run_id,
             "is_equal": found.is_equal,
             "successor": run.successor,
-            "inputs": [{**asdict(one), "is_changed": one.is_changed} for one in found.inputs],
-            "tables": [{**asdict(one), "is_equal": one.is_equal} for one in found.tables],
+            "inputs": [{**asdict(compared), "is_changed": compared.is_changed} for compared in found.inputs],
+            "tables": [{**asdict(compared), "is_equal": compared.is_equal} for compared in found.tables],
             "left_out": found.left_out,
         }
         write_out(json_text(document))
@@ -318,10 +318,10 @@ def _show_reproduction(found: Reproduction) -> None:
     for line in lines:
         out.print(line, markup=False, soft_wrap=True)
     inputs = tables.headed("input", "format", "version", "rows then", "rows now", "read again")
-    for one in found.inputs:
-        then, now = ("-" if n is None else f"{n:,}" for n in one.n_rows)
-        version = "-" if one.version is None else str(one.version)
-        inputs.add_row(one.name, one.format, version, then, now, escape(_read_again(one)))
+    for read in found.inputs:
+        then, now = ("-" if n is None else f"{n:,}" for n in read.n_rows)
+        version = "-" if read.version is None else str(read.version)
+        inputs.add_row(read.name, read.format, version, then, now, escape(_read_again(read)))
     out.print(inputs)
     compared = tables.headed("table", "rows then", "outcome", "missing", "extra", "differing", "rounded")
     for table in found.tables:
@@ -345,19 +345,19 @@ def _read_again(one: InputVersions) -> str:
 
 
 def _conclusions(found: Reproduction) -> Iterator[str]:
-    for one in found.tables:
-        if one.n_gone:
-            yield f"{one.table}: {one.n_gone:,} rows of the run are no longer there, and were not compared"
-        for column, n_rows, distance in one.columns[:MAX_COLUMNS]:
+    for table in found.tables:
+        if table.n_gone:
+            yield f"{table.table}: {table.n_gone:,} rows of the run are no longer there, and were not compared"
+        for column, n_rows, distance in table.columns[:MAX_COLUMNS]:
             by = "" if distance is None else f", by at most {distance:.3g}"
-            yield f"{one.table}: {column} differs in {n_rows:,} rows{by}"
-        if len(one.columns) > MAX_COLUMNS:
-            yield f"{one.table}: and {len(one.columns) - MAX_COLUMNS} more columns"
-        yield from (f"{one.table}: for example {example}" for example in one.examples)
+            yield f"{table.table}: {column} differs in {n_rows:,} rows{by}"
+        if len(table.columns) > MAX_COLUMNS:
+            yield f"{table.table}: and {len(table.columns) - MAX_COLUMNS} more columns"
+        yield from (f"{table.table}: for example {example}" for example in table.examples)
     yield from (f"not compared: {what}" for what in found.left_out)
     if found.is_equal:
-        yield "equal, but for the rounding of sums" if any(one.n_rounded for one in found.tables) else "equal"
+        yield "equal, but for the rounding of sums" if any(table.n_rounded for table in found.tables) else "equal"
         return
-    names = ", ".join(one.table for one in found.tables if not one.is_equal)
-    changed = ", ".join(one.name for one in found.inputs if one.is_changed)
+    names = ", ".join(table.table for table in found.tables if not table.is_equal)
+    changed = ", ".join(read.name for read in found.inputs if read.is_changed)
     yield f"different: {names}" + (f"; other inputs than then: {changed}" if changed else "")

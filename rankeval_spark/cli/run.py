@@ -85,13 +85,14 @@ def backfill_command(
         return before
 
     try:
-        for one in backfill.backfill_dates(dates, prepare, kept=kept):
-            outcomes.append(one)
+        for outcome in backfill.backfill_dates(dates, prepare, kept=kept):
+            outcomes.append(outcome)
     finally:  # who stops it in the middle wants to know how far it came
         if is_json:
             name = evaluation_name(config, sample_share)
-            write_out(json_text([_document(one, name) for one in outcomes]))
-        notable = [one for one in outcomes if one.kept is None and (one.exit_code or _status(one)[2])]
+            write_out(json_text([_document(outcome, name) for outcome in outcomes]))
+        fresh = [outcome for outcome in outcomes if outcome.kept is None]
+        notable = [outcome for outcome in fresh if outcome.exit_code or _status(outcome)[2]]
         if not is_json and (notable or len(outcomes) < len(dates) or not is_quiet()):
             _show_summary(outcomes, n_dates=len(dates))
     raise typer.Exit(backfill.exit_code(outcomes))
@@ -150,15 +151,15 @@ def _document(one: backfill.DateOutcome, evaluation: str) -> dict[str, Any]:
 
 def _show_summary(outcomes: Sequence[backfill.DateOutcome], *, n_dates: int) -> None:
     table, out = tables.headed("date", "status", "seconds", "why"), console()
-    for one in outcomes:
-        status, style, why = _status(one)
-        seconds = "-" if one.kept else f"{one.seconds:.1f}"
-        table.add_row(one.evaluation_date.isoformat(), f"[{style}]{status}[/{style}]", seconds, escape(why))
+    for outcome in outcomes:
+        status, style, why = _status(outcome)
+        seconds = "-" if outcome.kept else f"{outcome.seconds:.1f}"
+        table.add_row(outcome.evaluation_date.isoformat(), f"[{style}]{status}[/{style}]", seconds, escape(why))
     out.print(table)
     counts = {
-        "published": sum(one.result is not None for one in outcomes),
-        "failed": sum(one.error is not None for one in outcomes),
-        "kept": sum(one.kept is not None for one in outcomes),
+        "published": sum(outcome.result is not None for outcome in outcomes),
+        "failed": sum(outcome.error is not None for outcome in outcomes),
+        "kept": sum(outcome.kept is not None for outcome in outcomes),
         "not reached": n_dates - len(outcomes),
     }
     out.print(", ".join(f"{n} {name}" for name, n in counts.items() if n))
@@ -185,7 +186,7 @@ def _show_plan(
     inputs, cost = planned_inputs(spark, plan)
     if is_json:
         names = ("name", "location", "format", "version", "n_rows", "n_files")
-        values = ((one.name, one.location, one.format, one.version, *counts) for one, *counts in inputs)
+        values = ((read.name, read.location, read.format, read.version, *counts) for read, *counts in inputs)
         asked = config.measure_set
         document = {
             C.EVALUATION: plan.evaluation,
@@ -200,9 +201,9 @@ def _show_plan(
         write_out(json_text(document))
         return
     table = tables.headed("input", "location", "format", "version", "files", "rows", title="would read")
-    for one, n_rows, n_files in inputs:
-        numbers = ("-" if value is None else f"{value:,}" for value in (one.version, n_files, n_rows))
-        table.add_row(one.name, escape(one.location), one.format, *numbers)
+    for read, n_rows, n_files in inputs:
+        numbers = ("-" if value is None else f"{value:,}" for value in (read.version, n_files, n_rows))
+        table.add_row(read.name, escape(read.location), read.format, *numbers)
     out = console()
     out.print(table)
     asked = config.measure_set
@@ -210,7 +211,7 @@ def _show_plan(
     for line in (
         f"would compute {len(asked.measures)} values a list: {', '.join(asked.labels)}; at {cutoffs}",
         f"cost: {cost}",
-        f"slices: {', '.join('*'.join(one) for one in config.slices) or 'none'}, and everyone",
+        f"slices: {', '.join('*'.join(names) for names in config.slices) or 'none'}, and everyone",
         f"would publish {plan.evaluation}, {evaluation_date} to {config.results.location}; nothing was changed",
     ):
         out.print(line, markup=False, soft_wrap=True)

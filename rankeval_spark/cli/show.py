@@ -144,7 +144,7 @@ def unknown_filters(results: Results[Any], selection: RowSelection, view: View) 
 def _fault_of(option: str, value: Any, known: Collection[Any]) -> Fault | None:  # noqa: ANN401 - a text or a date
     if value is None or value in known:
         return None
-    names = [str(one) for one in sorted(known)]
+    names = [str(name) for name in sorted(known)]
     fix = nearest_days(value, known) if isinstance(value, date) else nearest(str(value), names)
     return Fault(option, str(value), f"one of: {listed(str(value), names) or 'nothing is published'}", fix)
 
@@ -161,7 +161,7 @@ def gap_rows_of(results: Results[Any], selection: RowSelection) -> list[Row]:
     """Read the gaps between the groups of the selected rows."""
     # the name of a statistic selects its measure too
     wholes = [parts[1] if (parts := group_statistics.at_cutoff(text)) else text for text in selection.measures]
-    kinds = (group_statistics.name_of(kind, one) for kind in group_statistics.KINDS for one in wholes)
+    kinds = (group_statistics.name_of(kind, whole) for kind in group_statistics.KINDS for whole in wholes)
     of_both = replace(selection, measures=[*wholes, *kinds])
     read = (_read_selected(results, of_both, table) for table in (schemas.METRICS.name, schemas.GROUP_METRICS.name))
     gaps = gap_rows.to_gaps(*read).select(GAP_COLUMNS).to_pylist()
@@ -262,7 +262,7 @@ def _show_lists(found: UserLists, title: str, k: int) -> None:
     table = tables.headed("rank", *map(_heading, lists))
     cells = {(_list_of(row), row[C.RANK]): _cell(row) for row in ranked}
     for rank in range(1, min(k, max((row[C.RANK] for row in ranked), default=0)) + 1):
-        table.add_row(str(rank), *(escape(cells.get((one, rank), "")) for one in lists))
+        table.add_row(str(rank), *(escape(cells.get((key, rank), "")) for key in lists))
     out.print(table)
     of_list = [C.LIST_ID] if C.LIST_ID in found.judged.column_names else []
     place = itemgetter(C.ITEM_ID, *of_list)
@@ -277,12 +277,12 @@ def _show_lists(found: UserLists, title: str, k: int) -> None:
 def _values(values: Sequence[Row], lists: Sequence[ListKey], k: int) -> Table:
     """Build the table of measures x lists at one cutoff: the first that is not below ``k``, else the last."""
     cutoffs = sorted({row[C.K] for row in values if row[C.K]})
-    shown = next((one for one in cutoffs if one >= k), cutoffs[-1] if cutoffs else 0)
+    shown = next((cutoff for cutoff in cutoffs if cutoff >= k), cutoffs[-1] if cutoffs else 0)
     own = [row for row in values if row[C.K] in (shown, 0)]
     cells = {(tables.measure_label(row), _list_of(row)): row[C.VALUE] for row in own}
     table = tables.headed("measure", *map(_heading, lists))
     for label in dict.fromkeys(map(tables.measure_label, own)):
-        table.add_row(label, *(tables.number(cells.get((label, one))) for one in lists))
+        table.add_row(label, *(tables.number(cells.get((label, key))) for key in lists))
     return table
 
 
@@ -299,8 +299,8 @@ def _for_programs(found: UserLists, night: PastNight, user: str) -> dict[str, An
         C.USER_ID: user,
         "judged": found.judged.drop_columns([C.USER_ID]).to_pylist(),
         "lists": [
-            {C.MODEL_ID: one[0], C.LIST_ID: one[1], "items": of_list(items, one), "values": of_list(values, one)}
-            for one in _lists(items, values)
+            {C.MODEL_ID: key[0], C.LIST_ID: key[1], "items": of_list(items, key), "values": of_list(values, key)}
+            for key in _lists(items, values)
         ],
     }
 

@@ -81,7 +81,7 @@ def leaderboard(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
         table.add_column(escape(model), justify="right", overflow="fold")
     cell_width = len(f"0.1234 [0.1234, 0.1234] {UNCERTAIN}")
     columns = [max(map(len, measures)), *(max(len(model), cell_width) for model in models)]
-    before_interval = " " if sum(one + len(" │ ") for one in columns) <= width else "\n"
+    before_interval = " " if sum(column + len(" │ ") for column in columns) <= width else "\n"
     for measure in measures:
         cells = [by_cell.get((measure, model)) for model in models]
         values = [row[C.VALUE] for row in cells if row and row[C.VALUE] is not None and _has_support(row)]
@@ -219,7 +219,7 @@ def rules(rows: Sequence[Row], title: str | None = "gates") -> Table:
     for rule in dict.fromkeys(row["gate"] for row in rows):
         own = [row for row in rows if row["gate"] == rule]
         counts = Counter(row["verdict"] for row in own)
-        cases = ", ".join(f"{n} {_outcome(one)}" for one, n in counts.items())
+        cases = ", ".join(f"{n} {_outcome(verdict)}" for verdict, n in counts.items())
         table.add_row(str(rule), escape(own[0]["rule"]), cases)
     return table
 

@@ -113,7 +113,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - a value of any kind
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(one) for one in value]
+        return [_plain(element) for element in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, date):  # a datetime too

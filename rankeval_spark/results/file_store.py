@@ -92,7 +92,7 @@ class LocalStorage:
         So it does for the folders in it, and the logs of its tables.
         """
         folder = self._path("")
-        there = next(one for one in (folder, *folder.parents) if one.exists())
+        there = next(existing for existing in (folder, *folder.parents) if existing.exists())
         below = (*folder.glob("*/"), *folder.glob("*/_delta_log/")) if there == folder else ()
         for place in (there, *below):
             if not os.access(place, os.W_OK | os.X_OK):

@@ -126,11 +126,11 @@ def scan(
     partitions = partitions_of(opened)
     is_of_nights = [name in partitions and bool(value) for name, _, value in where]
     partition_filters = [
-        (name, how, str(value) if isinstance(value, str | date) else [str(one) for one in value])
+        (name, how, str(value) if isinstance(value, str | date) else [str(text) for text in value])
         for name, how, value in compress(where, is_of_nights)
     ]
     row_filters = [
-        _expression(schema, table, *one) for one, is_pruned in zip(where, is_of_nights, strict=True) if not is_pruned
+        _expression(schema, table, *rule) for rule, is_pruned in zip(where, is_of_nights, strict=True) if not is_pruned
     ]
     # By Arrow's own file system. That of deltalake is Python: threads of Arrow that still hold a file of it when Python
     # ends abort the process, one in three on a busy machine.

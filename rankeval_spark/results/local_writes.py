@@ -389,7 +389,7 @@ def _in_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(one.num_rows for one in waiting) >= FEW_EVENTS:
+        if sum(part.num_rows for part in waiting) >= FEW_EVENTS:
             yield pa.Table.from_batches(waiting)
             waiting = []
     if waiting:
@@ -401,7 +401,7 @@ def _small_files(files: Iterable[DataFile]) -> list[list[DataFile]]:
     groups: list[list[DataFile]] = []
     for file in sorted((file for file in files if file.size < SMALL), key=lambda file: (str(file.night), file.path)):
         last = groups[-1] if groups else []
-        if last and last[0].night == file.night and sum(one.size for one in last) < SMALL:
+        if last and last[0].night == file.night and sum(small.size for small in last) < SMALL:
             last.append(file)
         else:
             groups.append([file])

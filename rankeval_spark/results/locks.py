@@ -52,7 +52,7 @@ class Process:
         """Return whether it certainly ended; False for another machine, of which only the heartbeat can tell."""
         here = this_process()
         if self.machine != here.machine:
-            (name, boot), (own_name, own_boot) = ([*one.machine.split("/"), ""][:2] for one in (self, here))
+            (name, boot), (own_name, own_boot) = ([*process.machine.split("/"), ""][:2] for process in (self, here))
             is_same_host = name == own_name and (self.host_id == here.host_id or not (self.host_id and here.host_id))
             return is_same_host and bool(boot and own_boot) and boot != own_boot
         started = _start_of(self.pid)
@@ -242,7 +242,7 @@ class Lock:
             self._storage.remove(self._file(number))
             return False
         self._number = number
-        for lower in (one for one in self._numbers() if one < number):
+        for lower in (other for other in self._numbers() if other < number):
             self._storage.remove(self._file(lower))
         return True
 

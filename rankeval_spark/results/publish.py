@@ -104,8 +104,11 @@ def _recover_run(root: Root, intent: journal.Event, state: journal.JournalState,
 def _refused_rows(staging: Staging) -> str | None:
     """Return the first fault of the staged rows, which may have changed since the run announced them."""
     found = []
-    for schema in (one for one in schemas.PUBLISHED if staging.has(one.name)):  # with the columns as of its version
+    for schema in schemas.PUBLISHED:
+        if not staging.has(schema.name):
+            continue
         names = {field["name"] for field in staging.columns(schema.name)["fields"]}
+        # with the columns as of its version
         found.append(replace(schema, fields=tuple(field for field in schema.fields if field.name in names)))
     faults = audit.refused_rows({schema.name: staging.staged_rows(schema.name) for schema in found}, found)
     return first_line(str(faults[0])) if faults else None
@@ -164,13 +167,14 @@ def finish_deletions(root: Root, intents: Sequence[Mapping[str, Any]], *, after:
     """Delete the nights of intents, rows of ``runs``, from the tables in ``n_rows``; record it, and return its time."""
     changes = changes_of(root)
     for table in OF_USERS:
-        nights = [NightKey(one[C.EVALUATION], one[C.EVALUATION_DATE]) for one in intents if table in one["n_rows"]]
+        own = [intent for intent in intents if table in intent["n_rows"]]
+        nights = [NightKey(intent[C.EVALUATION], intent[C.EVALUATION_DATE]) for intent in own]
         if nights:
             changes.delete_nights(table, nights)
             failpoint("after_deletion")
     # Nothing else is pending, so that the newest versions are what readers are to see.
     versions = {schema.name: delta_log.latest_version(root.storage, schema.name) for schema in schemas.PUBLISHED}
-    done = [{**one, "status": journal.MAINTAINED, "table_versions": versions} for one in intents]
+    done = [{**intent, "status": journal.MAINTAINED, "table_versions": versions} for intent in intents]
     return journal.record_all(root.spark, root.storage, done, after=after, held=[root.lock])
 
 

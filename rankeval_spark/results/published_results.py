@@ -199,10 +199,10 @@ class Results(Generic[Frame]):
         if set(wide.schema.names) <= set(schemas.USER_METRICS.field_names()):
             raise self._nothing_published()
         requested = {
-            one: runs
-            for one, runs in self._computed(_night(date, evaluation)).items()
-            if one.column is not None
-            and (not cutoffs or (one.measure in cutoffs and one.k in (cutoffs[one.measure] or [one.k])))
+            asked: runs
+            for asked, runs in self._computed(_night(date, evaluation)).items()
+            if asked.column is not None
+            and (not cutoffs or (asked.measure in cutoffs and asked.k in (cutoffs[asked.measure] or [asked.k])))
         }
         return self._reader.user_values(wide, requested, [*C.RUN_KEY, *C.LIST_KEY, C.K])
 
@@ -271,8 +271,8 @@ class Results(Generic[Frame]):
         published = [*where, ("status", "=", PUBLISHED)]
         found: dict[Requested, set[str]] = {}
         for event in self._events(where=published, columns=[C.RUN_ID, "measures"]):
-            for one in event["measures"] or ():
-                of = Requested(one[C.MEASURE], one[C.K], one["column"])
+            for fact in event["measures"] or ():
+                of = Requested(fact[C.MEASURE], fact[C.K], fact["column"])
                 found.setdefault(of, set()).add(event[C.RUN_ID])
         return found
 
@@ -304,7 +304,7 @@ class Results(Generic[Frame]):
         except ConfigError:  # a measure of your own, which this process does not have
             if not self._checks_names:
                 return cutoffs_of(texts, known=texts)
-            labels = {one.measure for one in self._computed(())}
+            labels = {fact.measure for fact in self._computed(())}
             named = {group_statistics.name_of(kind.name, label) for kind in group_statistics.ALL for label in labels}
             return cutoffs_of(texts, known=labels | named)
 
@@ -316,7 +316,7 @@ class Results(Generic[Frame]):
             published = self._history.filter(pc.field("status") == PUBLISHED)
             _require_nights({*_nights_in(published), *self.nights(schemas.METRICS.name)}, date, evaluation)
         source = schemas.METRICS.name if table in OF_USERS else table
-        columns = {one.name: one.field_names() for one in schemas.PUBLISHED}.get(source, ())
+        columns = {schema.name: schema.field_names() for schema in schemas.PUBLISHED}.get(source, ())
         given = {name: as_list(value) for name, value in equal.items() if value is not None}
         asked = {name: values for name, values in given.items() if name in NAMES and name in columns}
         if not asked:
@@ -395,12 +395,12 @@ class Results(Generic[Frame]):
         """
         night = self._choose_night(date, evaluation)
         rows = self.arrow(schemas.METRICS.name, **night._asdict(), slice=C.ALL_USERS)
-        known = [(one.measure, one.k) for one in self._computed_by(rows, night)]
-        wanted = [one for one in known if k in (None, one[1])]
+        known = [(fact.measure, fact.k) for fact in self._computed_by(rows, night)]
+        wanted = [pair for pair in known if k in (None, pair[1])]
         if not wanted:
             cutoffs = ", ".join(map(str, sorted({cutoff for _, cutoff in known})))
             raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was computed: {cutoffs}"))
-        names = {one: with_cutoff(*one) for one in wanted}
+        names = {pair: with_cutoff(*pair) for pair in wanted}
         board = to_leaderboard(rows, names, is_lower_better=is_lower_better(wanted[0][0]))
         return self._reader.of_arrow(board)
 
@@ -426,7 +426,7 @@ class Results(Generic[Frame]):
         """
         night = choose_night(self.nights(), evaluation)
         computed = self._computed([(C.EVALUATION, "=", night.evaluation)])
-        label, k = named(measure, [(one.measure, one.k) for one in computed])
+        label, k = named(measure, [(fact.measure, fact.k) for fact in computed])
         wanted = {C.SLICE: C.ALL_USERS, **equal, C.MEASURE: label, C.K: k}
         if C.MODEL_ID in equal:
             of_all: dict[str, Values] = {C.SLICE: C.ALL_USERS, C.MEASURE: label, C.K: k}
@@ -576,7 +576,7 @@ class Results(Generic[Frame]):
         rows = self.arrow(schemas.METRICS.name, **night._asdict(), columns=[C.MODEL_ID, C.RUN_ID])
         require_models(model_id, rows[C.MODEL_ID].to_pylist(), argument=argument)
         computed = self._computed_by(rows, night)
-        columns = {(one.measure, one.k): one.column for one in computed if one.column is not None}
+        columns = {(fact.measure, fact.k): fact.column for fact in computed if fact.column is not None}
         found = named(measure, list(columns))
         run_id = rows[C.RUN_ID][0].as_py()
         return UserSide(night, model_id, run_id, found, columns[found], "desc" if is_lower_better(found[0]) else "asc")
@@ -591,7 +591,7 @@ class Results(Generic[Frame]):
     def _computed_by(self, rows: pa.Table, night: ChosenNight) -> list[Requested]:
         """Return the measures of the run that wrote the rows of a night."""
         run_ids = rows[C.RUN_ID].to_pylist()
-        return [one for one, runs in self._computed(night.where).items() if not set(runs).isdisjoint(run_ids)]
+        return [fact for fact, runs in self._computed(night.where).items() if not set(runs).isdisjoint(run_ids)]
 
     def _users(self, side: UserSide) -> Frame:
         """Read a row a user: the mean over their lists, and counts."""
@@ -678,8 +678,8 @@ def _require_nights(nights: Collection[tuple[str, date]], day: Days, evaluation:
         if name not in names:
             raise ConfigError(Fault("evaluation", repr(name), f"one of: {listed(name, names)}", nearest(name, names)))
     known = sorted({own for name, own in nights if evaluation is None or name in as_list(evaluation)})
-    given = [as_day(one) for one in as_list(day)] if day is not None else []
-    missing = [one for one in given if one not in known]
+    given = [as_day(value) for value in as_list(day)] if day is not None else []
+    missing = [value for value in given if value not in known]
     if missing and len(missing) == len(given):
         expected = f"a night of {', '.join(as_list(evaluation or names))}: {known[0]} to {known[-1]}"
         raise ConfigError(Fault("date", str(missing[0]), expected, nearest_days(missing[0], known)))
@@ -698,7 +698,7 @@ def _conditions(equal: Mapping[str, Values], cutoffs: Mapping[str, Sequence[int]
         if name == C.MEASURE and value is not None:
             conditions.append((name, AT, dict(cutoffs)) if any(cutoffs.values()) else (name, "in", [*cutoffs]))
         elif value is not None:
-            read = [as_day(one) if name == C.EVALUATION_DATE else one for one in as_list(value)]
+            read = [as_day(each) if name == C.EVALUATION_DATE else each for each in as_list(value)]
             conditions.append((name, "in", read) if _are_several(value) else (name, "=", read[0]))
     return conditions
 

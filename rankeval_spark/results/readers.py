@@ -151,9 +151,9 @@ class NativeReader:
     ) -> pa.Table:
         """Return a row per list and requested measure."""
         wanted = requested or {Requested("", 0, C.N_HITS): ()}  # no row, but all columns
-        columns = sorted({one.column for one in wanted if one.column is not None})
+        columns = sorted({fact.column for fact in wanted if fact.column is not None})
         wide = user_metrics.to_table(columns=[*names, *columns])
-        return pa.concat_tables([_values(wide, one, runs, names) for one, runs in wanted.items()])
+        return pa.concat_tables([_values(wide, fact, runs, names) for fact, runs in wanted.items()])
 
     def users(self, user_metrics: ds.Dataset, column: str) -> pa.Table:
         """Return a row per user."""

@@ -136,7 +136,7 @@ class RunRecord:
     @property
     def definitions(self) -> dict[tuple[str, int], RecordedDefinition]:
         """Definitions by the measure's name in the tables and cutoff."""
-        return {(one.measure, one.k): one.definition for one in self.measures}
+        return {(fact.measure, fact.k): fact.definition for fact in self.measures}
 
     def measure_fields(self) -> tuple[Field, ...]:
         """Measure columns of ``user_metrics`` in order of first mention, then the denominators."""

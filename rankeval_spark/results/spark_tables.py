@@ -93,7 +93,9 @@ def declared_first(table: str, frame: DataFrame) -> DataFrame:
     declared = next(schema for schema in (schemas.RUNS, *schemas.PUBLISHED) if schema.name == table)
     names, types = frame.columns, struct_type(declared)
     lacking = (field for field in types if field.name not in names)
-    nulls = {one.name: F.lit(None).cast(one.dataType).alias(one.name, metadata=one.metadata) for one in lacking}
+    nulls = {
+        field.name: F.lit(None).cast(field.dataType).alias(field.name, metadata=field.metadata) for field in lacking
+    }
     first = (nulls.get(name, F.col(name)) for name in types.fieldNames())
     return frame.select(*first, *(F.col(name) for name in names if name not in types.fieldNames()))
 
@@ -132,8 +134,8 @@ class SparkReader:
             fix = "make it by rankeval_spark.build_session(), which adds the jars and settings"
             raise ConfigError(Fault("Results(spark=)", "a session without Delta", "one with it", fix)) from None
         require_columns(table, where, frame.columns)
-        for one in where:
-            frame = frame.where(_condition(*one))
+        for condition in where:
+            frame = frame.where(_condition(*condition))
         return frame
 
     def readable_events(self, where: Filters = ()) -> DataFrame:
@@ -161,9 +163,9 @@ class SparkReader:
         self, user_metrics: DataFrame, requested: Mapping[Requested, Collection[str]], names: Sequence[str]
     ) -> DataFrame:
         """Return a row per list and requested measure."""
-        rows = [(run, *one) for one, runs in requested.items() for run in sorted(runs)]
+        rows = [(run, *asked) for asked, runs in requested.items() for run in sorted(runs)]
         wanted = self._spark.createDataFrame(rows, f"{C.RUN_ID} string, {C.MEASURE} string, {C.K} int, _column string")
-        columns = sorted({one.column for one in requested if one.column is not None}) or [
+        columns = sorted({asked.column for asked in requested if asked.column is not None}) or [
             C.N_HITS
         ]  # an array of nothing has no type
         values = (F.struct(F.lit(name).alias("_column"), F.col(name).cast("double").alias(C.VALUE)) for name in columns)

@@ -48,7 +48,7 @@ def _duckdb_type(type_: str | Json) -> str:
         return f"{_duckdb_type(type_['elementType'])}[]"
     if type_["type"] == "map":
         return f"MAP({_duckdb_type(type_['keyType'])}, {_duckdb_type(type_['valueType'])})"
-    fields = (f"{one['name']} {_duckdb_type(one['type'])}" for one in type_["fields"])
+    fields = (f"{field['name']} {_duckdb_type(field['type'])}" for field in type_["fields"])
     return f"STRUCT({', '.join(fields)})"
 
 
@@ -124,7 +124,9 @@ def selects(root: str, dialect: Dialect, columns: Mapping[str, Collection[str]])
     # The newest night with means of each evaluation, without samples of users.
     is_sample = dialect.matching.format(C.EVALUATION, SAMPLE)
     newest = f"SELECT evaluation, max(evaluation_date) FROM {metrics} WHERE NOT {is_sample} GROUP BY evaluation"
-    options, policies = (f"{dialect.joined}({dialect.pairs.format(one)}, ', ')" for one in ("each.options", "policies"))
+    options, policies = (
+        f"{dialect.joined}({dialect.pairs.format(name)}, ', ')" for name in ("each.options", "policies")
+    )
     definition = "each.measure, each.k, each.column AS column_name, each.name"
     definition += f",\n  {options} AS options,\n  {policies} AS policies, each.group_rule"
     return {

@@ -74,7 +74,7 @@ def test_the_paths_of_the_workspace_take_the_place_of_those_of_the_config(tmp_pa
     config = load_config(CONFIG, of_workspace(workspace, CONFIG))
 
     day = dt.date(2026, 1, 1)
-    assert {name: one.location(day) for name, one in config.inputs if one} == {
+    assert {name: one.location(day) for name, one in config.inputs.given.items()} == {
         name: str(workspace / "logs" / name) for name in TABLES
     }
     assert config.results.location == str(workspace / "results")

@@ -12,7 +12,7 @@ import os
 import posixpath
 import re
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -72,6 +72,12 @@ def require_allowed(*places: tuple[str, str], default: str = "", environment: Ma
         raise ConfigError(*faults)
 
 
+def require_each(where: str, paths: Iterable[str], *, default: str = "") -> None:
+    """Refuse paths of one place, as :func:`require_allowed`; they are listed only if not every folder is allowed."""
+    if faults := outside_faults(((where, path) for path in paths), default=default):
+        raise ConfigError(*faults)
+
+
 def outside_faults(
     places: Iterable[tuple[str, str]], *, default: str = "", environment: Mapping[str, str] = os.environ
 ) -> list[Fault]:
@@ -125,15 +131,14 @@ def local_path(location: str) -> Path | None:
     return Path(location) if location.startswith("/") else None
 
 
-def delta_log_paths(location: str) -> list[str]:
-    """List the log of a Delta table, and what is a link in it if it is on this machine: its readers follow them."""
+def delta_log_paths(location: str) -> Iterator[str]:
+    """Yield the log of a Delta table, and what is a link in it if it is on this machine: its readers follow them."""
     log = f"{location.rstrip('/')}/_delta_log"
+    yield log
     folder = local_path(log)
-    try:
-        entries = [] if folder is None else list(os.scandir(folder))
-    except OSError:  # whoever opens the table says what is wrong
-        entries = []
-    return [log, *(entry.path for entry in entries if entry.is_symlink())]
+    if folder is not None:
+        with suppress(OSError):  # whoever opens the table says what is wrong
+            yield from [entry.path for entry in os.scandir(folder) if entry.is_symlink()]
 
 
 @contextmanager

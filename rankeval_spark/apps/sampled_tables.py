@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 
 from rankeval_spark import columns as C
-from rankeval_spark.allowed_folders import delta_log_paths, require_allowed, scheme_of
+from rankeval_spark.allowed_folders import delta_log_paths, require_allowed, require_each, scheme_of
 from rankeval_spark.config.base import DATE_PLACEHOLDER
 from rankeval_spark.config.inputs import Gains, Nested, column_and_field
 from rankeval_spark.engine.buckets import hashes_of
@@ -147,12 +147,12 @@ def look_at(option: str, path: str, *, splits_days: bool = True) -> TableSample:
     require_allowed((option, str(found)))
     format_ = _format_of(option, found)
     if format_ == "delta":
-        require_allowed(*((option, log) for log in delta_log_paths(str(found))))
+        require_each(option, delta_log_paths(str(found)))
     try:
         files = files_below(found)
         if format_ == "delta":
             files = [found / name for name in deltalake.DeltaTable(str(found)).to_pyarrow_dataset().files]
-        require_allowed(*((option, str(file)) for file in files))  # links may lead elsewhere
+        require_each(option, map(str, files))  # links may lead elsewhere
         read = (_of_lines if format_ in {"csv", "json"} else _of_columns)(found, format_)
     except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
         told = f"a table that cannot be read ({first_line(str(error))}) at {found}"

@@ -118,7 +118,7 @@ def scan(
     paths = pa.table(opened.get_add_actions())["path"]
     absolute = paths.filter(pc.match_substring_regex(paths, _ABSOLUTE.pattern)).to_pylist()
     elsewhere = [match["path"] for path in absolute if (match := _ABSOLUTE.match(path))]
-    allowed_folders.require_allowed(*((f"results root, table {table}", path) for path in elsewhere))
+    allowed_folders.require_each(f"results root, table {table}", elsewhere)
     if elsewhere:
         raise _unreadable(storage, f"table {table} with files elsewhere, such as {elsewhere[0]}", "restore the table")
     schema = declared_first(table, pa.schema(opened.schema().to_arrow()))
@@ -142,9 +142,8 @@ def scan(
     except DeltaProtocolError as error:
         message = first_line(str(error))
         raise _unreadable(storage, f"table {table}: {message}", "drop that feature of the table") from error
-    if allowed_folders.is_limited():  # no link may lead out of them
-        linked = ((f"results root, table {table}", f"{location}/{file}") for file in dataset.files)
-        allowed_folders.require_allowed(*linked)
+    # no link may lead out of the allowed folders
+    allowed_folders.require_each(f"results root, table {table}", (f"{location}/{file}" for file in dataset.files))
     if without:
         kept = [fragment for fragment in dataset.get_fragments() if fragment.path not in without]
         dataset = ds.FileSystemDataset(kept, dataset.schema, dataset.format, files)
@@ -235,9 +234,7 @@ def delta_table(storage: LocalStorage, table: str, version: int | None = None) -
     """Open a table of a root; ConfigError if there is no such table or version, or its log is damaged."""
     try:
         location = inside(storage.root, table)
-        if allowed_folders.is_limited():
-            logs = allowed_folders.delta_log_paths(location)
-            allowed_folders.require_allowed(*((f"results root, table {table}", path) for path in logs))
+        allowed_folders.require_each(f"results root, table {table}", allowed_folders.delta_log_paths(location))
         readable = delta_log.readable(storage, table, version)
         if readable is None:
             return deltalake.DeltaTable(location, version=version)

@@ -64,12 +64,11 @@ def read_table(spark: SparkSession, root: str, table: str, version: int | None =
     reader, location = spark.read.format("delta"), inside(root, table)
     if version is not None:
         reader = reader.option("versionAsOf", version)
-    is_limited = allowed_folders.is_limited()
-    logs = allowed_folders.delta_log_paths(location) if is_limited else []
-    allowed_folders.require_allowed(*((f"results root, table {table}", path) for path in logs))
+    where = f"results root, table {table}"
+    allowed_folders.require_each(where, allowed_folders.delta_log_paths(location))
     frame = reader.load(location)
-    files = frame.inputFiles() if is_limited else []
-    allowed_folders.require_allowed(*((f"results root, table {table}", file) for file in files))
+    if allowed_folders.is_limited():
+        allowed_folders.require_each(where, frame.inputFiles())
     return frame
 
 

@@ -317,7 +317,7 @@ def _refuse_outside(*paths: str) -> None:
     """Leave it to Spark to refuse what lies, or leads, outside the folders that the environment allows."""
     if allowed_folders.is_limited():
         try:
-            allowed_folders.require_allowed(*(("inputs", path) for path in paths))
+            allowed_folders.require_each("inputs", paths)
         except ConfigError as error:
             raise ForSparkError(paths[0], error) from error
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
-from rankeval_spark.allowed_folders import delta_log_paths, local_path, require_allowed
+from rankeval_spark.allowed_folders import delta_log_paths, local_path, require_each
 from rankeval_spark.errors import first_line
 from rankeval_spark.inputs.arrow.files import MOST_FILES, list_files, parquet_dataset
 from rankeval_spark.inputs.arrow.partition_folders import files_below
@@ -117,9 +117,9 @@ def _unopened(name: str, config: InputConfig, path: Path, location: str, error: 
 def _measured(name: str, config: InputConfig, path: Path, date: dt.date) -> InputSize:
     version, remark = None, None
     if config.format == "delta":  # its log names its files; they are not opened
-        require_allowed(*((f"inputs.{name}.path", log) for log in delta_log_paths(str(path))))
+        require_each(f"inputs.{name}.path", delta_log_paths(str(path)))
     else:
-        require_allowed(*((f"inputs.{name}.path", str(file)) for file in files_below(path)))
+        require_each(f"inputs.{name}.path", map(str, files_below(path)))
         if not files_below(path):
             raise FileNotFoundError(NO_FILES)
     match config.format:

@@ -65,9 +65,7 @@ def open_table(spark: SparkSession, name: str, config: InputConfig, date: dt.dat
     _check_path(spark, name, config.location(date), config.format)
     table = _opened(spark, name, config, date)
     # the log of a Delta table may name files elsewhere
-    allowed_folders.require_allowed(
-        *((f"inputs.{name}.path", file) for file in table.frame.inputFiles()), default=default
-    )
+    allowed_folders.require_each(f"inputs.{name}.path", table.frame.inputFiles(), default=default)
     return table
 
 
@@ -100,13 +98,11 @@ def _check_path(spark: SparkSession, name: str, location: str, format_: str) -> 
     where, default = f"inputs.{name}.path", probes.default_file_system(spark)
     allowed_folders.require_allowed((where, location), default=default)
     if format_ == "delta":  # its log names the files, so they are checked after it is read
-        allowed_folders.require_allowed(
-            *((where, path) for path in allowed_folders.delta_log_paths(location)), default=default
-        )
+        allowed_folders.require_each(where, allowed_folders.delta_log_paths(location), default=default)
         return
     with as_input_error(name, location, "files"):
         files = spark.read.format("binaryFile").option("recursiveFileLookup", True).load(location).inputFiles()
-    allowed_folders.require_allowed(*((where, file) for file in files), default=default)
+    allowed_folders.require_each(where, files, default=default)
 
 
 def _opened(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> Table:

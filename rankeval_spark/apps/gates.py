@@ -103,7 +103,7 @@ def judge_rows(
 
 
 def failed(rows: Iterable[Row]) -> list[Row]:
-    """Keep the rows whose verdict keeps a model from shipping."""
+    """Return the rows whose verdict keeps a model from shipping."""
     return [row for row in rows if row["verdict"] in FAILING]
 
 
@@ -355,7 +355,7 @@ def _nullable(value: float) -> float | None:
 
 
 def with_exact_test(gate: Gate, row: Mapping[str, Any], evidence: Evidence, verdict: GateVerdict) -> GateVerdict:
-    """Keep a verdict unless the exact test says otherwise, or none could be made: then too few users differ.
+    """Return a verdict; "too few users" where the exact test says otherwise, or cannot be made.
 
     An interval is always that of t. Where few users differ, the test is exact, and the two may disagree: for 5 users
     better and none worse the interval leaves 0 out, and p is .0625. So a gain that passes needs its test too, and a

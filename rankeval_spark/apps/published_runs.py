@@ -96,22 +96,19 @@ class PastNight:
 
     @property
     def measures(self) -> MeasureSet:
-        """What it computed."""
         return MeasureSet.of([definition.measure(k) for (_, k), definition in self.definitions.items()])
 
     @property
     def is_empty(self) -> bool:
-        """Whether there was nothing to measure on its date; ``row["reason"]`` says why."""
+        """Whether there was nothing to measure on its date; ``row["reason"]`` has the cause."""
         return not _has_means(self.row)
 
     @property
     def has_lists(self) -> bool:
-        """Whether its lists were published."""
         return schemas.LISTS.name in self.row["n_rows"]
 
     @property
     def input_columns(self) -> Mapping[str, str]:
-        """Columns of each input's table."""
         return dict(self.row["input_columns"] or {})
 
     @property
@@ -121,22 +118,18 @@ class PastNight:
 
     @property
     def evaluation(self) -> str:
-        """Name under which it was published."""
         return str(self.row[C.EVALUATION])
 
     @property
     def evaluation_date(self) -> date:
-        """The day that it is about."""
         day: date = self.row[C.EVALUATION_DATE]
         return day
 
     @property
     def sample_share(self) -> float:
-        """Share of the users that were evaluated."""
         return float(self.row["sample_share"])
 
     def __str__(self) -> str:
-        """Write for a message."""
         return f"{self.row[C.EVALUATION]}, {self.row[C.EVALUATION_DATE]}"
 
 

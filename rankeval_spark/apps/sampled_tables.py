@@ -203,17 +203,14 @@ def _of_columns(path: Path, format_: str) -> TableSample:
     if format_ == "delta":
         table = deltalake.DeltaTable(str(path))
         names = table.metadata().partition_columns
-        found = [(name, str(folder[name])) for folder in (table.partitions() if names else ()) for name in names]
+        partitions = table.partitions() if names else []
+        values = {name: sorted({str(partition[name]) for partition in partitions}) for name in names}
         dataset = table.to_pyarrow_dataset()
     else:
         files = files_below(path)
         folders = _folders_of(path, files)
-        found = _values_of(folders)
+        values = _values_of(folders)
         dataset = parquet_dataset(files, folders, pq.read_schema(files[0]).remove_metadata())
-    partitions: dict[str, set[str]] = {}
-    for name, value in found:
-        partitions.setdefault(name, set()).add(value)
-    values = {name: sorted(each) for name, each in partitions.items()}
     return TableSample(str(path), format_, dataset.head(SAMPLE_ROWS), values, separator="", dataset=dataset)
 
 
@@ -225,19 +222,15 @@ def _folders_of(path: Path, files: Sequence[Path]) -> pa.Table | None:
         raise ValueError(str(error)) from error
 
 
-def _values_of(folders: pa.Table | None) -> list[tuple[str, str]]:
-    """List the columns of folders with each of their values."""
-    names = [] if folders is None else folders.column_names
-    return [(name, value) for name in names if folders is not None for value in texts_of(folders[name])]
+def _values_of(folders: pa.Table | None) -> dict[str, list[str]]:
+    """Return the values of each column that folders have."""
+    return {} if folders is None else {name: texts_of(folders[name]) for name in folders.column_names}
 
 
 def _of_lines(path: Path, format_: str) -> TableSample:
     """Sample the first lines of csv or json; the separator of csv is the one that the header has most of."""
     files = files_below(path)
     folders, file = _folders_of(path, files), files[0]
-    given: dict[str, list[str]] = {}
-    for name, value in _values_of(folders):
-        given.setdefault(name, []).append(value)
     open_ = gzip.open if file.suffix == ".gz" else open
     with open_(file, "rt", encoding="utf-8") as lines:
         text = "".join(islice(lines, SAMPLE_ROWS))
@@ -249,7 +242,8 @@ def _of_lines(path: Path, format_: str) -> TableSample:
         rows = pa_csv.read_csv(io.BytesIO(text.encode()), parse_options=pa_csv.ParseOptions(delimiter=separator))
     if folders is not None:
         rows = with_folder_columns(rows, folders, 0)
-    return TableSample(str(path), format_, rows, given, separator=separator, files=tuple(files), folders=folders)
+    values = _values_of(folders)
+    return TableSample(str(path), format_, rows, values, separator=separator, files=tuple(files), folders=folders)
 
 
 def texts_of(values: pa.ChunkedArray) -> list[str]:

@@ -99,7 +99,7 @@ def of_workspace(workspace: Path, config_path: Path) -> list[str]:
 
 
 def without_variants(rows: Sequence[Row]) -> list[Row]:
-    """Keep the measures of a first look, or all if a config has none of them."""
+    """Return the rows with measures of a first look, or all if a config has none of these."""
     return [row for row in rows if row[C.MEASURE] in SHOWN] or list(rows)
 
 

@@ -29,7 +29,7 @@ from rankeval_spark.measures import group_statistics
 from rankeval_spark.report.defaults import newest_nights
 from rankeval_spark.result_rows import gap_rows
 from rankeval_spark.results import results_of
-from rankeval_spark.results.filter_names import absent_names, cutoffs_of
+from rankeval_spark.results.filters import absent_names, cutoffs_of
 from rankeval_spark.results.published_results import DELETED
 from rankeval_spark.spark.session import on_demand
 

@@ -99,7 +99,7 @@ def _best(measure: str, values: Sequence[float]) -> float | None:
 
 
 def comparisons(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
-    """Build the table of differences of models, or of two nights; on a narrow terminal names are below one another."""
+    """Build the table of differences between models or nights; on a narrow terminal names are below one another."""
     method, family_size = rows[0]["correction"], max(row["family_size"] for row in rows)
     corrected = "" if method == "none" else f", p by {method.title()} over {family_size:,} tests"
     table = headed(title=f"{title}: {_level(rows)} % intervals{corrected}", caption=_withheld(rows))
@@ -174,7 +174,7 @@ def _p(p: float | None) -> str:
 
 
 def _others(row: Row) -> str:
-    """Format the p of each other test, adjusted for tests of its own kind, as that of t."""
+    """Format the p of each other test, adjusted within its kind, as that of t."""
     return ", ".join(f"{test.replace('_', ' ')} {_p(p)}" for test, p in row[OTHER_TESTS].items())
 
 

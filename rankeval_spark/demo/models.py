@@ -1,6 +1,6 @@
 """Three recommenders, none of them the subject of the demo: popularity, item-item neighbours, implicit ALS.
 
-Each takes the interactions of one cut and gives the best items a user has not interacted with in training:
+From the interactions of one cut, each returns the best items that a user has not interacted with in training:
 one row per (user, item), columns ``user_id``, ``item_id``, ``score``. Ties are broken by item id.
 """
 
@@ -96,7 +96,7 @@ def cosine(liked: sparse.csr_matrix) -> FloatMatrix:
 
 
 def nearest_neighbours(similarity: FloatMatrix, n_neighbours: int) -> FloatMatrix:
-    """Keep the ``n_neighbours`` largest entries of each column, the first ones where several are equal."""
+    """Return the ``n_neighbours`` largest entries of each column, the first of equal ones, and 0 elsewhere."""
     rows = np.argsort(-similarity, axis=0, kind="stable")[:n_neighbours]
     kept = np.zeros_like(similarity)
     np.put_along_axis(kept, rows, np.take_along_axis(similarity, rows, axis=0), axis=0)

@@ -113,7 +113,7 @@ class DemoLogs:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What to bear in mind about the figures."""
+        """Limits of the figures, in words."""
         made_up = () if self.source_name != "synthetic" else ("The data is synthetic: its figures mean nothing.",)
         return (*made_up, *CAVEATS)
 

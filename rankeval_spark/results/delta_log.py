@@ -103,7 +103,7 @@ def readable(storage: Storage, table: str, version: int | None = None) -> tuple[
 
 
 def _last_checkpoint(names: Sequence[str], version: int) -> int:
-    """Return the version of the newest checkpoint up to a version; -1 if there is none."""
+    """Return the version of the newest checkpoint up to a version; -1 without one."""
     return next((number for number in _newest_first(names, _CHECKPOINT) if number <= version), -1)
 
 
@@ -132,7 +132,7 @@ def latest_version(storage: Storage, table: str) -> int:
 
 
 def find_commit(storage: Storage, table: str, *, tag: str, after: int) -> int | None:
-    """Return the newest version after ``after`` whose commit has ``tag`` as user metadata; None if there is none."""
+    """Return the newest version after ``after`` whose commit has ``tag`` as user metadata; None without one."""
     found = None
     for version in count(after + 1):  # few: a log may have thousands of files to list
         try:

@@ -158,14 +158,12 @@ class HadoopStorage:
         return self._jvm.org.apache.hadoop.fs.Path(inside(self.root, path))
 
     def names(self, path: str) -> list[str]:
-        """Names in a folder, sorted; empty where there is no such folder."""
         target = self._path(path)
         if not self._system.exists(target):
             return []
         return sorted(status.getPath().getName() for status in self._system.listStatus(target))
 
     def read(self, path: str) -> bytes:
-        """Content of a file."""
         self._require(path)
         stream = self._system.open(self._path(path))
         try:
@@ -193,7 +191,6 @@ class HadoopStorage:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), f"{self.root}/{path}")
 
     def replace(self, path: str, content: bytes) -> None:
-        """Write a file in place of the old one."""
         self._write(path, content, overwrite=True)
 
     def age(self, path: str) -> float:
@@ -203,12 +200,10 @@ class HadoopStorage:
         return max(0.0, time.time() - float(modified_ms) / 1000)
 
     def size(self, path: str) -> int:
-        """Bytes of a file."""
         self._require(path)
         return int(self._system.getFileStatus(self._path(path)).getLen())
 
     def remove(self, path: str) -> None:
-        """Remove a file or a folder with all it holds."""
         self._system.delete(self._path(path), True)
 
     def _require(self, path: str) -> None:

@@ -105,7 +105,7 @@ def scan(
     where: Filters = (),
     without: Mapping[str, Span | None] = MappingProxyType({}),  # files that are left out
 ) -> ds.Dataset:
-    """Return a dataset of rows of a table; only files of the wanted nights are ever opened.
+    """Return the rows of a table as a dataset; files of other nights are never opened.
 
     If a file that is left out is about one night, so are all rows of that night: they may be of an earlier run.
 
@@ -211,7 +211,7 @@ def has_rows(storage: LocalStorage, table: str, night: NightKey, version: int | 
 
 
 def _expression(schema: pa.Schema, table: str, name: str, how: str, value: object) -> pc.Expression:
-    """Return a condition of Arrow, with values of the type of the column."""
+    """Return a condition for Arrow, with values in the type of the column."""
     type_, column = schema.field(name).type, pc.field(name)
     if how == AT and isinstance(value, Mapping):
         measures = (
@@ -289,7 +289,7 @@ class Span(NamedTuple):
 
     @classmethod
     def of_events(cls, rows: pa.Table) -> Span:
-        """Return the nights of rows of ``runs``, without those of maintenance if there are others."""
+        """Return the nights in rows of ``runs``; those of maintenance count only if there are no others."""
         of_nights = rows.filter(pc.invert(pc.starts_with(rows[C.EVALUATION], _OURS)))
         found = of_nights if of_nights.num_rows else rows
         evaluations, dates = (pc.min_max(found[name]).as_py() for name in PARTITIONS)
@@ -323,7 +323,6 @@ class Span(NamedTuple):
         return (self.evaluations[0], self.dates[0]) if is_one else None
 
     def __str__(self) -> str:
-        """Write for a message."""
         return ", ".join(" to ".join(dict.fromkeys(map(str, ends))) for ends in self)
 
 
@@ -338,7 +337,7 @@ class DamagedResultsError(InputError, pa.ArrowInvalid):  # type: ignore[misc]  #
 
     @property
     def nights(self) -> frozenset[tuple[str, date]]:
-        """Evaluations and dates of files with rows of one night; those of ``runs`` may have rows of many."""
+        """Evaluations and dates of the files with a single night; a file of ``runs`` may have many."""
         return frozenset(night for span in self.files.values() if span and (night := span.night))
 
 

@@ -233,7 +233,7 @@ def _written(rows: pa.Table, folder: str, *, by: Sequence[str] = local_tables.PA
 
 
 def file_of(rows: pa.Table, folder: str, night: NightKey | None, *, changes: bool = True) -> dict[str, Any]:
-    """Write rows of one night, or of ``runs`` for None, to a file of a table; return its add action.
+    """Write a night's rows, or rows of ``runs`` for None, to a file of a table; return its add action.
 
     The name of a file of ``runs`` has its nights, for the day when it cannot be read. Statistics of some columns in the
     log would do too, but deltalake takes those of all others for NULL, and finds no row by them.
@@ -420,7 +420,7 @@ def unneeded_files(storage: LocalStorage, table: str) -> list[str]:
 
 
 def delete_unneeded(storage: LocalStorage, table: str) -> None:
-    """Delete these files."""
+    """Delete the files that :func:`unneeded_files` returns."""
     for path in unneeded_files(storage, table):
         storage.remove(f"{table}/{path}")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from numbers import Integral
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Self, TypeAlias, TypeGuard, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,15 +14,33 @@ from typing_extensions import TypeVar
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.recorded_definitions import recorded_definitions
-from rankeval_spark.errors import ConfigError, Fault, InputError, listed, nearest, nearest_days, warn_user
+from rankeval_spark.errors import ConfigError, Fault, InputError, warn_user
 from rankeval_spark.measures import group_statistics, with_cutoff
-from rankeval_spark.report.defaults import chosen_evaluations, is_lower_better, named, newest_nights
+from rankeval_spark.report.defaults import is_lower_better, named
 from rankeval_spark.result_rows.metric_rows import to_leaderboard
 from rankeval_spark.results import journal, views
 from rankeval_spark.results.file_store import normalise
-from rankeval_spark.results.filter_names import NAMES, absent_names, cutoffs_of
+from rankeval_spark.results.filters import (
+    NAMES,
+    ChosenNight,
+    Day,
+    Days,
+    Names,
+    Values,
+    absent_names,
+    as_day,
+    as_list,
+    choose_night,
+    conditions_of,
+    cutoffs_of,
+    earlier_night,
+    nights_in,
+    of_nights,
+    require_models,
+    require_nights,
+)
 from rankeval_spark.results.journal import COMMITS, MAINTAINED, MAINTAINING, PUBLISHED
-from rankeval_spark.results.local_tables import AT, DamagedResultsError, Requested, to_rows
+from rankeval_spark.results.local_tables import DamagedResultsError, Requested, to_rows
 from rankeval_spark.results.readers import is_native, reader_of, require_whole, spark_reader
 from rankeval_spark.spark.version import require_spark
 
@@ -37,11 +54,6 @@ if TYPE_CHECKING:
     from rankeval_spark.results.readers import Reader
 
 Frame = TypeVar("Frame", default=Any)  # `pyarrow.Table` without Spark, `pyspark.sql.DataFrame` with it
-Value: TypeAlias = str | int | float | date | None
-Values: TypeAlias = Value | Sequence[Value]  # allowed values of a column: one, or several; None for any
-Day: TypeAlias = date | str
-Days: TypeAlias = Day | Sequence[Day] | None
-Names: TypeAlias = str | Sequence[str] | None
 Deleted = dict[tuple[str, date], frozenset[str]]  # names of tables by evaluation and date
 
 OF_USERS: Final = ("lists", "user_metrics")
@@ -49,7 +61,6 @@ OF_USERS: Final = ("lists", "user_metrics")
 
 DELETED: Final = "deleted by rankeval maintain --keep-days"
 FIX: Final = "its metrics, comparisons, gates and checks are kept; run the date again to have its users back"
-PREVIOUS: Final = "previous"
 COUNTS: Final = (C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS)
 USERS: Final = (C.USER_ID, C.VALUE, *COUNTS)
 OTHER: Final = "other_"
@@ -58,18 +69,6 @@ HISTORY: Final = (
     *(C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.VALUE, "ci_low", "ci_high", "n_users", "is_small"),
     *(C.RUN_ID, "definition"),
 )
-
-
-class ChosenNight(NamedTuple):
-    """One evaluation on one date."""
-
-    evaluation: str
-    date: date
-
-    @property
-    def where(self) -> Filters:
-        """Conditions that its rows meet."""
-        return [(C.EVALUATION, "=", self.evaluation), (C.EVALUATION_DATE, "=", self.date)]
 
 
 @dataclass(frozen=True)
@@ -142,10 +141,10 @@ class Results(Generic[Frame]):
 
         Events of damaged files are left out, and a warning names the files with their nights.
         """
-        where = _night(date, evaluation)
+        where = of_nights(date, evaluation)
         if where and self._checks_names:
             events = journal.event_table(self._small, columns=C.RUN_KEY, is_lenient=True)
-            _require_nights(_nights_in(events), date, evaluation)
+            require_nights(nights_in(events), date, evaluation)
         try:
             self._small.scan(schemas.RUNS.name, where=where)
         except DamagedResultsError:  # found on a local disk, whoever reads it; Spark cannot leave out a file
@@ -200,7 +199,7 @@ class Results(Generic[Frame]):
             raise self._nothing_published()
         requested = {
             asked: runs
-            for asked, runs in self._computed(_night(date, evaluation)).items()
+            for asked, runs in self._computed(of_nights(date, evaluation)).items()
             if asked.column is not None
             and (not cutoffs or (asked.measure in cutoffs and asked.k in (cutoffs[asked.measure] or [asked.k])))
         }
@@ -262,7 +261,7 @@ class Results(Generic[Frame]):
         if not pc.any(pc.equal(history["status"], MAINTAINED)).as_py():
             return {}
         events = to_rows(history.select([*C.RUN_KEY, "status", "n_rows"]))
-        for name, how, value in _night(date, evaluation):
+        for name, how, value in of_nights(date, evaluation):
             events = [event for event in events if event[name] in (value if how == "in" else (value,))]
         return _deleted(events)
 
@@ -293,7 +292,7 @@ class Results(Generic[Frame]):
             if gone := [night for night, names in deleted.items() if table in names]:
                 found, expected = f"no {table}: {DELETED}", f"its {table}"
                 raise InputError(*(Fault(f"{name}, {day}", found, expected, FIX) for name, day in gone))
-        where = [*_night(date, evaluation), *_conditions(equal, self._cutoffs(equal))]
+        where = [*of_nights(date, evaluation), *conditions_of(equal, self._cutoffs(equal))]
         return reader.scan(table, version=version, where=where)
 
     def _cutoffs(self, equal: Mapping[str, Values]) -> dict[str, list[int]]:
@@ -310,11 +309,11 @@ class Results(Generic[Frame]):
 
     def _require_names(self, table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]) -> None:
         """Refuse names that no published row has, and warn of those that only other nights have."""
-        night = _night(date, evaluation)
+        night = of_nights(date, evaluation)
         if night and table != schemas.RUNS.name:
             self.table_versions()
             published = self._history.filter(pc.field("status") == PUBLISHED)
-            _require_nights({*_nights_in(published), *self.nights(schemas.METRICS.name)}, date, evaluation)
+            require_nights({*nights_in(published), *self.nights(schemas.METRICS.name)}, date, evaluation)
         source = schemas.METRICS.name if table in OF_USERS else table
         columns = {schema.name: schema.field_names() for schema in schemas.PUBLISHED}.get(source, ())
         given = {name: as_list(value) for name, value in equal.items() if value is not None}
@@ -326,7 +325,7 @@ class Results(Generic[Frame]):
             asked[C.MEASURE] = [*cutoffs]
         names = [*dict.fromkeys([*asked, *([C.K] if any(cutoffs.values()) else [])])]
         version = self._version_of(source)
-        where = [*night, *_conditions({name: equal[name] for name in asked}, cutoffs)]
+        where = [*night, *conditions_of({name: equal[name] for name in asked}, cutoffs)]
         rows = self._small.arrow(self._small.scan(source, version=version, where=where), names)
         pairs = {(label, k) for label, ks in cutoffs.items() for k in ks}
         if pairs:
@@ -334,7 +333,7 @@ class Results(Generic[Frame]):
             pairs -= set(zip(*(found[name].to_pylist() for name in (C.MEASURE, C.K)), strict=True))
         if not pairs and all(set(values) <= {*pc.unique(rows[name]).to_pylist()} for name, values in asked.items()):
             return
-        of_evaluation = self._small.scan(source, version=version, where=_night(None, evaluation))
+        of_evaluation = self._small.scan(source, version=version, where=of_nights(None, evaluation))
         every = self._small.arrow(of_evaluation, [C.EVALUATION_DATE, *names])
         days = {as_day(day) for day in as_list(date)} if date is not None else {*every[C.EVALUATION_DATE].to_pylist()}
         unknown, elsewhere = absent_names(every, asked, cutoffs, days)
@@ -621,97 +620,6 @@ def results_at(spark: SparkSession, root: str, table_versions: Mapping[str, int]
     return results
 
 
-def choose_night(
-    nights: Sequence[tuple[str, date]], evaluation: str | None, day: date | None = None, *, argument: str = "date"
-) -> ChosenNight:
-    """Return a night of the only or named evaluation, by default its newest; samples count only if named or alone.
-
-    ``nights`` are those with means; ``argument`` of the user has the date. Raises ConfigError if several evaluations
-    exist and none is named, or the named one or the date does not exist.
-    """
-    names = sorted({name for name, _ in nights})
-    chosen = chosen_evaluations(names, evaluation)
-    if evaluation is None and len(chosen) == 1:
-        evaluation = chosen[0]
-    if evaluation not in names:
-        expected = f"one of: {', '.join(names)}" if names else "a night with means, but there is none"
-        raise ConfigError(Fault("evaluation", repr(evaluation), expected, nearest(evaluation or "", names)))
-    days = sorted(own for name, own in nights if name == evaluation)
-    if day is not None and day not in days:
-        raise ConfigError(Fault(argument, str(day), f"a night of {evaluation}: {days[0]} to {days[-1]}"))
-    return ChosenNight(evaluation, day or newest_nights(dict.fromkeys(nights, True), evaluation)[evaluation])
-
-
-def earlier_night(nights: Sequence[tuple[str, date]], night: ChosenNight, against: date | str) -> ChosenNight | None:
-    """Return the night to compare with, None if ``against`` is a model; InputError if there is no earlier night."""
-    if against == PREVIOUS:
-        earlier = [day for name, day in nights if name == night.evaluation and day < night.date]
-        if not earlier:
-            found = f"no night of {night.evaluation} before {night.date}"
-            raise InputError(Fault("against='previous'", found, "an earlier one"))
-        return ChosenNight(night.evaluation, max(earlier))
-    try:
-        day = against if isinstance(against, date) else date.fromisoformat(against)
-    except ValueError:
-        return None
-    return choose_night(nights, night.evaluation, day, argument="against")
-
-
-def require_models(given: Values, models: Collection[str], *, argument: str = C.MODEL_ID) -> None:
-    """Raise ConfigError for a model without a row."""
-    known = sorted(set(models))
-    for name in as_list(given):
-        if name not in known:
-            expected = f"one of: {listed(str(name), known)}"
-            raise ConfigError(Fault(argument, repr(name), expected, nearest(str(name), known)))
-
-
-def _nights_in(events: pa.Table) -> set[tuple[str, date]]:
-    """Return the nights of events."""
-    return set(zip(*(events[name].to_pylist() for name in (C.EVALUATION, C.EVALUATION_DATE)), strict=True))
-
-
-def _require_nights(nights: Collection[tuple[str, date]], day: Days, evaluation: Names) -> None:
-    """Refuse an evaluation or dates of which nothing is published; warn of some of several dates."""
-    names = sorted({name for name, _ in nights})
-    for name in as_list(evaluation) if evaluation is not None else ():
-        if name not in names:
-            raise ConfigError(Fault("evaluation", repr(name), f"one of: {listed(name, names)}", nearest(name, names)))
-    known = sorted({own for name, own in nights if evaluation is None or name in as_list(evaluation)})
-    given = [as_day(value) for value in as_list(day)] if day is not None else []
-    missing = [value for value in given if value not in known]
-    if missing and len(missing) == len(given):
-        expected = f"a night of {', '.join(as_list(evaluation or names))}: {known[0]} to {known[-1]}"
-        raise ConfigError(Fault("date", str(missing[0]), expected, nearest_days(missing[0], known)))
-    if missing:
-        warn_user(f"date: nothing is published of {', '.join(map(str, missing))}")
-
-
-def _night(date: Days, evaluation: Names) -> Filters:
-    return _conditions({C.EVALUATION: evaluation, C.EVALUATION_DATE: date})
-
-
-def _conditions(equal: Mapping[str, Values], cutoffs: Mapping[str, Sequence[int]] = MappingProxyType({})) -> Filters:
-    """Return conditions on columns that must be equal to values; dates may be texts, and measures have ``cutoffs``."""
-    conditions: list[tuple[str, str, Any]] = []
-    for name, value in equal.items():
-        if name == C.MEASURE and value is not None:
-            conditions.append((name, AT, dict(cutoffs)) if any(cutoffs.values()) else (name, "in", [*cutoffs]))
-        elif value is not None:
-            read = [as_day(each) if name == C.EVALUATION_DATE else each for each in as_list(value)]
-            conditions.append((name, "in", read) if _are_several(value) else (name, "=", read[0]))
-    return conditions
-
-
-def _are_several(value: Values) -> TypeGuard[Sequence[Value]]:
-    return isinstance(value, Collection) and not isinstance(value, str)
-
-
-def as_list(values: Values) -> list[Any]:
-    """Return several values, or one, as a list."""
-    return list(values) if _are_several(values) else [values]
-
-
 def _deleted(events: Iterable[Event]) -> Deleted:
     """Return the deleted tables by night, from events in the order of time: a publish brings all tables back."""
     found: Deleted = {}
@@ -725,13 +633,3 @@ def _deleted(events: Iterable[Event]) -> Deleted:
         elif event[C.RUN_ID] in announced:  # any other MAINTAINED row is about the versions of tables only
             found[night] = found.get(night, frozenset()) | frozenset(event["n_rows"])
     return found
-
-
-def as_day(given: object) -> date:
-    """Parse an evaluation date, which may be a text or a time."""
-    if isinstance(given, date):
-        return given.date() if isinstance(given, datetime) else given
-    try:
-        return date.fromisoformat(given)  # type: ignore[arg-type]  # what is no text is refused
-    except (TypeError, ValueError):
-        raise ConfigError(Fault("date", repr(given), "YYYY-MM-DD")) from None

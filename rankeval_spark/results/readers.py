@@ -31,13 +31,13 @@ class Reader(Protocol[Scan, Frame]):
     """Reads tables of one root: a scan is a plan (a dataset or a DataFrame), a frame what a user gets of it."""
 
     def scan(self, table: str, *, version: int | None = None, where: Filters = ()) -> Scan:
-        """Plan to read a table, at one version or as it is now, with all declared columns, NULL where it lacks them.
+        """Return a plan to read a table at a version, by default the newest; declared columns that it lacks are NULL.
 
         Raises ConfigError for an unknown table or column, and for files outside the allowed folders.
         """
 
     def readable_events(self, where: Filters = ()) -> Scan:
-        """Plan to read events, only to look: damaged files are left out with a warning, or DamagedResultsError."""
+        """Return a plan to read events for display; damaged files are left out with a warning, if others stay."""
 
     def columns(self, table: str) -> list[str]:
         """Names of the columns of a table as it is now; :meth:`scan` also has those that it lacks, as NULL."""
@@ -67,7 +67,7 @@ class Reader(Protocol[Scan, Frame]):
         """Join two frames of :meth:`users` by user, the second as ``other_...``, with ``delta``."""
 
     def with_texts(self, frame: Frame, name: str, texts: Mapping[str, str], *, key: str) -> Frame:
-        """Add a column of the text that belongs to each value of the column ``key``; NULL where there is none."""
+        """Add the text that belongs to each value of the column ``key``; NULL without one."""
 
     def ordered(self, frame: Frame, *, columns: Sequence[str], order: Order, n: int | None = None) -> Frame:
         """Sort rows, and select columns; with ``n`` only of the first rows that have a value."""
@@ -114,11 +114,9 @@ class NativeReader:
         self._storage = LocalStorage(root)
 
     def scan(self, table: str, *, version: int | None = None, where: Filters = ()) -> ds.Dataset:
-        """Plan to read rows of a table."""
         return local_tables.scan(self._storage, table, version=version, where=where)
 
     def readable_events(self, where: Filters = ()) -> ds.Dataset:
-        """Plan to read the events of whole files."""
         table = schemas.RUNS.name
         try:
             return self.scan(table, where=where)
@@ -131,32 +129,26 @@ class NativeReader:
             return readable
 
     def columns(self, table: str) -> list[str]:
-        """Names of the columns of a table as it is now."""
         return [field["name"] for field in local_tables.schema_of(self._storage, table)["fields"]]
 
     def nights(self, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
-        """Return the evaluations and dates of a table."""
         return local_tables.nights_of(self._storage, table, version=version)
 
     def frame(self, scan: ds.Dataset) -> pa.Table:
-        """Read the rows of a scan."""
         return scan.to_table()
 
     def arrow(self, scan: ds.Dataset, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read some columns of a scan."""
         return scan.to_table(columns=list(columns) if columns else None)
 
     def user_values(
         self, user_metrics: ds.Dataset, requested: Mapping[Requested, Collection[str]], names: Sequence[str]
     ) -> pa.Table:
-        """Return a row per list and requested measure."""
         wanted = requested or {Requested("", 0, C.N_HITS): ()}  # no row, but all columns
         columns = sorted({fact.column for fact in wanted if fact.column is not None})
         wide = user_metrics.to_table(columns=[*names, *columns])
         return pa.concat_tables([_values(wide, fact, runs, names) for fact, runs in wanted.items()])
 
     def users(self, user_metrics: ds.Dataset, column: str) -> pa.Table:
-        """Return a row per user."""
         counts = [C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS]
         lists = user_metrics.to_table(columns=[C.USER_ID, column, *counts])
         how = [(column, "mean"), *((name, "max" if name == C.N_RELEVANT else "sum") for name in counts)]
@@ -166,7 +158,6 @@ class NativeReader:
         )
 
     def paired(self, one: pa.Table, other: pa.Table) -> pa.Table:
-        """Join the users of two sides."""
         ids = pc.unique(pa.chunked_array([*one[C.USER_ID].chunks, *other[C.USER_ID].chunks], pa.string()))
         left, right = (side.take(pc.index_in(ids, value_set=side[C.USER_ID].combine_chunks())) for side in (one, other))
         own = {name: left[name] for name in left.column_names if name != C.USER_ID}
@@ -175,18 +166,15 @@ class NativeReader:
         return rows.append_column("delta", pc.subtract(rows[C.VALUE], rows[f"other_{C.VALUE}"]))
 
     def with_texts(self, frame: pa.Table, name: str, texts: Mapping[str, str], *, key: str) -> pa.Table:
-        """Add a column of texts."""
         places = pc.index_in(frame[key], value_set=pa.array(texts.keys(), pa.string()))
         return frame.append_column(name, pa.array(texts.values(), pa.string()).take(places.combine_chunks()))
 
     def ordered(self, frame: pa.Table, *, columns: Sequence[str], order: Order, n: int | None = None) -> pa.Table:
-        """Sort rows, and keep the first of them."""
         known = frame if n is None else frame.filter(pc.is_valid(frame[C.VALUE]))
         rows = known.sort_by([(name, f"{way}ending") for name, way in order]).select(list(columns))
         return rows if n is None else rows.slice(0, n)
 
     def of_arrow(self, rows: pa.Table) -> pa.Table:
-        """Return the rows."""
         return rows
 
 

@@ -182,12 +182,12 @@ class Rehearsal(StagedRun):
         self.inputs: tuple[InputRecord, ...] = ()  # read inputs; empty before the end
 
     def publish(self, *, inputs: Sequence[InputRecord] = (), **_: object) -> dict[str, int]:
-        """Keep the inputs, and publish nothing."""
+        """Record the inputs; nothing is published."""
         self.inputs = tuple(inputs)
         return {}
 
     def quarantine(self, rows: DataFrame | None) -> None:
-        """Keep no row: the original run kept them."""
+        """Write no row: the original run wrote them."""
 
     def fail(self, stage: str, error: BaseException, **_: object) -> None:
         """Record nothing; the error reaches the caller."""

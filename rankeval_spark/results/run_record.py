@@ -41,7 +41,6 @@ class NightKey:
         return f"{readable}-{digest}-{self.evaluation_date.isoformat()}"
 
     def __str__(self) -> str:
-        """Return the name for messages."""
         return f"{self.evaluation}, {self.evaluation_date.isoformat()}"
 
 

@@ -60,7 +60,7 @@ def identifier(storage: Storage, table: str) -> str:
 
 
 def read_table(spark: SparkSession, root: str, table: str, version: int | None = None) -> DataFrame:
-    """Read a table of a root; ConfigError if a file of it or of its log is, or links, outside the allowed folders."""
+    """Return a frame of a table; ConfigError if a file or its log is, or links, outside the allowed folders."""
     reader, location = spark.read.format("delta"), inside(root, table)
     if version is not None:
         reader = reader.option("versionAsOf", version)
@@ -117,7 +117,6 @@ class SparkReader:
         self._root = root
 
     def scan(self, table: str, *, version: int | None = None, where: Filters = ()) -> DataFrame:
-        """Plan to read rows of a table."""
         if table == schemas.RUNS.name and (storage := reachable_storage(self._spark, self._root)):
             delta_log.require_whole(storage, table)  # of the others, the published versions are looked at
         try:
@@ -138,30 +137,25 @@ class SparkReader:
         return frame
 
     def readable_events(self, where: Filters = ()) -> DataFrame:
-        """Plan to read all events; Spark finds damaged files when it reads them."""
+        """Return a plan to read all events; Spark finds damaged files when it reads them."""
         return self.scan(schemas.RUNS.name, where=where)
 
     def columns(self, table: str) -> list[str]:
-        """Names of the columns of a table as it is now."""
         return self._spark.read.format("delta").load(inside(self._root, table)).columns
 
     def nights(self, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
-        """Return the evaluations and dates of a table."""
         nights = self.scan(table, version=version).select(C.EVALUATION, C.EVALUATION_DATE).distinct()
         return {(night[C.EVALUATION], night[C.EVALUATION_DATE]) for night in nights.collect()}
 
     def frame(self, scan: DataFrame) -> DataFrame:
-        """Return the scan, which Spark reads when it is used."""
         return scan
 
     def arrow(self, scan: DataFrame, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read some columns of a scan."""
         return (scan.select(*columns) if columns else scan).toArrow()
 
     def user_values(
         self, user_metrics: DataFrame, requested: Mapping[Requested, Collection[str]], names: Sequence[str]
     ) -> DataFrame:
-        """Return a row per list and requested measure."""
         rows = [(run, *asked) for asked, runs in requested.items() for run in sorted(runs)]
         wanted = self._spark.createDataFrame(rows, f"{C.RUN_ID} string, {C.MEASURE} string, {C.K} int, _column string")
         columns = sorted({asked.column for asked in requested if asked.column is not None}) or [
@@ -174,29 +168,24 @@ class SparkReader:
         return joined.select(*key, C.MEASURE, C.K, C.VALUE)
 
     def users(self, user_metrics: DataFrame, column: str) -> DataFrame:
-        """Return a row per user."""
         sums = (F.sum(name).alias(name) for name in (C.N_RECOMMENDED, C.N_HITS))
         most = F.max(C.N_RELEVANT).alias(C.N_RELEVANT)
         return user_metrics.groupBy(C.USER_ID).agg(F.avg(column).alias(C.VALUE), most, *sums)
 
     def paired(self, one: DataFrame, other: DataFrame) -> DataFrame:
-        """Join the users of two sides."""
         named = (F.col(name).alias(f"other_{name}") for name in other.columns if name != C.USER_ID)
         rows = one.join(other.select(C.USER_ID, *named), on=C.USER_ID, how="full")
         return rows.withColumn("delta", F.col(C.VALUE) - F.col(f"other_{C.VALUE}"))
 
     def with_texts(self, frame: DataFrame, name: str, texts: Mapping[str, str], *, key: str) -> DataFrame:
-        """Join the texts, which are few."""
         rows = self._spark.createDataFrame(list(texts.items()), f"{key} string, {name} string")
         return frame.join(F.broadcast(rows), on=key, how="left")
 
     def ordered(self, frame: DataFrame, *, columns: Sequence[str], order: Order, n: int | None = None) -> DataFrame:
-        """Sort rows, and keep the first of them."""
         ways = {"asc": F.asc_nulls_last, "desc": F.desc_nulls_last}
         known = frame if n is None else frame.where(F.col(C.VALUE).isNotNull())
         rows = known.orderBy(*(ways[way](name) for name, way in order)).select(*columns)
         return rows if n is None else rows.limit(n)
 
     def of_arrow(self, rows: pa.Table) -> DataFrame:
-        """Ship the rows to Spark."""
         return self._spark.createDataFrame(rows.combine_chunks())  # which loses rows next to an empty chunk

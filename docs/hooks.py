@@ -25,6 +25,7 @@ MOVED: Final = {**ABOVE, TEMPLATE: "template.md", "docs/decisions": "decisions/i
 DECISION_BOOST: Final = 0.2
 """Factor of the score that the search gives to a decision."""
 
+_ROLE: Final = re.compile(r":(?:class|func|meth|mod):(?=<code>)")
 _LINK: Final = re.compile(r"\]\((?!\w+:)([^)#\s]+)")
 
 
@@ -40,6 +41,11 @@ def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
     if page.file.src_uri.startswith("decisions/"):
         page.meta["search"] = {"boost": DECISION_BOOST}
     return _LINK.sub(lambda found: f"]({_page_of(found[1])}", markdown)
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Leave out the roles of reStructuredText in docstrings, such as ``:class:``; the names after them are code."""
+    return _ROLE.sub("", html)
 
 
 def _page_of(target: str) -> str:

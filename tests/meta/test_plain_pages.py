@@ -8,6 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+import rankeval_spark
+from rankeval_spark import FrameInputs
 from rankeval_spark.measures import group_statistics, registry
 from tests.support.code import ROOT
 
@@ -78,6 +80,14 @@ def test_each_measure_has_a_heading_on_one_page_and_a_line_in_the_index() -> Non
         *names,
         *(one.name for one in group_statistics.ALL),
     ]
+
+
+def test_the_api_reference_has_all_public_names_and_the_keys_of_all_frames() -> None:
+    text = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    exported = [name for name in rankeval_spark.__all__ if name != "__version__"]
+    assert sorted(re.findall(r"^::: rankeval_spark\.(\w+)$", text, re.MULTILINE)) == sorted(exported)
+    rows = {frame: re.findall(r"`(\w+)`", keys) for frame, keys in re.findall(r"^\| `(\w+)` \| (.+) \|$", text, re.M)}
+    assert rows == {frame: list(type(own).model_fields) for frame, own in FrameInputs().frames.items()}
 
 
 def test_links_between_pages_lead_somewhere() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from rankeval_spark.config import json_schema
@@ -18,6 +18,11 @@ key without a value counts as left out, and an unknown key is an error. Relative
 file.
 """
 
+EVERY_INPUT: Final = """\
+### Every input
+
+"""
+_TABLE: Final = "| key | value | default | meaning |\n|---|---|---|---|\n"
 _BOUNDS: Final = (("minimum", ">="), ("exclusiveMinimum", ">"), ("maximum", "<="), ("exclusiveMaximum", "<"))
 _NAMES: Final = {
     "integer": "whole number",
@@ -33,9 +38,14 @@ _MOST_DIGITS: Final = 12
 def configuration_page() -> str:
     """Describe every key: a section for the file itself, and one for each kind of value that has keys of its own."""
     schema = json_schema.schema()
-    sections = [_section("Top level", schema)]
-    sections += [_section(name, schema["$defs"][name]) for name in dict.fromkeys(_named(schema, schema["$defs"]))]
-    return "\n".join([HEAD, *sections])
+    definitions = schema["$defs"]
+    names = list(dict.fromkeys(_named(schema, definitions)))
+    inputs = dict.fromkeys(_references(definitions["Inputs"]["properties"]))
+    rows = [_rows(definitions[name]) for name in inputs]
+    shared = [row for row in rows[0] if all(row in others for others in rows)]
+    sections = {name: _section(name, definitions[name], shared if name in inputs else ()) for name in names}
+    sections["Inputs"] += f"\n{EVERY_INPUT}{_TABLE}{''.join(shared)}"
+    return "\n".join([HEAD, _section("Top level", schema), *sections.values()])
 
 
 def _named(node: Node, definitions: Node) -> Iterator[str]:
@@ -57,11 +67,19 @@ def _references(node: Any) -> Iterator[str]:  # noqa: ANN401 - any part of a JSO
             yield from _references(value)
 
 
-def _section(title: str, model: Node) -> str:
-    required = set(model.get("required", ()))
-    rows = "".join(_row(name, field, name in required) for name, field in model["properties"].items())
+def _section(title: str, model: Node, elsewhere: Collection[str] = ()) -> str:
+    """Write the keys of a model but for the rows that are ``elsewhere``."""
     description = f"{model['description']}\n\n" if title != "Top level" and model.get("description") else ""
-    return f"## {title}\n\n{description}| key | value | default | meaning |\n|---|---|---|---|\n{rows}"
+    rows = [row for row in _rows(model) if row not in elsewhere]
+    head = f"## {title}\n\n{description}"
+    if elsewhere:
+        head += f"It has the keys of [every input](#every-input){' and:' + chr(10) if rows else '.'}\n"
+    return head + (_TABLE + "".join(rows) if rows else "")
+
+
+def _rows(model: Node) -> list[str]:
+    required = set(model.get("required", ()))
+    return [_row(name, field, name in required) for name, field in model["properties"].items()]
 
 
 def _row(name: str, field: Node, is_required: bool) -> str:

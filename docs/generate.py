@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rankeval_spark.schemas import Schema
 
 HERE = Path(__file__).parent
+_COLUMNS = "| column | type | holds |\n|---|---|---|\n"
 TABLES = """\
 # Tables
 
@@ -106,15 +107,11 @@ SELECT model_id, m_c / (m_c + m_d) AS fcp FROM (
 def tables_page() -> str:
     """Describe every published table."""
     published = (schemas.RUNS, *schemas.PUBLISHED)
+    shared = [row for row in _rows(schemas.RUNS) if all(row in _rows(schema) for schema in published)]
+    read = (schemas.RECOMMENDATIONS, schemas.HELD_OUT, schemas.TRAIN, schemas.ITEMS)
     inputs = f"{ALONE}\n## Inputs\n\nWhat the sources make of a log, whatever its own columns are called.\n"
-    return "\n".join(
-        [
-            TABLES,
-            *map(_table, published),
-            inputs,
-            *map(_table, (schemas.RECOMMENDATIONS, schemas.HELD_OUT, schemas.TRAIN, schemas.ITEMS)),
-        ]
-    )
+    every = f"## Columns of every table\n\n{_COLUMNS}{''.join(shared)}"
+    return "\n".join([TABLES, every, *(_table(schema, shared) for schema in published), inputs, *map(_table, read)])
 
 
 def presets_page() -> str:
@@ -145,15 +142,20 @@ def pages() -> dict[str, str]:
     }
 
 
-def _table(schema: Schema) -> str:
-    rows = "\n".join(
-        f"| `{field.name}` | `{field.type}` | {'' if field.nullable else 'never NULL. '}{field.comment} |"
-        for field in schema.fields
-    )
+def _table(schema: Schema, elsewhere: Collection[str] = ()) -> str:
+    """Write the columns of a table but for the rows that are ``elsewhere``."""
+    rows = "".join(row for row in _rows(schema) if row not in elsewhere)
     weights = "and with `agg='micro'` one more, `<column>__weight`, with its denominators"
     more = f"\nThen one double column a measure, {weights}.\n" if schema is schemas.USER_METRICS else ""
     head = f"## {schema.name}\n\nOne row: {schema.grain}. Key: {', '.join(f'`{name}`' for name in schema.key)}.\n"
-    return f"{head}\n| column | type | holds |\n|---|---|---|\n{rows}\n{more}"
+    return f"{head}\n{_COLUMNS}{rows}{more}"
+
+
+def _rows(schema: Schema) -> list[str]:
+    return [
+        f"| `{field.name}` | `{field.type}` | {'' if field.nullable else 'never NULL. '}{field.comment} |\n"
+        for field in schema.fields
+    ]
 
 
 def main(arguments: list[str]) -> int:

@@ -249,7 +249,8 @@ def _measure_lines(entry: Definition) -> Iterator[str]:
     yield f"- range: {entry.range}; better: {entry.better_in_words}"
     yield f"- undefined: {entry.undefined}; cutoff: {entry.cutoff}"
     if entry.options:
-        yield f"- options: {', '.join(map(_default, entry.options))}"
+        shared = "; [shared options](index.md#shared-options)" if any(map(_is_shared, entry.options)) else ""
+        yield f"- options: {', '.join(map(_default, entry.options))}{shared}"
     for option in entry.options:
         if not _is_shared(option):
             yield f"  - `{option.name}` is {option.expected}. {option.meaning}"
@@ -266,11 +267,9 @@ def _measure_lines(entry: Definition) -> Iterator[str]:
 
 
 def _default(option: Option) -> str:
-    """Write an option with its default, as a name shows it; one that several measures share is a link."""
+    """Write an option with its default, as a name shows it."""
     value = "" if option.default is None else measure_options.option_text(option.default)
-    required = " (required)" if option.is_required else ""
-    text = f"`{option.name}={value}`{required}"
-    return f"[{text}](index.md#shared-options)" if _is_shared(option) else text
+    return f"`{option.name}={value}`{' (required)' if option.is_required else ''}"
 
 
 def _further(entry: Definition) -> Iterator[str]:

@@ -31,6 +31,8 @@ _NAMES: Final = {
     "object": "map",
     "array": "list",
 }
+_MAX_KEYS: Final = 4
+"""Sections with more keys have their defaults in their own table."""
 _MOST_DIGITS: Final = 12
 """Longer bounds are those of the machine's whole numbers, which no one needs to read."""
 
@@ -89,12 +91,16 @@ def _row(name: str, field: Node, is_required: bool) -> str:
 
 
 def _default(value: object) -> str:
-    """Write a default; the defaults of a whole section are in its own table."""
+    """Write a default: of thresholds those that apply, of a section a reference to its table."""
     if value in (None, [], {}):
         return ""
-    if isinstance(value, dict):
-        return "as there"
-    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    if not isinstance(value, dict):
+        return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    given = {key: own for key, own in value.items() if own is not None}
+    if len(value) > _MAX_KEYS or any(isinstance(own, dict | list) for own in given.values()):
+        return "see its table"
+    keys = [f"{key}: {own:g}" if isinstance(own, float) else f"{key}: {own}" for key, own in given.items()]
+    return f"`{{{', '.join(keys)}}}`"
 
 
 def _type(field: Node) -> str:

@@ -141,7 +141,8 @@ def _of_coverage(n_items: FloatVector, times: FloatVector) -> Steps:
 
 
 def _of_entropy(exposure: Exposure, options: Mapping[str, Any], _: FloatVector) -> Steps:
-    now, before, earlier = (_x_log_x(exposure.times - fewer) for fewer in range(3))
+    fewer = (exposure.times - n for n in range(3))  # x log x of an item in x lists, in one fewer, in two fewer
+    now, before, earlier = (times * np.log(np.maximum(times, 1.0)) for times in fewer)
     n_items = exposure.n_catalogued if options["norm"] else exposure.n_items
     return Steps(n_items, now - before, now - 2 * before + earlier)
 
@@ -163,21 +164,15 @@ def _of_gini(exposure: Exposure, options: Mapping[str, Any], values: FloatVector
     return Steps(n_items, first, second)
 
 
-def _of_personalization(exposure: Exposure, _: Mapping[str, Any], __: FloatVector) -> Steps:
-    """Return the steps of how many pairs of lists hold an item, whatever their lengths."""
-    return Steps(exposure.n_items, 2 * (exposure.times - 1), np.full(len(exposure.times), 2.0))
-
-
-def _x_log_x(times: FloatVector) -> FloatVector:
-    return times * np.log(np.maximum(times, 1.0))
-
-
 _STEPS: Final[dict[str, Callable[[Exposure, Mapping[str, Any], FloatVector], Steps]]] = {
     "ItemCoverage": lambda exposure, _, __: _of_coverage(exposure.n_items, exposure.times),
     "CatalogCoverage": lambda exposure, _, __: _of_coverage(exposure.n_catalogued, exposure.times),
     "Entropy": _of_entropy,
     "Gini": _of_gini,
-    "Personalization": _of_personalization,
+    # of how many pairs of lists hold an item, whatever their lengths
+    "Personalization": lambda exposure, _, __: Steps(
+        exposure.n_items, 2 * (exposure.times - 1), np.full(len(exposure.times), 2.0)
+    ),
 }
 """By the name of the measure; every measure of exposure has its own."""
 

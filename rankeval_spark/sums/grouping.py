@@ -52,6 +52,9 @@ COLUMNS: Final = "sum string, bucket int, rows binary"  # packed rows as Spark r
 SCHEMA: Final = pa.schema({"sum": pa.string(), "bucket": pa.int32(), "rows": pa.binary()}.items())
 N_BUCKETS: Final = 64
 
+NULL_TEXT: Final = "\0"  # NULL in the text of a key whose hash is its bucket
+_BETWEEN_COLUMNS, _BETWEEN_VALUES = "\1", "\2"  # joins the columns of such a key, and the values of a list in it
+
 
 MOST_ROWS: Final = 2_000_000
 """Rows of a small result, which one process holds; a slice with a value for almost every user makes more."""
@@ -75,7 +78,7 @@ def in_buckets(rows: pa.RecordBatch, key: Sequence[str]) -> Iterator[tuple[int, 
         return
     column = rows[key[0]]
     if len(key) > 1 or column.null_count or pa.types.is_list(column.type):
-        column = pc.binary_join_element_wise(*(_text(rows[name]) for name in key), "\1")
+        column = pc.binary_join_element_wise(*(_text(rows[name]) for name in key), _BETWEEN_COLUMNS)
     codes = to_codes(column)  # keys are hashed once each
     bucket = (hashes_of(codes.values) % N_BUCKETS).astype(np.uint8)[codes.code]
     order = np.argsort(bucket, kind="stable")
@@ -92,8 +95,9 @@ def _text(column: pa.Array) -> pa.Array:
     """Write cells as texts, lists of texts too; NULL as a text of its own."""
     if pa.types.is_list(column.type):
         lists = in_one_piece(column)
-        column = pc.binary_join(list_column(lengths_of(lists), pc.fill_null(lists.flatten(), "\0")), "\2")
-    return pc.fill_null(column.cast(pa.string()), "\0")
+        values = list_column(lengths_of(lists), pc.fill_null(lists.flatten(), NULL_TEXT))
+        column = pc.binary_join(values, _BETWEEN_VALUES)
+    return pc.fill_null(column.cast(pa.string()), NULL_TEXT)
 
 
 def pack(name: str, bucket: int, rows: pa.RecordBatch | pa.Table) -> pa.RecordBatch:

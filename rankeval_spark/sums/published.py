@@ -15,7 +15,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregates import GROUP
 from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.buckets import in_buckets
-from rankeval_spark.engine.codes import row_codes
+from rankeval_spark.engine.codes import ABSENT, row_codes
 from rankeval_spark.engine.outputs import FACTS, ListOutputs, Part, joined, list_names, parts_of_users, to_user_means
 from rankeval_spark.engine.scorer import COMPACT, IS_EVALUATED
 from rankeval_spark.engine.slices import PACKED, segment_columns
@@ -130,7 +130,7 @@ def _side_by_side(nights: Sequence[pa.Table], columns: Sequence[str]) -> pa.Tabl
     joined = pc.take(keys.select([C.MODEL_ID, C.K]), to_arrow(first))
     start = 0
     for night, prefix in zip(nights, ("", EARLIER), strict=True):
-        own = np.full(len(found), -1)
+        own = np.full(len(found), ABSENT)
         own[place[start : start + night.num_rows]] = np.arange(night.num_rows)
         start += night.num_rows
         rows = to_arrow(own, is_null=own < 0)
@@ -155,18 +155,18 @@ class PublishedLists:
 
     def parts(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[Part]:  # noqa: ARG002 - no inputs
         """Score all lists of some users at a time."""
-        for lists in in_buckets(batches, most_rows=sys.maxsize):
-            in_order = lists.sort_by([(name, "ascending") for name in (C.USER_ID, C.MODEL_ID, C.LIST_ID)])
+        for bucket in in_buckets(batches, most_rows=sys.maxsize):
+            in_order = bucket.sort_by([(name, "ascending") for name in (C.USER_ID, C.MODEL_ID, C.LIST_ID)])
             user = to_numpy(in_one_piece(in_order[C.USER_ID]).dictionary_encode().indices)
             n_judged = to_numpy(pc.list_value_length(in_one_piece(in_order[C.JUDGED_GAINS])))
             for cuts in parts_of_users(n_judged, user):
-                yield joined([self.outputs.part(self._scored_columns(in_order.slice(*cut))) for cut in cuts])
-
-    def _scored_columns(self, lists: pa.Table) -> dict[str, pa.Array]:
-        """Return the columns that are scored, and what is made of them."""
-        found = {name: in_one_piece(lists[name]) for name in lists.column_names}
-        if self.segments:
-            found[PACKED] = packed_segments(found[C.SEGMENTS], self.segments)
-        if LIST_NAMES in self.outputs.measures.needs:
-            found[LIST_NAMES] = list_names(found[C.USER_ID], found[C.MODEL_ID])
-        return found
+                scored = []
+                for cut in cuts:
+                    lists = in_order.slice(*cut)
+                    found = {name: in_one_piece(lists[name]) for name in lists.column_names}
+                    if self.segments:
+                        found[PACKED] = packed_segments(found[C.SEGMENTS], self.segments)
+                    if LIST_NAMES in self.outputs.measures.needs:
+                        found[LIST_NAMES] = list_names(found[C.USER_ID], found[C.MODEL_ID])
+                    scored.append(self.outputs.part(found))
+                yield joined(scored)

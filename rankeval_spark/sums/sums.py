@@ -118,7 +118,7 @@ class Differences(Sum):
         return self.outputs.differences(part, self._rows.aggregator)
 
     def add_users(self, nights: Sequence[pa.Table], rows: Sequence[pa.Table]) -> Iterable[pa.RecordBatch]:
-        """Return the same of users of one night."""
+        """Return differences of the models from published users of one night."""
         (users,), (lists,), aggregator = nights, rows, self._rows.aggregator
         has_items = (pc.field(C.K) == aggregator.requested.ks[0]) & (pc.field(C.N_RECOMMENDED) > 0)
         yield from aggregator.count_lists(lists.filter(has_items))

@@ -217,13 +217,13 @@ def bytes_to_cells(states: Sequence[bytes]) -> pa.Array:
 
 
 def cells_to_doubles(cells: pa.ChunkedArray) -> np.ndarray:
-    """Read cells of bytes, all of one size, as rows of doubles."""
+    """Read cells of bytes, which have one size, as rows of doubles."""
     numbers = np.frombuffer(b"".join(cells.to_pylist()), dtype=np.float64)
     return numbers.reshape(len(cells), -1) if len(cells) else np.empty((0, 0))
 
 
 def rows_by_key(rows: pa.Table, key: Sequence[str] = GROUP) -> tuple[np.ndarray, np.ndarray]:
-    """Return the first row of each key and the number of each row's key; a key is GROUP or some of its columns."""
+    """Return each key's first row and the number of each row's key; a key is GROUP or some of its columns."""
     code = np.zeros(rows.num_rows, dtype=np.int64)
     for name in key:
         column = rows[name]

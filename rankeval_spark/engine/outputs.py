@@ -172,7 +172,7 @@ class ListOutputs:
 
     @property
     def denominators(self) -> Mapping[str, str]:
-        """Columns of denominators by those of ratios of sums over users; a mean over several lists is one."""
+        """Column of denominators for each ratio of sums over users; a mean over several lists is one."""
         measures = self.computed
         if not self.averages_lists or self.policies.unit == "user":
             return measures.weights

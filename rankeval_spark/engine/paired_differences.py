@@ -293,13 +293,13 @@ class DifferenceAggregator:
         lists: pa.Table,  # model and user of each list, the hash of the user, and segments as they travel
         values: np.ndarray,  # float64 (n_lists, n_ks, n_columns) of ``requested.stored``; NaN where undefined
     ) -> Iterator[pa.RecordBatch]:
-        """Aggregate lists, all those of some users: the same rows."""
+        """Aggregate lists, all those of some users: rows of :data:`PARTIAL`."""
         if lists.num_rows:
             cube = Cube.of_rows(lists, values, slice(None), values.shape[1], self.requested)
             yield from to_batches(self._partials([cube]))
 
     def count_lists(self, lists: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Count the owners with a list of each model, and with lists of both models of a pair: the same rows.
+        """Count owners with a list of each model, and of both models in a pair: rows of :data:`PARTIAL`.
 
         ``lists``: model and owner of each list with an item, IS_EVALUATED, and segments as they travel; judged or not.
         """

@@ -1,4 +1,4 @@
-"""Counts for measures of parity: items by group of popularity, or in a category, by slice and group of users.
+"""Counts for measures of parity: items by popularity, or in a category, by slice and group of users.
 
 They need little of a list: how many items of each group of popularity it holds that count, and how many there could be;
 or how many items of a category. Everyone's sums less those of a group of users are the sums without it.

@@ -201,7 +201,7 @@ class Published(Protocol):
 
 
 class PublishedPlots:
-    """Figures of published nights as charts of Altair; by default the newest night of the only evaluation."""
+    """Figures of published nights as Altair charts; by default the newest night of the only evaluation."""
 
     def __init__(self, results: Published, look: Look = NOTEBOOK) -> None:
         self._results = results

@@ -167,7 +167,7 @@ class PairTests:
         return of_t
 
     def _by_delta_method(self, pairs: RatioPairs) -> Numbers:
-        """Compute the numbers of ratios of sums that differ from those of the users' own ratios."""
+        """Compute the numbers of ratios of sums that differ from those of users' own ratios."""
         found = paired_ratios.compare_ratios(pairs, level=self.reported.confidence, least_users=self.reported.min_size)
         estimates = _estimates(pairs.baseline_ratio, found, found.change)
         numbers = {**estimates, "effect_size": np.full(found.n.shape, np.nan)}

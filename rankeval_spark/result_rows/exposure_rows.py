@@ -224,7 +224,7 @@ def catalogue_entries(n_items: int) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class ExposureRows:
-    """Computes rows of ``metrics`` from histograms on the workers."""
+    """Rows of ``metrics`` from histograms, computed on the workers."""
 
     measures: tuple[Measure, ...]
     reported: ReportedSlices
@@ -283,7 +283,7 @@ def _parts(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.nda
 
 @dataclass(frozen=True)
 class ParityRows:
-    """Computes rows of ``metrics`` on the workers from sums per group of users."""
+    """Rows of ``metrics`` from sums by group of users, computed on the workers."""
 
     measures: tuple[Measure, ...]
     reported: ReportedSlices

@@ -162,7 +162,7 @@ COUNTS: Final = ("n_items", "n_catalogued", "n_lists", "n_users", "shared", "cos
 
 
 class Times(NamedTuple):
-    """Numbers of lists that hold an item, by group of users; a holder is an item in a group of lists."""
+    """Numbers of lists that hold an item, by user group; a holder is an item in a group of lists."""
 
     holder: IntVector  # (n,), ascending
     group: IntVector  # (n,)
@@ -270,7 +270,7 @@ def list_entries(
 
 
 def _to_pairs(shown: Times, by_length: ByLength) -> tuple[PairSums, PairSums]:
-    """Sum over each holder's pairs of lists, and again without the group of each row of ``shown``."""
+    """Sum over each holder's pairs of lists, and again without the user group of each row in ``shown``."""
     holder = np.cumsum(starts_of_runs(shown.holder)) - 1
     left = PairSums(*np.zeros((2, len(holder))))
     for group in range(N_GROUPS):

@@ -243,7 +243,7 @@ TRAIN: Final = "train"
 
 
 class _OfAllLists(Sum):
-    """Rows of ``metrics`` in the columns of ``schemas.METRICS``, without the key of their run."""
+    """Rows of ``metrics``: ``schemas.METRICS`` without the key of their run."""
 
     rows: ExposureRows | ParityRows
     schema = arrow_schema(schemas.METRICS)
@@ -260,7 +260,7 @@ class _OfAllLists(Sum):
 
 @dataclass(frozen=True)
 class Exposures(_OfAllLists):
-    """Measures of how often items are shown, from histograms of items and numbers of lists."""
+    """Measures that read how often items are shown, from histograms and numbers of lists."""
 
     rows: ExposureRows
     counter: ItemCounter

@@ -64,7 +64,7 @@ def to_tallies(rows: pa.Table) -> dict[tuple[str, CheckName], Tally]:
 
 @dataclass(frozen=True)
 class RowTallies(Sum):
-    """Counts of rows by check, and of repeated judgements and seen items: rows of :data:`TALLIES`."""
+    """Counts by check: unusable rows, repeated judgements, seen items; rows of :data:`TALLIES`."""
 
     refused: tuple[RowChecks, ...] = ()  # of inputs that are refused where no row can be used
     schema = TALLIES
@@ -256,7 +256,7 @@ class InputCounts:
     sums: Mapping[str, Sum]
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the partial rows of each sum, of the users of a partition."""
+        """Yield the partial rows of each sum for the users of a partition."""
         tallies = PartitionTallies(is_enabled=True)
         self.job.count(batches, tallies)
         for name, sum_ in self.sums.items():

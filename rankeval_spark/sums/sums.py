@@ -71,7 +71,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class Means(Sum):
-    """The means of ``metrics`` in the columns of ``schemas.METRICS``, without the key of their run.
+    """The means in ``metrics``: ``schemas.METRICS`` without the key of their run.
 
     Where measures weigh impressions, there are rows of :func:`measure_set.mean_weight` too, for the checks.
     """
@@ -98,7 +98,7 @@ class Means(Sum):
 
 @dataclass(frozen=True)
 class Differences(Sum):
-    """The rows of ``comparisons`` in the columns of ``schemas.COMPARISONS``, without the key of their run."""
+    """The rows of ``comparisons``: ``schemas.COMPARISONS`` without the key of their run."""
 
     request: Request
     outputs: ListOutputs
@@ -236,7 +236,7 @@ class ListTotals:
     has_text_ids: bool = False  # whether ids in them become texts, as all published tables have them
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the partial rows of each sum and the rows of each table for the users of a partition."""
+        """Yield each sum's partial rows and each table's rows for the users of a partition."""
         tallies = PartitionTallies(is_enabled=ITEMS in self.sums)
         for part in self.lists.parts(batches, tallies):
             for table in self.tables:

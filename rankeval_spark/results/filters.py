@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, InputError, listed, nearest, nearest_days, warn_user
 from rankeval_spark.measures import Measure, group_statistics
 from rankeval_spark.report.defaults import chosen_evaluations, newest_nights
 from rankeval_spark.results.local_tables import AT
+from rankeval_spark.results.run_record import NightKey
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,21 +117,9 @@ def _on(nights: Collection[date]) -> str:
     return f"it has rows on {first}" if first == last else f"it has rows on {len(nights)} nights, {first} to {last}"
 
 
-class ChosenNight(NamedTuple):
-    """One evaluation on one date."""
-
-    evaluation: str
-    date: date
-
-    @property
-    def where(self) -> Filters:
-        """Conditions that its rows meet."""
-        return [(C.EVALUATION, "=", self.evaluation), (C.EVALUATION_DATE, "=", self.date)]
-
-
 def choose_night(
     nights: Sequence[tuple[str, date]], evaluation: str | None, day: date | None = None, *, argument: str = "date"
-) -> ChosenNight:
+) -> NightKey:
     """Return a night of the only or named evaluation, by default its newest; samples count only if named or alone.
 
     ``nights`` are those with means; ``argument`` of the user has the date. Raises ConfigError if several evaluations
@@ -146,17 +135,17 @@ def choose_night(
     days = sorted(own for name, own in nights if name == evaluation)
     if day is not None and day not in days:
         raise ConfigError(Fault(argument, str(day), f"a night of {evaluation}: {days[0]} to {days[-1]}"))
-    return ChosenNight(evaluation, day or newest_nights(dict.fromkeys(nights, True), evaluation)[evaluation])
+    return NightKey(evaluation, day or newest_nights(dict.fromkeys(nights, True), evaluation)[evaluation])
 
 
-def earlier_night(nights: Sequence[tuple[str, date]], night: ChosenNight, against: date | str) -> ChosenNight | None:
+def earlier_night(nights: Sequence[tuple[str, date]], night: NightKey, against: date | str) -> NightKey | None:
     """Return the night to compare with, None if ``against`` is a model; InputError if there is no earlier night."""
     if against == PREVIOUS:
-        earlier = [day for name, day in nights if name == night.evaluation and day < night.date]
+        earlier = [day for name, day in nights if name == night.evaluation and day < night.evaluation_date]
         if not earlier:
-            found = f"no night of {night.evaluation} before {night.date}"
+            found = f"no night of {night.evaluation} before {night.evaluation_date}"
             raise InputError(Fault("against='previous'", found, "an earlier one"))
-        return ChosenNight(night.evaluation, max(earlier))
+        return NightKey(night.evaluation, max(earlier))
     try:
         day = against if isinstance(against, date) else date.fromisoformat(against)
     except ValueError:

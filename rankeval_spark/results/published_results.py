@@ -22,7 +22,6 @@ from rankeval_spark.results import journal, views
 from rankeval_spark.results.file_store import normalise
 from rankeval_spark.results.filters import (
     NAMES,
-    ChosenNight,
     Day,
     Days,
     Names,
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from rankeval_spark.results.journal import Event
     from rankeval_spark.results.local_tables import Filters
     from rankeval_spark.results.readers import Reader
+    from rankeval_spark.results.run_record import NightKey
 
 Frame = TypeVar("Frame", default=Any)  # `pyarrow.Table` without Spark, `pyspark.sql.DataFrame` with it
 Deleted = dict[tuple[str, date], frozenset[str]]  # names of tables by evaluation and date
@@ -75,7 +75,7 @@ HISTORY: Final = (
 class UserSide:
     """The values of users under one model on one night, of one measure at one cutoff."""
 
-    night: ChosenNight
+    night: NightKey
     model_id: str
     run_id: str  # the run that wrote them
     measure: tuple[str, int]  # label and cutoff of the measure
@@ -372,7 +372,7 @@ class Results(Generic[Frame]):
         ``evaluation`` must be given only where there are several, here and below.
         """
         night = choose_night(self.nights(), evaluation)
-        return self._frame(table, night.date, night.evaluation, equal)
+        return self._frame(table, night.evaluation_date, night.evaluation, equal)
 
     def leaderboard(self, k: int | None = None, *, date: Day | None = None, evaluation: str | None = None) -> Frame:
         """Models and their means over all users on one night, best first by the first measure.
@@ -393,7 +393,9 @@ class Results(Generic[Frame]):
             the measure, such as ``nDCG@10``.
         """
         night = self._choose_night(date, evaluation)
-        rows = self.arrow(schemas.METRICS.name, **night._asdict(), slice=C.ALL_USERS)
+        rows = self.arrow(
+            schemas.METRICS.name, date=night.evaluation_date, evaluation=night.evaluation, slice=C.ALL_USERS
+        )
         known = [(fact.measure, fact.k) for fact in self._computed_by(rows, night)]
         wanted = [pair for pair in known if k in (None, pair[1])]
         if not wanted:
@@ -523,8 +525,8 @@ class Results(Generic[Frame]):
             own, then = definitions[side.run_id], definitions[other.run_id]
             if own != then:
                 name, others = with_cutoff(*side.measure), ", ".join(then.without(own)) or "other settings"
-                found = f"{earlier.date}, when {name} was computed with {others}"
-                expected = f"as on {night.date}: {', '.join(own.without(then)) or 'without these'}"
+                found = f"{earlier.evaluation_date}, when {name} was computed with {others}"
+                expected = f"as on {night.evaluation_date}: {', '.join(own.without(then)) or 'without these'}"
                 fix = "run one of the nights again with the config of the other"
                 raise ConfigError(Fault("against", found, expected, fix))
         paired = self._reader.paired(self._users(side), self._users(other))
@@ -566,13 +568,18 @@ class Results(Generic[Frame]):
             run(statement)
         return list(made)
 
-    def _choose_night(self, date: Day | None, evaluation: str | None) -> ChosenNight:
+    def _choose_night(self, date: Day | None, evaluation: str | None) -> NightKey:
         """Return the night of a date, by default the newest one with means."""
         return choose_night(self.nights(), evaluation, None if date is None else as_day(date))
 
-    def _side(self, measure: str, model_id: str, night: ChosenNight, *, argument: str = C.MODEL_ID) -> UserSide:
+    def _side(self, measure: str, model_id: str, night: NightKey, *, argument: str = C.MODEL_ID) -> UserSide:
         """Return the values of users under one model on one night; ``argument`` of the user names the model."""
-        rows = self.arrow(schemas.METRICS.name, **night._asdict(), columns=[C.MODEL_ID, C.RUN_ID])
+        rows = self.arrow(
+            schemas.METRICS.name,
+            date=night.evaluation_date,
+            evaluation=night.evaluation,
+            columns=[C.MODEL_ID, C.RUN_ID],
+        )
         require_models(model_id, rows[C.MODEL_ID].to_pylist(), argument=argument)
         computed = self._computed_by(rows, night)
         columns = {(fact.measure, fact.k): fact.column for fact in computed if fact.column is not None}
@@ -587,18 +594,18 @@ class Results(Generic[Frame]):
         runs = {event[C.RUN_ID]: recorded_definitions(event) for event in self._events(where=where, columns=columns)}
         return {run: found[measure] for run, found in runs.items() if measure in found}
 
-    def _computed_by(self, rows: pa.Table, night: ChosenNight) -> list[Requested]:
+    def _computed_by(self, rows: pa.Table, night: NightKey) -> list[Requested]:
         """Return the measures of the run that wrote the rows of a night."""
         run_ids = rows[C.RUN_ID].to_pylist()
-        return [fact for fact, runs in self._computed(night.where).items() if not set(runs).isdisjoint(run_ids)]
+        computed = self._computed(of_nights(night.evaluation_date, night.evaluation))
+        return [fact for fact, runs in computed.items() if not set(runs).isdisjoint(run_ids)]
 
     def _users(self, side: UserSide) -> Frame:
         """Read a row a user: the mean over their lists, and counts."""
-        evaluation, day = side.night
+        day, evaluation = side.night.evaluation_date, side.night.evaluation
         equal: dict[str, Values] = {C.MODEL_ID: side.model_id, C.K: side.measure[1]}
-        return self._reader.users(
-            self._scan(self._reader, schemas.USER_METRICS.name, day, evaluation, equal), side.column
-        )
+        lists = self._scan(self._reader, schemas.USER_METRICS.name, day, evaluation, equal)
+        return self._reader.users(lists, side.column)
 
 
 def results_of(spark: SparkSession | None, root: str) -> Results[Any]:

@@ -184,7 +184,7 @@ def guessed(tables: Mapping[str, TableSample]) -> Guesses:
     """Guess what tables hold; ``recommendations`` and ``held_out`` are among them."""
     by_name = {name: _guessed_input(name, tables) for name in INPUTS if name in tables}
     by_name["held_out"] = _with_lists_of(by_name["recommendations"], by_name["held_out"])
-    inputs = {name: replace(one, as_text=tuple(_ids_as_text(one, by_name))) for name, one in by_name.items()}
+    inputs = {name: replace(each, as_text=tuple(_ids_as_text(each, by_name))) for name, each in by_name.items()}
     log = inputs["recommendations"]
     plain, numbers = _segments(inputs["segments"]) if "segments" in inputs else ([], [])
     slices = tuple((*plain, *numbers)[:MOST_SEGMENTS])

@@ -320,7 +320,7 @@ def changes_between(
     There are none of a measure that is no mean or was defined otherwise then, nor of a slice that one of the
     nights does not have. ``slices`` are names; ``config`` says which are small, and the confidence of the intervals.
     """
-    alike = {key for key, one in now.definitions.items() if one == before.definitions.get(key)}
+    alike = {key for key, definition in now.definitions.items() if definition == before.definitions.get(key)}
     same = [measure for measure in measures if (measure.label, measure.k) in alike and measure.is_mean_of_users]
     made = [now.slices[name] for name in dict.fromkeys(slices) if now.makes(name, before)]
     if not same or not made:

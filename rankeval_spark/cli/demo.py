@@ -90,7 +90,7 @@ def of_workspace(workspace: Path, config_path: Path) -> list[str]:
     """Return the overrides by which a config reads the logs of a workspace and publishes there; none by default."""
     config = load_config(config_path)
     folder = os.path.relpath(workspace.absolute(), config_path.resolve().parent)
-    written = {name: one.path for name, one in config.inputs.given.items() if name in TABLES}
+    written = {name: source.path for name, source in config.inputs.given.items() if name in TABLES}
     places = {
         f"inputs.{name}.path": (path, f"{folder}/logs/{name}") for name, path in written.items() if path is not None
     }

@@ -383,7 +383,7 @@ def rank_of(rows: Sequence[Row]) -> Callable[[Row], tuple[Any, ...]]:
     known = list(dict.fromkeys((row[C.MEASURE], row[C.K]) for row in rows))
     first = headline_measure(known)
     usual = headlines(known, known, first=first, at_most=len(known)) if first else []
-    places = {one: place for place, one in enumerate(usual)}
+    places = {name: place for place, name in enumerate(usual)}
 
     def rank(row: Row) -> tuple[Any, ...]:
         is_found = row.get("verdict") in ("better", "worse", "different") or ("gap" in row and (row["ci_low"] or 0) > 0)

@@ -111,7 +111,7 @@ def json_text(document: object) -> str:
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a value of any kind
     """Return a value as JSON has it."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(element) for key, element in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [_plain(element) for element in value]
     if isinstance(value, float):

@@ -228,7 +228,7 @@ def _make_logs(
     }
     dates = [cut.date for cut in cuts]
     return {
-        name: pd.concat([one.assign(**{C.EVALUATION_DATE: day}) for day, one in zip(dates, own, strict=True)])
+        name: pd.concat([frame.assign(**{C.EVALUATION_DATE: day}) for day, frame in zip(dates, own, strict=True)])
         for name, own in frames.items()
     }
 

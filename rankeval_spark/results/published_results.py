@@ -434,7 +434,7 @@ class Results(Generic[Frame]):
             means = self._scan(self._small, schemas.METRICS.name, None, night.evaluation, of_all)
             require_models(equal[C.MODEL_ID], self._small.arrow(means, [C.MODEL_ID])[C.MODEL_ID].to_pylist())
         rows = self._frame(schemas.METRICS.name, None, night.evaluation, wanted)
-        texts = {run: str(one) for run, one in self._definitions(night.evaluation, (label, k)).items()}
+        texts = {run: str(definition) for run, definition in self._definitions(night.evaluation, (label, k)).items()}
         rows = self._reader.with_texts(rows, "definition", texts, key=C.RUN_ID)
         order = [(name, "asc") for name in (C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUE)]
         return self._reader.ordered(rows, columns=HISTORY, order=order)

@@ -291,16 +291,12 @@ def _further(entry: Definition) -> Iterator[str]:
 
 
 def _examples(entry: Definition) -> Iterator[str]:
-    """Yield rows of examples: the first, one for each choice of an option, and one that is undefined.
-
-    Those of common options are in the index.
-    """
-    given_above, seen = "", set()
+    """Yield rows of examples: the first, and one for each choice of an option that is not a common one."""
+    given_above, seen = "", set[str]()
     for number, example in enumerate(examples_of(entry)):
         changed = _changed(example)
         options = Measure.parse(example.measure).options
         shown = {f"{option.name}={options[option.name]}" for option in changed}
-        shown |= {"undefined"} & {*example.values}
         if any(map(_is_common, changed)) or (number > 0 and shown <= seen):
             continue
         seen |= shown

@@ -46,6 +46,9 @@ def configuration_page() -> str:
     rows = [_rows(definitions[name]) for name in inputs]
     shared = [row for row in rows[0] if all(row in others for others in rows)]
     sections = {name: _section(name, definitions[name], shared if name in inputs else ()) for name in names}
+    sections["Policies"] = _without_meanings(
+        "Policies", definitions["Policies"], "[Policies](policies.md) explains them."
+    )
     sections["Inputs"] += f"\n{EVERY_INPUT}{_TABLE}{''.join(shared)}"
     return "\n".join([HEAD, _section("Top level", schema), *sections.values()])
 
@@ -77,6 +80,12 @@ def _section(title: str, model: Node, elsewhere: Collection[str] = ()) -> str:
     if elsewhere:
         head += f"It has the keys of [every input](#every-input){' and:' + chr(10) if rows else '.'}\n"
     return head + (_TABLE + "".join(rows) if rows else "")
+
+
+def _without_meanings(title: str, model: Node, explained: str) -> str:
+    """Write the keys of a model with values and defaults alone, which another page explains."""
+    head = f"## {title}\n\n{model['description']} {explained}\n\n| key | value | default |\n|---|---|---|\n"
+    return head + "".join(f"{row.rsplit(' | ', 1)[0]} |\n" for row in _rows(model))
 
 
 def _rows(model: Node) -> list[str]:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 import rankeval_spark
-from rankeval_spark import FrameInputs
+from rankeval_spark import FrameInputs, Policies
 from rankeval_spark.measures import group_statistics, registry
 from tests.support.code import ROOT
 
@@ -88,6 +88,14 @@ def test_the_api_reference_has_all_public_names_and_the_keys_of_all_frames() -> 
     assert sorted(re.findall(r"^::: rankeval_spark\.(\w+)$", text, re.MULTILINE)) == sorted(exported)
     rows = {frame: re.findall(r"`(\w+)`", keys) for frame, keys in re.findall(r"^\| `(\w+)` \| (.+) \|$", text, re.M)}
     assert rows == {frame: list(type(own).model_fields) for frame, own in FrameInputs().frames.items()}
+
+
+def test_the_page_of_policies_names_each_of_them_and_their_values() -> None:
+    text = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    values = [value for field in Policies.model_fields.values() for value in get_args(field.annotation)]
+    names = [*Policies.model_fields, *(value for value in values if isinstance(value, str))]
+    assert len(names) > 40
+    assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []
 
 
 def test_links_between_pages_lead_somewhere() -> None:

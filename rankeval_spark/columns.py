@@ -140,7 +140,7 @@ def readable_value(value: str | None) -> str:
 
 
 def quoted_name(name: str) -> str:
-    """Write the name of a column, or a part of the name of a table, so that Spark takes its dots for letters.
+    """Quote a column's name, or a part of a table's, so that Spark takes its dots for letters.
 
     Examples
     --------

@@ -36,7 +36,7 @@ _BECAUSE: Final = ", because "  # between the fix of a fault and the reason for 
 
 
 class ExitCode(IntEnum):
-    """How a command of this package ends; docs/faults.md has the table, and a test compares both."""
+    """Exit codes of the commands; docs/faults.md has the table, and a test compares both."""
 
     DONE = 0
     UNEXPECTED = 1

@@ -273,7 +273,7 @@ class Evaluation(Generic[Frame]):
 
     @refusals_of_call()
     def agreement(self, baseline: str, *, k: int = 10, p: float = 0.9) -> Frame:
-        """Agreement of the lists of each model with those of a baseline: Overlap, Jaccard and RBO, user by user.
+        """Agreement of each model's lists with a baseline's: Overlap, Jaccard and RBO, user by user.
 
         As measures, ``Overlap(model='popular')@10``, they are in all results; here are all users with two lists.
 
@@ -357,7 +357,7 @@ class Evaluation(Generic[Frame]):
     @cached_property
     @refusals_of_call()
     def _totals(self) -> dict[str, pa.Table]:
-        """All sums, of one pass at the first use of one of them."""
+        """All sums, from one pass at the first use."""
         found = self.host.totals(self.host.sums)
         self.host.warn_of_left_out(found)
         return found

@@ -1,4 +1,4 @@
-"""Faults of refused evaluations, read from the text of an error: of an error of a worker, Spark passes on no more."""
+"""Faults of refused evaluations, read from an error's text: Spark passes on no more of a worker's error."""
 
 from __future__ import annotations
 

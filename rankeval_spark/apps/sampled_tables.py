@@ -31,8 +31,7 @@ from rankeval_spark.config.inputs import Gains, Nested, column_and_field
 from rankeval_spark.engine.buckets import hashes_of
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_number, is_text
-from rankeval_spark.inputs.arrow.files import parquet_dataset
-from rankeval_spark.inputs.arrow.partition_folders import files_below, folder_columns, with_folder_columns
+from rankeval_spark.inputs.arrow.files import files_below, folder_columns, parquet_dataset, with_folder_columns
 from rankeval_spark.inputs.column_names import (
     columns_by_name,
     columns_by_part,

@@ -1,4 +1,4 @@
-"""Base of all config models, and types of values: strict numbers, paths, table names, lengths of time."""
+"""Base of all config models, and types of values: strict numbers, paths, table names, durations."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ KINDS: Final[dict[str, Kind]] = {
 
 
 class Gate(Model):
-    """One rule of one kind: bounds of a value, or a comparison of it with the baseline or the previous night."""
+    """A rule of one kind: bounds of a value, or its comparison with the baseline or the previous night."""
 
     measure: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     """A measure of the evaluation with its cutoff, such as nDCG@10. For bounds it may be a group statistic, such as

@@ -324,7 +324,7 @@ OptionValue = Annotated[str, PlainValidator(_option), WithJsonSchema({"type": ["
 
 
 class InputRows(Model):
-    """How the rows of an input are read, wherever they come from: a file, a table or a frame of a call."""
+    """Keys that say how rows of an input are read, from a file, a table or a frame of a call."""
 
     canonical_columns: ClassVar[tuple[str, ...]] = ()
     id_columns: ClassVar[tuple[str, ...]] = (C.USER_ID, C.ITEM_ID)
@@ -350,7 +350,7 @@ class InputRows(Model):
 
     @property
     def shapes(self) -> tuple[Gains | NestedItems, ...]:
-        """What its rows hold in place of canonical columns; nothing where each column is in `columns`."""
+        """Canonical columns that its rows have in another form; none where each column is in `columns`."""
         return () if self.several_items is None else (self.several_items,)
 
     @property
@@ -380,7 +380,7 @@ def refuse_unknown_keys(given: Collection[str], known: Collection[str]) -> None:
 
 
 class LogRows(InputRows):
-    """How the rows of the recommendation log are read: one row per recommended item, or one row per list."""
+    """Rows of the recommendation log: one per recommended item, or one per list."""
 
     canonical_columns = (
         *(C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID, C.SCORE, C.RANK),
@@ -409,7 +409,7 @@ class LogRows(InputRows):
 
 
 class JudgementRows(InputRows):
-    """How the held-out interactions are read: one row per (user, item) or (user, list, item)."""
+    """Rows of the held-out interactions: one per (user, item) or (user, list, item)."""
 
     canonical_columns = (C.USER_ID, C.LIST_ID, C.ITEM_ID, C.GAIN, C.INTERACTED_AT, C.VALUE, C.PROPENSITY, C.WEIGHT)
 
@@ -440,7 +440,7 @@ class JudgementRows(InputRows):
 
 
 class SegmentRows(InputRows):
-    """How the segments are read: one row per user, one column per segment in addition to user_id."""
+    """Rows of the segments: one per user, with a column per segment in addition to user_id."""
 
     canonical_columns = (C.USER_ID,)
     id_columns = (C.USER_ID,)
@@ -448,13 +448,13 @@ class SegmentRows(InputRows):
 
 
 class TrainRows(InputRows):
-    """How the training interactions are read: one row each, with an optional time."""
+    """Rows of the training interactions: one each, with an optional time."""
 
     canonical_columns = (C.USER_ID, C.ITEM_ID, C.INTERACTED_AT)
 
 
 class ItemRows(InputRows):
-    """How the catalogue is read: one row per item, with its categories, vector and date, all optional."""
+    """Rows of the catalogue: one per item, with its categories, vector and date, all optional."""
 
     canonical_columns = (C.ITEM_ID, C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)
     id_columns = (C.ITEM_ID,)
@@ -467,7 +467,7 @@ MaxRows = Annotated[Whole, Field(ge=1, lt=2**63)]
 
 
 class FrameInputs(Model):
-    """How the frames of a call are read, by the keys that a config has for its inputs."""
+    """Keys that say how frames of a call are read, as a config has them for its inputs."""
 
     recommendations: LogRows = LogRows()
     held_out: JudgementRows = JudgementRows()
@@ -479,7 +479,7 @@ class FrameInputs(Model):
 
     @property
     def frames(self) -> dict[str, InputRows]:
-        """How each frame is read, by its name."""
+        """Rows of each frame, by its name."""
         return {name: rows for name, rows in self if isinstance(rows, InputRows)}
 
 
@@ -508,7 +508,7 @@ class InputConfig(InputRows, ModelWithPaths):
 
     @property
     def time_zone(self) -> str:
-        """Zone of its days, and of times without one: that of the evaluation."""
+        """Zone of days, and of times without one; by default that of the evaluation."""
         return self._time_zone
 
     def read_in(self, time_zone: str) -> None:

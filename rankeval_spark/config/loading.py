@@ -303,7 +303,7 @@ _UNKNOWN_KEY: Final = "unknown key"
 
 
 def validation_faults(error: ValidationError, model: type[BaseModel], locate: Locate) -> list[Fault]:
-    """Translate every error of a validation, once, in the order of the keys of the model; missing keys come first.
+    """Translate every error of a validation once, in the order of the model's keys; missing keys come first.
 
     Unknown keys come before them: a misspelt key is often why another one is missing, or why a rule lacks its baseline.
     """
@@ -351,7 +351,7 @@ def _faults(details: ErrorDetails, model: type[BaseModel]) -> list[tuple[Place, 
 
 
 def _fix_of_a_section(key: str, model: type[BaseModel], known: Sequence[str]) -> str:
-    """Name the section of a config that has a key which stands above it; empty if none has."""
+    """Return the fix for a key that stands above its section; empty if no section has it."""
     sections = {name: _model_in(model.model_fields[name].annotation) for name in known if name in model.model_fields}
     having = [name for name, section in sections.items() if section is not None and key in section.model_fields]
     return f"did you mean '{having[0]}.{key}'?" if having else ""

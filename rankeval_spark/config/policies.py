@@ -25,7 +25,7 @@ TieKey = Literal["item", "item_desc", "item_bytes_desc", "rank", "gain", "gain_d
 
 
 class TieRule(NamedTuple):
-    """What decides between items of equal score under a policy of ties, and what follows for the values."""
+    """The rule between items of equal score under a policy of ties, and what follows for the values."""
 
     by: tuple[TieKey, ...]  # what is compared, the first criterion first
     # the value is that of this order; or its best or worst one; or the mean over all orders; or ties are refused

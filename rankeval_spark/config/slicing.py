@@ -1,4 +1,4 @@
-"""Slices of users and items: segments, bands of numbers, groups of items, and what is reported of each."""
+"""Slices of users and items: segments, bands, item groups, and what each reports."""
 
 from __future__ import annotations
 

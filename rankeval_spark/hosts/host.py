@@ -69,7 +69,7 @@ class Host(ABC, Generic[Frame]):
     def totals(
         self, sums: Mapping[str, Sum], writers: Mapping[str, Writer] = NO_WRITERS, advance: Advance | None = None
     ) -> dict[str, pa.Table]:
-        """Compute sums of all lists, and write the rows of tables, in one pass over the rows of users.
+        """Compute sums of all lists, and write rows of tables, in one pass over the users.
 
         ``writers``: take the rows of ``sums.USER_ROWS`` and ``sums.LIST_ROWS``, with ids as text. ``advance``: hears
         how many rows of all are done, where the host knows.
@@ -80,7 +80,7 @@ class Host(ABC, Generic[Frame]):
         """Compute the sums of :attr:`input_checks` alone; no list is made."""
 
     def input_facts(self, totals: Mapping[str, pa.Table]) -> list[CheckCount]:
-        """Return what the checks ask of the inputs: of ``totals`` where they have it, or of a pass of its own."""
+        """Return what the checks ask about the inputs: from ``totals`` if they have it, or by a pass of its own."""
         return self.input_checks.facts(totals if ITEMS in totals else self.input_totals())
 
     @abstractmethod
@@ -105,7 +105,7 @@ class Host(ABC, Generic[Frame]):
 
     @abstractmethod
     def agreement(self, baseline: str, *, k: int, p: float) -> Frame:
-        """Compare the first k items of each list with those of the baseline, if the user got one of it too."""
+        """Compare the first k items of each list with the baseline's list for that user, if any."""
 
     @abstractmethod
     def frame(self, table: pa.Table) -> Frame:

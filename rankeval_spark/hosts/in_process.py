@@ -16,16 +16,15 @@ from rankeval_spark.engine.facts import require_input
 from rankeval_spark.hosts.host import Host
 from rankeval_spark.in_process import scored_rows
 from rankeval_spark.in_process.assembly import Usable
-from rankeval_spark.in_process.input_checks import other_inputs
-from rankeval_spark.in_process.input_warnings import (
+from rankeval_spark.in_process.input_checks import (
     left_out,
+    other_inputs,
     warn_if_nothing_is_measured,
     warn_of_absent_models,
     warn_of_merged_lists,
     warn_of_unread_times,
 )
-from rankeval_spark.inputs.arrow.input_tables import Tables, refuse_large
-from rankeval_spark.inputs.arrow.reading import to_source
+from rankeval_spark.inputs.arrow.reading import Tables, refuse_large, to_source
 from rankeval_spark.inputs.input_columns import read_given, refuse_missing
 from rankeval_spark.refusals import refusals_of_call
 from rankeval_spark.sums.exposures import TRAIN, CatalogueItems, readers_of_catalogues
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
     from rankeval_spark.hosts.host import Advance
-    from rankeval_spark.inputs.arrow.input_tables import Source
+    from rankeval_spark.inputs.arrow.reading import Source
     from rankeval_spark.schemas import Schema
     from rankeval_spark.sums.sums import Sum, Writer
 

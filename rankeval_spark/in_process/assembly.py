@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.checks import RowChecks
     from rankeval_spark.engine.job import Job
-    from rankeval_spark.inputs.arrow.input_tables import Tables
+    from rankeval_spark.inputs.arrow.reading import Tables
     from rankeval_spark.result_rows.check_rows import CheckCount
 
 
@@ -165,7 +165,7 @@ UNREADABLE: Final = "_unreadable"  # whether a cell of a row of the catalogue co
 
 @dataclass(frozen=True)
 class Usable:
-    """The rows of the inputs of a request, and those of them that can be used, each computed once."""
+    """Rows of a request's inputs, and those that can be used, each computed once."""
 
     tables: Tables  # all rows
     request: Request  # measures, slices and policies requested

@@ -1,10 +1,10 @@
-"""Partial rows of the sums that checks read of the inputs that workers do not see with the lists."""
+"""Checks and warnings of inputs: rows that the sums of checks read, and inputs that are hardly what was meant."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +12,11 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.attribution import text_of_micros
 from rankeval_spark.engine.checks import NotFiniteVector, ends_of_ids, meets
 from rankeval_spark.engine.codes import to_codes
+from rankeval_spark.errors import warn_user
+from rankeval_spark.result_rows.check_rows import SEGMENTS, CheckCount
 from rankeval_spark.sums.input_checks import (
     BANDS,
     N_KNOWN,
@@ -25,11 +28,17 @@ from rankeval_spark.sums.input_checks import (
     VectorLengths,
     tally_rows,
 )
+from rankeval_spark.sums.input_warnings import LEFT_OUT, least_gain, no_list_left, where_undefined
 from rankeval_spark.sums.sums import ITEMS
 
 if TYPE_CHECKING:
+    from rankeval_spark.config.request import Request
     from rankeval_spark.in_process.assembly import Usable
+    from rankeval_spark.inputs.arrow.reading import Source, Tables
     from rankeval_spark.sums.input_checks import InputChecks
+
+
+_MOST_NAMED: Final = 10  # models that a warning names
 
 
 def other_inputs(usable: Usable, asked: InputChecks) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -51,7 +60,7 @@ def other_inputs(usable: Usable, asked: InputChecks) -> Iterator[tuple[str, pa.R
 
 
 def known_items(catalogue: pa.Table) -> pa.RecordBatch:
-    """Count the rows of each item of a catalogue: ``item_id``, ``n_judged, n_listed`` of 0, and ``n_known``."""
+    """Count a catalogue's rows by item: ``item_id``, ``n_judged, n_listed`` of 0, and ``n_known``."""
     codes = to_codes(catalogue[C.ITEM_ID])
     n_rows, none = np.bincount(codes.code, minlength=codes.n_values), np.zeros(codes.n_values, dtype=np.int64)
     cells = [codes.values, to_arrow(none), to_arrow(none), to_arrow(n_rows)]
@@ -77,3 +86,160 @@ def segment_values(segments: pa.Table, names: Sequence[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(
         [dict(zip(SegmentValues.schema.names, row, strict=True)) for row in rows], SegmentValues.schema
     )
+
+
+def left_out(usable: Usable) -> Iterator[CheckCount]:
+    """Count the rows that cannot be used, by input and check; none of an input without a usable row."""
+    for name, of_input in usable.row_checks.items():
+        rows, checks = usable.given(name), [one for one in of_input.checks if one.drops or one.name in LEFT_OUT]
+        flags = replace(of_input, checks=tuple(replace(one, refuse=None) for one in checks)).flags(rows)
+        if name != SEGMENTS and of_input.is_usable(flags).any():
+            yield from (CheckCount(name, one.name, int(flags[one.name].sum()), rows.num_rows) for one in checks)
+
+
+def warn_if_nothing_is_measured(
+    metrics: pa.Table, tables: Tables, log: pa.Table, judged: pa.Table, request: Request
+) -> None:
+    """Warn of inputs that have nothing to do with each other: their means are 0, NaN or not there.
+
+    ``log``, ``judged``: the usable rows of the recommendations, of known items where others are
+    dropped, and of the judgements.
+    """
+    given = tables.recommendations.table
+    if not judged.num_rows:
+        found = f"held_out has no rows{' left by own_item' if tables.held_out.table.num_rows else ''}"
+    elif log.num_rows:
+        is_alone = bool(_absent(tables, request.measure_set.other_models))
+        found = next(_why_no_value(metrics, log, judged, request, is_alone=is_alone), "")
+    elif _absent(tables, request.models or ()):
+        return  # they have a warning of their own
+    elif given.num_rows and request.policies.own_item != "keep":
+        others = " and unknown_items" if request.policies.unknown_items == "drop" else ""
+        found = f"no recommended item is left by own_item{others}"
+    elif given.num_rows:
+        found = "no recommended item is in the catalogue, and unknown_items drops all others"
+    else:
+        found = f"recommendations have no row{' of a model' if C.MODEL_ID in given.column_names else ''}"
+    if found:
+        warn_user(f"nothing is measured: {found}; see .checks")
+
+
+def _why_no_value(
+    metrics: pa.Table, log: pa.Table, judged: pa.Table, request: Request, *, is_alone: bool
+) -> Iterator[str]:
+    """Yield the reasons why no user has a value, or why all values are 0, by the ids and gains of both inputs.
+
+    ``is_alone``: whether a model that a measure compares with has no row, which has a warning of its own.
+    """
+    rows = metrics.filter((pc.field(C.SLICE) == C.ALL_USERS) & pc.field("n_missing").is_valid())
+    if not rows.num_rows:  # measures of all lists together need no judgement
+        return
+    population = request.policies.population
+    has_users, is_all_zero = pc.max(rows["n_users"]).as_py() > 0, not pc.max(pc.abs(rows["value"])).as_py()
+    if not is_all_zero and population == "run":
+        return  # of users that need no judgement
+    if unmatched := _unmatched(log, judged):
+        yield unmatched
+    if pc.min(rows["n_missing"]).as_py() == pc.count_distinct(judged[C.USER_ID]).as_py():
+        yield no_list_left(request) or "no user of held_out has a list"
+    least = least_gain(request)
+    if is_all_zero and least is not None:
+        relevant, largest = judged.filter(pc.greater_equal(judged[C.GAIN], least)), pc.max(judged[C.GAIN]).as_py()
+        if not relevant.num_rows:
+            yield f"no user has a relevant judgement (a gain of at least {least:g}; the largest is {largest:g})"
+        elif population in ("truth", "intersection") and not _share(C.USER_ID, log, relevant):
+            yield "no user with a relevant judgement has a list"
+    if not has_users and not is_alone:
+        yield f"no user has a value{_why_undefined(log, judged, request)}"
+    if has_users and is_all_zero and not _share(C.ITEM_ID, log, judged):
+        yield "no item of held_out is in a list; ids of both tables have to match"
+
+
+def _why_undefined(log: pa.Table, judged: pa.Table, request: Request) -> str:
+    """Write the times that attribution compares or, without it, where the measures are undefined."""
+    if request.policies.is_attributed:
+        return f", of lists of {_span(log[C.RECOMMENDED_AT])} and interactions of {_span(judged[C.INTERACTED_AT])}"
+    return where_undefined(request)
+
+
+def warn_of_absent_models(tables: Tables, request: Request) -> None:
+    """Warn of models that are named and have no row in the log: those expected, and those that measures compare with.
+
+    The users of the first are all missing, and the measures have no value.
+    """
+    absent = _absent(tables, request.models or ())
+    others = request.measure_set.other_models
+    lost = [*absent, *(name for name in _absent(tables, others) if name not in absent)]
+    if lost:
+        known = sorted(filter(None, _models_of(tables)))
+        warn_user(
+            f"recommendations have no row of {', '.join(map(repr, lost))}, which models= or a measure names; "
+            f"the log has: {', '.join(known[:_MOST_NAMED])}"
+        )
+
+
+def _absent(tables: Tables, names: Sequence[str]) -> list[str]:
+    """Return the models of which a log with models has no row."""
+    log = tables.recommendations.table
+    is_asked = names and C.MODEL_ID in log.column_names and log.num_rows
+    known = _models_of(tables) if is_asked else set(names)
+    return [name for name in names if name not in known]
+
+
+def _models_of(tables: Tables) -> set[str | None]:
+    return set(pc.unique(tables.recommendations.table[C.MODEL_ID]).to_pylist())
+
+
+def warn_of_unread_times(tables: Tables) -> None:
+    """Warn of rows whose time is NULL or could not be read: attribution leaves them out."""
+    for source, name in ((tables.recommendations, C.RECOMMENDED_AT), (tables.held_out, C.INTERACTED_AT)):
+        times = source.table[name]
+        if times.null_count:
+            warn_user(
+                f"{source.name}: {times.null_count:,} of {len(times):,} rows have no time that can be read in {name!r} "
+                "and are left out; expected timestamps, text such as '2026-01-31 05:00:00', or seconds since 1970 "
+                "(pandas.to_datetime reads other forms and units)"
+            )
+
+
+def warn_of_merged_lists(log: Source) -> None:
+    """Warn of a log without ids of lists in which users were shown lists at several times: they would be one list."""
+    if C.LIST_ID in log.given:
+        return
+    keys = [name for name in (C.MODEL_ID, C.USER_ID) if name in log.table.column_names]
+    users = log.table.group_by(keys).aggregate([(C.RECOMMENDED_AT, "min"), (C.RECOMMENDED_AT, "max")])
+    is_several = pc.not_equal(users[f"{C.RECOMMENDED_AT}_min"], users[f"{C.RECOMMENDED_AT}_max"])
+    n_several = pc.sum(is_several).as_py()
+    if not n_several or log.table.group_by([*keys, C.RECOMMENDED_AT]).aggregate([]).num_rows * 2 > log.table.num_rows:
+        return  # one time of each list, or times of single items
+    warn_user(
+        "recommendations have no column 'list_id', so all rows of a user are one list, but "
+        f"{n_several:,} of {len(users):,} have several times in recommended_at; name the lists in list_id, "
+        "such as by a copy of recommended_at"
+    )
+
+
+def _share(name: str, log: pa.Table, judged: pa.Table) -> bool:
+    """Return True if an id of the judgements is in the log."""
+    ids = pc.unique(judged[name]).drop_null()
+    return bool(pc.any(pc.is_in(log[name], value_set=ids.cast(log[name].type))).as_py())
+
+
+def _unmatched(log: pa.Table, judged: pa.Table) -> str:
+    """Write that no user of the judgements, or no list that they name, is in the log; nothing where one is."""
+    if not _share(C.USER_ID, log, judged):
+        return "no user of held_out has a list; ids of both tables have to match"
+    if C.LIST_ID not in judged.column_names:
+        return ""
+    parts = ((table[C.USER_ID].cast(pa.string()), table[C.LIST_ID]) for table in (log, judged))
+    listed, named = (pc.unique(pc.binary_join_element_wise(*part, "\0")) for part in parts)
+    if pc.any(pc.is_in(named, value_set=listed)).as_py():
+        return ""
+    one, other = (pc.min(table[C.LIST_ID]).as_py() for table in (judged, log))
+    return f"no list of held_out is in the log; ids of lists are compared as text, such as {one!r} and {other!r}"
+
+
+def _span(times: pa.ChunkedArray) -> str:
+    """Write the first and last of times."""
+    ends = (pc.min_max(times)[name] for name in ("min", "max"))
+    return " to ".join(dict.fromkeys(text_of_micros(end.value) if end.is_valid else "no time" for end in ends))

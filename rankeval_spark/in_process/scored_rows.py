@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def user_rows(rows: UserRows) -> pa.Table:
-    """Return the rows of the population: ``schemas.USER_METRICS`` from the model on."""
+    """Return the rows of the population: ``schemas.USER_METRICS``, starting with the model."""
     batches = rows.run(lambda job: job.user_rows)
     return pa.Table.from_batches(batches) if batches else _no_row(rows)
 

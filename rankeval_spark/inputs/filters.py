@@ -1,4 +1,4 @@
-"""Filters of an input as a condition of Spark or of Arrow, with values of the type of each column."""
+"""Filters of an input as a condition of Spark or Arrow; values have the type of their column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faults of the files of an input: missing, of another kind, or with a wrong header; before a run and in it."""
+"""Faults of input files that are missing, of another kind, or with a wrong header; before a run and in it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def no_row(name: str, location: str) -> Fault:
 
 
 def nearest_location(location: str) -> str:
-    """Name the days that there are, where a file or folder of a day is missing, else the name that is most similar.
+    """Return the days that exist where that of a file or folder is missing, else the most similar name.
 
     Empty where something is there, and for a location that is not of this machine.
     """

@@ -71,7 +71,7 @@ class TrecRun(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of the run in the last line."""
+        """The run's name in the last line."""
         return str(self.names[-1].as_py())
 
 
@@ -80,7 +80,7 @@ class SwappedError(InputError):
 
 
 def swapped_fault(where: str, line: str, form: TrecForm, location: str) -> Fault | None:
-    """Build the fault of a file that is of the other form by its first line; None of any other file.
+    """Build the fault of a file whose first line has the other form; None for any other file.
 
     >>> swapped_fault("inputs.held_out", "q1 Q0 d1 1 0.5 bm25", "qrels", "a.txt").found
     'a run at a.txt'

@@ -13,10 +13,10 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions as F, types a
 
 from rankeval_spark import allowed_folders, columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.result_rows.column_types import columns_json
 from rankeval_spark.results import delta_log
 from rankeval_spark.results.file_store import inside, reachable_storage
 from rankeval_spark.results.local_tables import AT, require_columns
-from rankeval_spark.spark.spark_types import struct_type
 
 if TYPE_CHECKING:
     from datetime import date
@@ -27,6 +27,16 @@ if TYPE_CHECKING:
     from rankeval_spark.results.file_store import Storage
     from rankeval_spark.results.local_tables import Filters, Order, Requested
     from rankeval_spark.results.run_record import NightKey
+    from rankeval_spark.schemas import Field, Schema
+
+
+def struct_type(schema: Schema, extra_fields: Iterable[Field] = ()) -> T.StructType:
+    """Build the Spark schema of the columns of ``schema``, then ``extra_fields``, each with its comment.
+
+    >>> struct_type(schemas.TRAIN).simpleString()
+    'struct<user_id:string,item_id:string,interacted_at:timestamp>'
+    """
+    return T.StructType.fromJson(columns_json(schema, extra_fields))
 
 
 def rows_of(night: NightKey) -> Column:

@@ -95,7 +95,7 @@ def _function(name: str, measure: Measure) -> UserDefinedFunctionLike:
 
 
 def _to_lists(name: str, columns: Mapping[str, pd.Series]) -> Lists:
-    """Build the batch that kernels read, whatever the order of the hits and of the judgements of a list."""
+    """Build the batch that kernels read; hits and judgements of a list can be in any order."""
     (hit_list, rank), (gain_list, hit_gain), (judged_list, judged_gain) = (
         _flattened(f"{name}({column})", arrays) for column, arrays in columns.items()
     )

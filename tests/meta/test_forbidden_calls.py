@@ -41,7 +41,7 @@ ACTIONS_ALLOWED: Final = {
     "rankeval_spark/inputs/arrow/file_inputs.py": "looks at the first texts of a dataset of Arrow",
     "rankeval_spark/spark/session/session_checks.py": "doctor tries a worker and a Delta table",
     "rankeval_spark/demo/": "prepares data and trains models; no part of an evaluation",
-    "rankeval_spark/spark/plans/packed_rows.py": "the job that makes the small tables of an evaluation",
+    "rankeval_spark/spark/plans/result_frames.py": "the job that makes the small tables of an evaluation",
     "rankeval_spark/report/tables.py": "a figure is drawn of rows: of aggregates, or of a few columns of users",
 }
 IO_ALLOWED: Final = {
@@ -55,7 +55,7 @@ PYTHON_ALLOWED: Final = {
     "rankeval_spark/spark/plans/moved_rows.py": "the engine: all rows of a user in, lists, values and moments out",
     "rankeval_spark/spark/plans/item_facts.py": "counts and the catalogue in, facts of items and totals out",
     "rankeval_spark/spark/plans/input_checks.py": "what was counted in, rows of checks out",
-    "rankeval_spark/spark/plans/packed_rows.py": "all rows of a user in, partial rows of the sums out",
+    "rankeval_spark/spark/plans/result_frames.py": "all rows of a user in, partial rows of the sums out",
     "rankeval_spark/spark/session/session_checks.py": "doctor asks a worker which Python it is",
     "rankeval_spark/spark/plans/bands.py": "numbers of users in, edges of bands by quantiles out",
     "rankeval_spark/spark/list_functions.py": "functions of measures for SQL, which users call",

@@ -20,7 +20,7 @@ LAYERS: Final = (
     {"inputs"},
     {"engine"},
     {"refusals", "result_rows", "inputs.trec_files"},
-    {"inputs.arrow", "spark.spark_types", "sums"},
+    {"inputs.arrow", "sums"},
     {"in_process"},
     {"inputs.spark", "results", "spark.plans", "spark.list_functions"},
     {"spark.session"},
@@ -41,7 +41,7 @@ there is only its version.
 
 LEVELS: Final = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 WORDS: Final = LAYERS[0]
-FIRST_WITH_SPARK: Final = LEVELS["spark.spark_types"]
+FIRST_WITH_SPARK: Final = LEVELS["spark.plans"]
 SPARK: Final = ("pyspark", "delta", "py4j")
 FILTERS: Final = f"{PACKAGE}.inputs.filters"
 """The one module below that builds a condition of Spark, too: Spark is imported in the function that does."""
@@ -224,7 +224,7 @@ def test_the_order_of_layers_catches_an_import_that_goes_up() -> None:
     assert not may_import("measures", "statistics")
     assert not may_import("config", "spark.plans")
     assert not may_import("in_process", "spark.plans")
-    assert may_import("spark.plans", "spark.spark_types")
+    assert may_import("hosts", "spark.plans")
 
 
 def test_a_module_belongs_to_the_longest_part_it_begins_with() -> None:

@@ -1,4 +1,4 @@
-"""Small Arrow tables written down row by row, and tables read back as plain Python; as :mod:`spark_types` on Spark."""
+"""Small Arrow tables written down row by row, and tables read back as plain Python."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from rankeval_spark import columns as C
-from rankeval_spark.inputs.arrow.input_tables import Source
+from rankeval_spark.inputs.arrow.reading import Source
 
 _TYPES: Final = {
     C.SCORE: pa.float64(),

@@ -19,7 +19,7 @@ from rankeval_spark.sums.input_checks import BANDS, BandFacts
 if TYPE_CHECKING:
     from rankeval_spark.config import Checks
     from rankeval_spark.config.request import Request
-    from rankeval_spark.inputs.arrow.input_tables import Tables
+    from rankeval_spark.inputs.arrow.reading import Tables
 
 
 def to_facts(tables: Tables, request: Request, band_facts: Sequence[CheckCount] = ()) -> list[CheckCount]:

@@ -11,8 +11,7 @@ from typing_extensions import override
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.night_host import NightHost
 from rankeval_spark.config import Cost, counted_cost
-from rankeval_spark.hosts.on_spark import OnSpark
-from rankeval_spark.hosts.spark_inputs import inputs_of
+from rankeval_spark.hosts.on_spark import OnSpark, inputs_of
 from rankeval_spark.inputs.spark import RAW, Source, Sources, is_wholly_empty, read_all
 from rankeval_spark.spark.plans import usable_rows
 from rankeval_spark.spark.plans.moved_rows import user_types

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.hosts.host import Host
     from rankeval_spark.inputs.arrow.file_inputs import FileInput
-    from rankeval_spark.inputs.arrow.input_tables import Tables
+    from rankeval_spark.inputs.arrow.reading import Tables
     from rankeval_spark.inputs.spark import Source
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.results import StagedRun

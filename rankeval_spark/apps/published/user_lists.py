@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.apps.published_runs import PastNight
-    from rankeval_spark.inputs.arrow.input_tables import Source
+    from rankeval_spark.inputs.arrow.reading import Source
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,7 @@ def _of_users(source: Source, users: Sequence[str]) -> Source:
 def _found_on_spark(spark: SparkSession, plan: NightPlan, users: Sequence[str]) -> UserLists:
     from pyspark.sql import functions as F  # noqa: PLC0415 - pyspark is an extra
 
-    from rankeval_spark.hosts.on_spark import OnSpark  # noqa: PLC0415 - imports pyspark
-    from rankeval_spark.hosts.spark_inputs import inputs_of  # noqa: PLC0415 - as above
+    from rankeval_spark.hosts.on_spark import OnSpark, inputs_of  # noqa: PLC0415 - as above
     from rankeval_spark.inputs.spark import read_all  # noqa: PLC0415 - as above
 
     def of_users(frame: DataFrame) -> DataFrame:

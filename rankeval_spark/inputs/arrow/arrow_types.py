@@ -38,7 +38,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def is_binary(kind: pa.DataType) -> bool:
-    """Whether a type is one of bytes, of any or of a fixed length."""
+    """Return True for a type of bytes, of a fixed length too."""
     return bool(
         pa.types.is_binary(kind)
         or pa.types.is_large_binary(kind)
@@ -58,7 +58,7 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def spark_name(kind: pa.DataType) -> str:  # noqa: PLR0911 - a kind of type each
-    """Name a type as Spark does, as in ``array<double>``; what Spark does not have keeps its name.
+    """Return the name that Spark has for a type, as in ``array<double>``; what Spark does not have keeps its name.
 
     >>> spark_name(pa.large_list(pa.string_view())), spark_name(pa.timestamp("ns"))
     ('array<string>', 'timestamp_ntz')

@@ -17,12 +17,11 @@ from rankeval_spark.config.inputs import NestedItems, column_and_field
 from rankeval_spark.engine.arrays import lengths_of, to_arrow, to_numpy
 from rankeval_spark.engine.buckets import hashes_of
 from rankeval_spark.errors import Fault, FaultsError, InputError, errors_of, first_line
-from rankeval_spark.inputs.arrow import files, nested_lists
+from rankeval_spark.inputs.arrow import files
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_text, spark_name
-from rankeval_spark.inputs.arrow.canonical import Reading
+from rankeval_spark.inputs.arrow.canonical import Reading, arrays_of
 from rankeval_spark.inputs.arrow.files import FileTable, NanosecondsError, SwappedFilesError
-from rankeval_spark.inputs.arrow.input_tables import BYTES_A_ROW, Source, Tables, physical_bytes
-from rankeval_spark.inputs.arrow.reading import source_of
+from rankeval_spark.inputs.arrow.reading import BYTES_A_ROW, Source, Tables, physical_bytes, source_of
 from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.input_columns import (
     NANOSECONDS,
@@ -179,7 +178,7 @@ class FileInput:
         own = column_and_field(self._nested.items, self.table.schema.names)[0]
         items = NestedItems(items=self._nested.items, separator=self._nested.separator)
         with self._damage_reported():
-            lists = nested_lists.arrays_of(self.table.read([own], self.condition), items, self._reading.where)
+            lists = arrays_of(self.table.read([own], self.condition), items, self._reading.where)
         return int(lengths_of(lists[C.ITEM_ID]).sum())
 
     @property
@@ -197,7 +196,7 @@ class FileInput:
             of_text = [name for name in own if self._is_text(name)] if self._nested.separator is None else []
             if of_text:
                 first = self.table.dataset.head(FIRST_TEXTS, columns=sorted(own & {*self.table.schema.names}))
-                nested_lists.arrays_of(first, self._nested, self._reading.where)
+                arrays_of(first, self._nested, self._reading.where)
                 raise ForSparkError(self.location, "JSON, which Spark takes apart")
         return self._reading.to_items(self.table.schema.empty_table())
 

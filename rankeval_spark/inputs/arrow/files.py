@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -26,13 +27,7 @@ from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.inputs import trec_files
 from rankeval_spark.inputs.arrow import text_files
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_text
-from rankeval_spark.inputs.arrow.input_tables import physical_bytes
-from rankeval_spark.inputs.arrow.partition_folders import (
-    files_below,
-    folder_columns,
-    partition_expressions,
-    with_folder_columns,
-)
+from rankeval_spark.inputs.arrow.reading import physical_bytes
 from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.input_files import ForSparkError, delta_versions
 
@@ -190,7 +185,7 @@ def _delta(config: InputConfig, location: str) -> FileTable:
 
 
 def list_files(config: InputConfig, location: str, date: dt.date) -> Listed:
-    """List the files of an input, what their folders say, and the places of those that may have rows of the date.
+    """List an input's files, what their folders say, and the places of those that may have rows of the date.
 
     Raises ForSparkError: there is none, or only Spark surely reads its folders or filters.
     """
@@ -230,7 +225,7 @@ def parquet_dataset(files: Sequence[Path], folders: pa.Table | None, schema: pa.
 
 
 def _parquet(config: InputConfig, location: str, date: dt.date) -> ds.Dataset:
-    """Open Parquet files, of folders of partitions too; the footers of those of the date are read."""
+    """Open Parquet files, in partition folders too; the footers of the date's files are read."""
     files, folders, kept = _few_files(config, location, date)
     try:
         schema = _schema_of(files[0])
@@ -358,3 +353,111 @@ def _is_usual(kind: pa.DataType) -> bool:
         return all(_is_usual(part) and not is_list(part) for part in parts)
     is_time = pa.types.is_timestamp(kind) and kind.unit in _UNITS
     return bool(kind in _PLAIN or is_text(kind) or is_time or pa.types.is_decimal128(kind) or is_binary(kind))
+
+
+NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+"""Value of a folder whose rows have NULL."""
+
+_INT: Final = pa.int32(), -(2**31), 2**31 - 1
+_LONG: Final = pa.int64(), -(2**63), 2**63 - 1
+
+_WHOLE: Final = re.compile(r"[+-]?\d+", re.ASCII)
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_ESCAPED: Final = re.compile("%([0-9A-Fa-f]{2})")
+_DECIMAL: Final = r"(\d+\.?\d*|\.\d+)(e[+-]?\d+)?"
+_OTHER_TYPES: Final = re.compile(  # fractions, numbers with a suffix of Java or in another script, times
+    rf"\s*[+-]?({_DECIMAL}[fd]?|0x[0-9a-f.]+p[+-]?\d+[fd]?|nan|infinity)\s*|0000-\d\d-\d\d|{_DAY.pattern} \d\d:.*",
+    re.IGNORECASE,
+)
+
+
+def files_below(path: Path) -> list[Path]:
+    """List the files below a folder in the order of their paths, without hidden ones; a file is its own."""
+    if path.is_file():
+        return [path]
+    found = []
+    for folder, folders, names in os.walk(path, followlinks=True):
+        folders[:] = [name for name in folders if not _is_hidden(name)]
+        found += [Path(folder, name) for name in names if not _is_hidden(name)]
+    return sorted(found, key=str)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def folder_columns(path: Path, files: Sequence[Path]) -> pa.Table | None:
+    """Return the values that the folders of files give their rows, a row a file; None without such folders.
+
+    Types are those that Spark infers: int, bigint, date, or string where values are of several types.
+
+    Raises ForSparkError: the folders differ in their columns, or have values of other types.
+    """
+    folders = [() if file == path else file.relative_to(path).parts[:-1] for file in files]
+    if not any(folders):
+        return None
+    pairs = [[part.partition("=") for part in parts] for parts in folders]
+    names = [_unescaped(name) for name, _, _ in pairs[0]]
+    for file, each in zip(files, pairs, strict=True):
+        if [_unescaped(name) for name, _, _ in each] != names or not all(name and value for name, _, value in each):
+            odd = file.relative_to(path)
+            raise ForSparkError(
+                str(path), f"folders of partitions that are not all of the same columns, such as that of {odd}"
+            )
+    if len(set(map(str.casefold, names))) < len(names):
+        raise ForSparkError(str(path), f"folders of one column twice, such as {'/'.join(folders[0])}")
+    columns = zip(*([value for _, _, value in each] for each in pairs), strict=True)
+    return pa.Table.from_pydict({name: _typed(path, name, values) for name, values in zip(names, columns, strict=True)})
+
+
+def _typed(path: Path, name: str, values: Sequence[str]) -> pa.Array:
+    """Convert the values of one column of folders to the type that Spark infers for them."""
+    given = {value for value in values if value != NULL}
+    if not given or any(_OTHER_TYPES.fullmatch(_unescaped(value)) and not _WHOLE.fullmatch(value) for value in given):
+        shown = min(given, default=NULL)
+        raise ForSparkError(str(path), f"folders of a type that Spark infers, such as {name}={shown}")
+    read: Callable[[str], object] = _unescaped
+    kind = pa.string()
+    if all(map(_WHOLE.fullmatch, given)):
+        kind, read = _whole_type(path, name, [int(value) for value in given]), int
+    elif all(map(_is_day, given)):
+        kind, read = pa.date32(), dt.date.fromisoformat
+    return pa.array([None if value == NULL else read(value) for value in values], kind)
+
+
+def _whole_type(path: Path, name: str, values: Sequence[int]) -> pa.DataType:
+    for kind, least, most in (_INT, _LONG):
+        if least <= min(values) and max(values) <= most:
+            return kind
+    raise ForSparkError(str(path), f"folders of numbers beyond 64 bits, such as {name}={max(values, key=abs)}")
+
+
+def _is_day(value: str) -> bool:
+    try:
+        return bool(_DAY.fullmatch(value) and dt.date.fromisoformat(value))
+    except ValueError:
+        return False
+
+
+def _unescaped(text: str) -> str:
+    """Decode ``%3A`` as Spark does, a character a code."""
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+
+
+def partition_expressions(folders: pa.Table) -> list[ds.Expression]:
+    """Return what the folder of each file says of its rows, for a dataset."""
+    columns = [
+        [
+            pc.field(field.name).is_null() if value is None else pc.field(field.name) == pa.scalar(value, field.type)
+            for value in folders[field.name].to_pylist()
+        ]
+        for field in folders.schema
+    ]
+    return [reduce(lambda one, other: one & other, of_file) for of_file in zip(*columns, strict=True)]
+
+
+def with_folder_columns(rows: pa.Table, folders: pa.Table, place: int) -> pa.Table:
+    """Append what the folder of one file says of its rows."""
+    for field in folders.schema:
+        rows = rows.append_column(field, pa.repeat(folders[field.name][place], rows.num_rows))
+    return rows

@@ -1,4 +1,4 @@
-"""Rows, bytes and partitions of inputs, as logs of Delta and footers of Parquet have them; no row is read."""
+"""Rows, bytes and partitions of inputs, from Delta logs and Parquet footers; no row is read."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from pyarrow import fs
 
 from rankeval_spark.allowed_folders import delta_log_paths, local_path, require_each
 from rankeval_spark.errors import first_line
-from rankeval_spark.inputs.arrow.files import MOST_FILES, list_files, parquet_dataset
-from rankeval_spark.inputs.arrow.partition_folders import files_below
+from rankeval_spark.inputs.arrow.files import MOST_FILES, files_below, list_files, parquet_dataset
 from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.input_files import (
     EXPECTED,

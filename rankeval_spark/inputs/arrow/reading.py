@@ -1,10 +1,14 @@
-"""Tables of pandas, polars, pyarrow and DuckDB in their canonical columns; whatever speaks Arrow's C stream."""
+"""Inputs of an evaluation in this process, from tables of pandas, polars, pyarrow and DuckDB.
+
+Whatever speaks Arrow's C stream is read into canonical columns, if it fits into memory.
+"""
 
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,10 +20,8 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.inputs import FrameInputs, LogRows, column_and_field
 from rankeval_spark.engine.arrays import to_arrow
 from rankeval_spark.errors import Fault, InputError, first_line, kind_of
-from rankeval_spark.inputs.arrow import nested_lists
-from rankeval_spark.inputs.arrow.canonical import Reading
-from rankeval_spark.inputs.arrow.input_tables import Source, refuse_rows
-from rankeval_spark.inputs.input_columns import IDS, NO_ORDER, column_fault, missing_faults
+from rankeval_spark.inputs.arrow.canonical import RECOMMENDATIONS, Reading
+from rankeval_spark.inputs.input_columns import IDS, NO_ORDER, GivenInputs, column_fault, missing_faults
 from rankeval_spark.time_zones import UTC
 
 if TYPE_CHECKING:
@@ -32,13 +34,89 @@ _EXPECTED: Final = "a table that Arrow can read: pandas, polars, pyarrow or Duck
 _ID_TYPES: Final = {pa.string(): "string", pa.int64(): "bigint"}
 
 
+BYTES_A_ROW: Final = 100
+"""Memory of a row of an input with integer ids at the peak, its Arrow table included; measured with ten million."""
+
+_SIZED: Final = frozenset({"pandas", "polars", "pyarrow"})
+"""Libraries whose tables know their rows; a relation of DuckDB runs its query to count them, and ends its streams."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input in its canonical columns."""
+
+    name: str  # ``recommendations``, ``held_out``, ``segments``, ``train`` or ``items``
+    # Canonical columns that the table has, in the order of the schema; of judgements always ``gain``, 1 where the table
+    # has none. Ids are string or int64, ``model_id`` and ``list_id`` string; ``score`` double, int64 or decimal;
+    # ``rank`` int32, ``gain`` and ``value`` double; ``interacted_at`` timestamp in microseconds UTC, ``published_at``
+    # date32, ``categories`` a list of string, ``vector`` a list of double; segments string, those that become bands
+    # double. Cells that cannot be read are NULL.
+    table: pa.Table
+    given: frozenset[str]  # canonical columns that the table had
+    id_types: Mapping[str, str]  # type of each id, ``string`` or ``bigint``, by canonical column
+    unreadable: pa.BooleanArray | None = None  # whether a cell of the row could not be read; None where every one could
+    unread: tuple[str, ...] = ()  # columns of the table that nothing reads, where they are known
+
+
+@dataclass(frozen=True)
+class Tables(GivenInputs[Source]):
+    """The inputs of one evaluation: all rows, those that cannot be used too."""
+
+    # Whether checks judge the rows that cannot be used. Where they do not, an input without any other is refused, and
+    # so is a log whose ranks count from 0.
+    are_checked: bool = False
+
+    @property
+    def has_one_list(self) -> bool:
+        """Whether no user has several lists of a model."""
+        return "list_id" not in self.recommendations.given
+
+
+def refuse_large(frames: Mapping[str, object]) -> None:
+    """Refuse inputs that need more memory than the machine has.
+
+    Raises InputError: with the number of rows, the memory that they need and the memory that there is.
+    """
+    refuse_rows(sum(_n_rows(frame) for frame in frames.values()))
+
+
+def refuse_rows(n_rows: int) -> None:
+    """Refuse rows that need more memory than the machine has.
+
+    Raises InputError: with the number of rows, the memory that they need and the memory that there is.
+    """
+    needed, there = n_rows * BYTES_A_ROW, physical_bytes()
+    if needed > there:
+        found = f"{n_rows:,} rows, which need some {needed / 1e9:.0f} GB"
+        expected = f"what fits into the {there / 1e9:.0f} GB of this machine"
+        raise InputError(Fault("evaluate(recommendations=)", found, expected, "give DataFrames of Spark instead"))
+
+
+def physical_bytes() -> float:
+    """Memory of the machine, or the limit of this process (``ulimit -v``) if that is lower; infinite if unknown."""
+    try:
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        there = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        return there if limit == resource.RLIM_INFINITY else min(there, float(limit))
+    except (AttributeError, OSError, ValueError):
+        return float("inf")
+
+
+def _n_rows(frame: object) -> int:
+    """Rows of an input, 0 where they are unknown before it is read."""
+    if type(frame).__module__.partition(".")[0] not in _SIZED:
+        return 0
+    shape = getattr(frame, "shape", ())
+    return shape[0] if isinstance(shape, tuple) and shape and isinstance(shape[0], int) else 0
+
+
 def is_table(frame: object) -> bool:
-    """Whether an object is a table that this process can read; a DataFrame of Spark, which streams too, is none."""
+    """Return True for a table that this process can read; False for a DataFrame of Spark, which streams too."""
     return hasattr(type(frame), _STREAM) and _library_of(frame) != "pyspark"
 
 
 def to_source(name: str, frame: object, schema: Schema, rows: InputRows | None = None, time_zone: str = UTC) -> Source:
-    """Bring a table into the canonical columns of a schema; its stream is read once, here.
+    """Read a table into the canonical columns of a schema; its stream is read once, here.
 
     `name`: name of the argument, for messages. `frame`: any object with Arrow's ``__arrow_c_stream__``; columns that
     are not of the schema are left out. `schema`: one of those in :mod:`rankeval_spark.schemas`, or of segments. `rows`:
@@ -56,7 +134,7 @@ def to_source(name: str, frame: object, schema: Schema, rows: InputRows | None =
         faults = [fault for fault in faults if fault.found != NO_ORDER]  # the order of the items in their array is one
         table = reading.to_items(table)
         refuse_rows(table.num_rows)
-    elif nested_lists.RECOMMENDATIONS in table.column_names:
+    elif RECOMMENDATIONS in table.column_names:
         faults.append(column_fault(name, C.ITEM_ID, table.column_names))
     reading = replace(reading, is_of_pandas=_library_of(frame) == "pandas")
     return replace(source_of(name, reading.cells(table, faults), schema, table.num_rows), unread=unread)
@@ -118,8 +196,8 @@ def _chosen(
         names = {one: own for one, own in names.items() if one not in (C.ITEM_ID, C.SCORE, C.RANK)}
     wanted, assumed = [*dict.fromkeys([*names.values(), *arrays.values()])], [*known]
     is_plain = isinstance(rows, LogRows) and rows.several_items is None
-    if is_plain and names[C.ITEM_ID] not in known and nested_lists.RECOMMENDATIONS in known:
-        wanted.append(nested_lists.RECOMMENDATIONS)
+    if is_plain and names[C.ITEM_ID] not in known and RECOMMENDATIONS in known:
+        wanted.append(RECOMMENDATIONS)
         assumed.append(names[C.ITEM_ID])  # whether it has them, its type says
     faults = missing_faults(assumed, names, rows.renames, name, rows.places)
     faults += [column_fault(key, own, known) for key, own in arrays.items() if own not in known]

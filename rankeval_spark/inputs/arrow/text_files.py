@@ -76,7 +76,7 @@ def _bytes_of(file: Path) -> bytes:
 
 
 def read_json_lines(files: Sequence[Path], options: Mapping[str, str]) -> list[pa.Table]:
-    """Return the columns of each of some files of JSON lines: the keys of the first lines of all, each an object.
+    """Read each file of JSON lines; the columns are the keys of the first lines of all files, each an object.
 
     Raises ValueError: an option, a line that is no object, or a value that is an object, an array or a number that is
     not written as it is read.

@@ -129,7 +129,7 @@ def split(texts: pa.ChunkedArray, separator: str) -> pa.ChunkedArray:
 def to_text_lists(
     texts: pa.ChunkedArray, field: str | None = None, *, broken: list[str | None] | None = None
 ) -> pa.ChunkedArray:
-    """Read JSON arrays as lists of text, or one field of arrays of objects; what is none becomes `broken`.
+    """Read JSON arrays as lists of text, or one field of their objects; any other text becomes `broken`.
 
     >>> to_text_lists(pa.chunked_array([['["rock", 1]', "['blues']", "[]", "rock"]])).to_pylist()
     [['rock', '1'], ['blues'], [], None]
@@ -313,7 +313,7 @@ def _by_distinct(column: pa.ChunkedArray, change: Callable[[pa.Array], pa.Array]
 
 
 def to_times(column: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
-    """Bring days and times to microseconds in UTC; what has no zone is read in the one that is given.
+    """Convert days and times to microseconds in UTC; those without a zone are in the given one.
 
     `column`: date or timestamp, of any unit and zone.
     """

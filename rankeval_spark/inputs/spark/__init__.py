@@ -3,8 +3,7 @@
 from rankeval_spark.inputs.input_columns import IS_UNPARSABLE, RAW
 from rankeval_spark.inputs.spark.probes import cached_partitions, estimated_bytes, is_wholly_empty
 from rankeval_spark.inputs.spark.read_failures import explain
-from rankeval_spark.inputs.spark.reading import from_frame, read_all, read_input
-from rankeval_spark.inputs.spark.source import Source, Sources
+from rankeval_spark.inputs.spark.reading import Source, Sources, from_frame, read_all, read_input
 
 __all__ = [
     "IS_UNPARSABLE",

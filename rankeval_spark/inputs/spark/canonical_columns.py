@@ -16,9 +16,8 @@ from pyspark.sql.pandas.types import from_arrow_type
 from rankeval_spark import columns as C
 from rankeval_spark.config.inputs import column_and_field
 from rankeval_spark.engine import row_kinds
-from rankeval_spark.inputs.arrow import nested_lists
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_number, spark_name
-from rankeval_spark.inputs.arrow.canonical import Reading, read_lists, read_rows
+from rankeval_spark.inputs.arrow.canonical import Reading, arrays_of, columns_of_lists, read_lists, read_rows
 from rankeval_spark.inputs.input_columns import CORRUPT, DEFAULTS, IDS, IS_UNPARSABLE, RAW
 
 if TYPE_CHECKING:
@@ -145,7 +144,7 @@ class Canonical:
         if nested is None or CORRUPT in self.table.column_names:
             return None
         found: dict[str, Column] = {}
-        for name, array in nested_lists.arrays_of(self.table, nested, self.reading.where).items():
+        for name, array in arrays_of(self.table, nested, self.reading.where).items():
             own, field = column_and_field(nested.arrays[name], self.table.column_names)
             element = spark_name(array.type.value_type)
             is_id = element == self.id_types[C.ITEM_ID] or {element, self.id_types[C.ITEM_ID]} <= {*_WHOLE}
@@ -160,7 +159,7 @@ class Canonical:
         """Build :data:`RAW`; of a list without its items, which workers add to each of them."""
         names = [name for name in self.table.column_names if name != CORRUPT]
         if self.reading.nested is not None:
-            names = nested_lists.columns_of_lists(names, self.reading.nested)
+            names = columns_of_lists(names, self.reading.nested)
         values = F.to_json(F.struct(*map(column, names)), {"ignoreNullFields": "false"})
         is_text = CORRUPT in self.table.column_names
         return (F.coalesce(column(CORRUPT), values) if is_text else values).alias(RAW)
@@ -199,7 +198,7 @@ def _arrow_type(kind: T.DataType) -> pa.DataType:
 
 
 def _in_workers(frame: DataFrame, read: Read, reading: Reading, types: Mapping[str, pa.DataType]) -> DataFrame:
-    """Hand the rows of a table to workers, who read them into canonical columns of these types."""
+    """Return a table's rows as workers read them into canonical columns of these types."""
     names = list(types)
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -268,7 +268,7 @@ def chosen_files(files: Sequence[str], date: dt.date) -> list[str]:
 
 
 def _faults_of(name: str, types: Mapping[str, str], schemas: Mapping[str, T.StructType], where: str) -> list[Fault]:
-    """Name one file of each kind, because usually all files of a day are equal."""
+    """Return the faults of a column, with one file of each kind: usually all files of a day are equal."""
     of_file = {file: _type(schema, name) for file, schema in schemas.items()}
     having = [file for file, found in of_file.items() if found]
     lacking = [file for file, found in of_file.items() if not found]
@@ -290,5 +290,5 @@ def _type(schema: T.StructType, name: str) -> str:
 
 
 def _short(file: str) -> str:
-    """Name a file by its last folder and its own name."""
+    """Return the last folder and the name of a file."""
     return "/".join(unquote(file).split("/")[-2:])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.inputs.spark.source import Source
+    from rankeval_spark.inputs.spark.reading import Source
 
 PARTITION_BYTES: Final = 16 << 20, 64 << 20
 """Least and most bytes of input files per partition of cached rows: about one and four million recommendations."""
@@ -40,7 +40,7 @@ def estimated_bytes(source: Source) -> int:
 
 
 def cached_partitions(*sources: Source) -> int | None:
-    """Return the number of partitions of rows of inputs whose results are cached; None for Spark's default.
+    """Return the number of partitions where results are cached; None for Spark's default.
 
     Spark adapts the number to the size of the rows, but not in a cached plan. Here it is that of the cores, if they are
     of a fitting size: each partition costs 0.3 s of processor time. The result is never above the default.
@@ -121,7 +121,7 @@ def first_trec_line(spark: SparkSession, location: str) -> str:
 
 
 def json_keys(spark: SparkSession, location: str, options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the keys of the first objects of a json input, in order of first mention."""
+    """Return the keys of a json input's first objects, in order of first mention."""
     is_whole = options.get("multiLine", "false").lower() == "true"
     reader = spark.read.options(wholetext=is_whole, **{key: text for key, text in options.items() if key == "lineSep"})
     lines = reader.text(location).select("value").limit(1 if is_whole else JSON_LINES_PROBED).collect()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from rankeval_spark.spark.plans.packed_rows import (
+from rankeval_spark.spark.plans.result_frames import (
+    to_agreement,
+    to_hit_ranks,
     to_merged,
     to_packed,
     to_published_users,
+    to_ranked_items,
     to_rows,
     to_totals,
+    to_user_metrics,
     with_catalogues,
 )
-from rankeval_spark.spark.plans.result_frames import to_agreement, to_hit_ranks, to_ranked_items, to_user_metrics
 from rankeval_spark.spark.plans.user_rows import InputFrames, model_names, to_user_rows
 
 __all__ = [

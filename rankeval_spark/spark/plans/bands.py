@@ -15,12 +15,9 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.check_thresholds import BANDS
 from rankeval_spark.config.slicing import NO_INTERACTION
 from rankeval_spark.result_rows.bands import Quantiles, lists_of
-from rankeval_spark.spark.spark_types import with_columns
 
 if TYPE_CHECKING:
     from rankeval_spark.config.slicing import Band
-
-"""Start of the names of the checks that hold the edges."""
 
 _COUNTED: Final = "band int, spread double, number double, n bigint"
 
@@ -32,12 +29,12 @@ def to_activity(train: DataFrame, *, names: tuple[str, ...]) -> DataFrame:
 
 
 def with_bands(users: DataFrame, *, bands: Mapping[str, Band]) -> DataFrame:
-    """Replace the numbers of the columns of ``bands`` by the names of their bands; NULL and NaN become NULL.
+    """Replace the numbers in the columns of ``bands`` by the names of their bands; NULL and NaN become NULL.
 
     Rows are neither added nor lost.
     """
     labels = {name: _label(name, place) for place, name in enumerate(bands)}
-    return with_columns(_with_edges(users, users, bands), labels).select(*map(_column, users.columns))
+    return _with_columns(_with_edges(users, users, bands), labels).select(*map(_column, users.columns))
 
 
 def with_activity(segments: DataFrame | None, *, activity: DataFrame | None) -> DataFrame | None:
@@ -46,7 +43,7 @@ def with_activity(segments: DataFrame | None, *, activity: DataFrame | None) -> 
         return activity if segments is None else segments
     names = [name for name in activity.columns if name != C.USER_ID]
     joined = segments.join(activity, on=[C.USER_ID], how="full")
-    return with_columns(joined, {name: F.coalesce(name, F.lit(NO_INTERACTION)) for name in names})
+    return _with_columns(joined, {name: F.coalesce(name, F.lit(NO_INTERACTION)) for name in names})
 
 
 def to_facts(users: DataFrame, *, bands: Mapping[str, Band], name: str) -> DataFrame:
@@ -75,7 +72,7 @@ def _with_edges(frame: DataFrame, users: DataFrame, bands: Mapping[str, Band]) -
         for name, values in lists_of(np.array(band.edges, dtype=np.float64), band).items()
     }
     quantiles = Quantiles({place: band for place, band in enumerate(bands.values()) if band.edges is None})
-    frame = with_columns(frame, given)
+    frame = _with_columns(frame, given)
     return frame.crossJoin(F.broadcast(_to_edges(users, list(bands), quantiles))) if quantiles.bands else frame
 
 
@@ -109,3 +106,8 @@ def _number(name: str) -> Column:
 
 def _column(name: str) -> Column:
     return F.col(C.quoted_name(name))
+
+
+def _with_columns(frame: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
+    """Add columns to a frame; none is fine, which ``withColumns`` of Spark Connect refuses."""
+    return frame.withColumns(dict(columns)) if columns else frame

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.checks import ROWS as N_ROWS
-from rankeval_spark.spark.plans.packed_rows import pack_by_key
+from rankeval_spark.spark.plans.result_frames import pack_by_key
 from rankeval_spark.spark.plans.usable_rows import flags_of, has_keys, is_finite_vector, keep_usable
 from rankeval_spark.sums import grouping
 from rankeval_spark.sums.input_checks import BANDS, N_KNOWN, ROWS, SEGMENT_VALUES, VECTORS
@@ -71,7 +71,7 @@ def _tally(of: str, check: str, flag: Column, key: Column) -> Column:
 
 
 def to_known_items(catalogue: DataFrame) -> DataFrame:
-    """Count the usable rows of each item of a catalogue: ``item_id``, ``n_judged, n_listed`` of 0, and ``n_known``."""
+    """Count a catalogue's usable rows by item: ``item_id``, ``n_judged, n_listed`` of 0, and ``n_known``."""
     n_rows = catalogue.groupBy(C.ITEM_ID).agg(F.count("*").alias(N_KNOWN))
     none = F.lit(0).cast("bigint")
     return n_rows.select(C.ITEM_ID, none.alias("n_judged"), none.alias("n_listed"), N_KNOWN)

@@ -28,14 +28,14 @@ _ROW_NUMBER_BITS: Final = 33
 
 @dataclass(frozen=True)
 class MovedRows:
-    """The rows of all users, each with all of theirs in one partition, and what is made of them."""
+    """Rows of all users, each user's in one partition, and what is made of them."""
 
     frame: DataFrame  # rows of :mod:`engine.row_kinds`
     job: Job  # what the workers do
     id_types: Mapping[str, str]  # Spark type of ``user_id`` and ``item_id``
 
     def to_user_rows(self) -> DataFrame:
-        """Return one row per list of the population and cutoff: ``schemas.USER_METRICS`` from the model on."""
+        """Return one row per list of the population and cutoff: ``schemas.USER_METRICS``, starting with the model."""
         return map_in_arrow(self.frame, self.job.user_rows, self.user_types)
 
     @property
@@ -118,7 +118,7 @@ def _conformed(frame: DataFrame, kind: int, columns: Mapping[str, T.DataType]) -
 
 
 def _with_constants(exchanged: DataFrame, constants: DataFrame) -> DataFrame:
-    """Add the columns of a frame of one row; only the first row of each partition has them."""
+    """Add the columns of a one-row frame; only the first row of each partition has them."""
     is_first = F.monotonically_increasing_id().bitwiseAND((1 << _ROW_NUMBER_BITS) - 1) == 0
     found = constants.select(F.struct(*constants.columns)).scalar()
     in_first = (
@@ -131,7 +131,7 @@ def _with_constants(exchanged: DataFrame, constants: DataFrame) -> DataFrame:
 def map_in_arrow(
     frame: DataFrame, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], types: Mapping[str, str]
 ) -> DataFrame:
-    """Hand each partition to a worker; columns come back in the order of ``types``, by which Spark reads them."""
+    """Return what workers make of each partition, with columns in the order of ``types``, by which Spark reads them."""
     names = list(types)
 
     def in_order(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -149,7 +149,7 @@ def _ddl(types: Mapping[str, str]) -> str:
 
 
 def user_types(measures: Sequence[str], *, user: str = "string") -> dict[str, str]:
-    """Type of each column of rows of users; ``user`` is that of their ids."""
+    """Return the type of each column of user rows; ``user`` is that of their ids."""
     types = {field.name: field.type for field in schemas.USER_METRICS.fields if field.name not in C.RUN_KEY}
     return {**types, C.USER_ID: user, **dict.fromkeys(measures, "double")}
 

@@ -25,7 +25,7 @@ from rankeval_spark.engine.planning import (
     reads_train,
 )
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.spark.plans import cooccurrence, item_facts, usable_rows
+from rankeval_spark.spark.plans import item_facts, usable_rows
 from rankeval_spark.spark.plans.item_facts import FactFrames
 from rankeval_spark.spark.plans.moved_rows import MovedRows, type_of, unite
 
@@ -159,7 +159,7 @@ def model_names(inputs: InputFrames, request: Request) -> tuple[str, ...]:
 
 
 def _log_rows(inputs: InputFrames, request: Request, needs: frozenset[str]) -> DataFrame:
-    """Keep the columns that decide about the lists: of rows of lists where there are some, else of items.
+    """Keep the columns that decide about the lists, in rows of lists where there are some, else in rows of items.
 
     Where items are joined with facts of a large catalogue before they move, each is a row.
     """
@@ -200,7 +200,7 @@ def _counted_first(
 def _with_facts(
     by_kind: dict[int, DataFrame], sources: FactFrames, request: Request, needs: frozenset[str]
 ) -> dict[int, DataFrame]:
-    """Let the facts of a catalogue that is too large for every worker travel with the rows of its items."""
+    """Join the facts of a catalogue that is too large for every worker onto the rows of its items."""
     of_items = item_facts.to_catalogue_facts(sources, needs=item_needs(request, needs))
     if of_items is None:
         return by_kind
@@ -239,10 +239,10 @@ def _cooccurrence_rows(
     plain, once = request.changed(slices=()), replace(inputs, are_checked=True)  # others refuse unusable rows
     lists = to_user_rows(once, plain, needs=frozenset()).to_item_lists(depth=depth)
     if N.ITEM_FAMILIARITY in needs:
-        familiarity = cooccurrence.to_familiarity(lists, sources=sources, depth=depth)
+        familiarity = item_facts.to_familiarity(lists, sources=sources, depth=depth)
         found[row_kinds.FAMILIARITY] = familiarity.withColumnRenamed(N.ITEM_FAMILIARITY, row_kinds.SIMILARITY)
     if N.ITEM_PAIRS in needs:
-        found[row_kinds.PAIRS] = cooccurrence.to_pairs(lists, sources=sources, depth=depth)
+        found[row_kinds.PAIRS] = item_facts.to_pairs(lists, sources=sources, depth=depth)
     return found
 
 

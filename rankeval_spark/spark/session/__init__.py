@@ -45,7 +45,7 @@ class _SessionOnDemand:
         self.why_wanted = why  # why Spark computes every night; None where that depends on the inputs
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as the session has it
-        """Be the session in everything else."""
+        """Return the attribute of the session, which is built at the first one."""
         if name.startswith("__"):  # what copies and shows objects looks for
             raise AttributeError(name)
         with self._starting:

@@ -353,7 +353,7 @@ def _silence_lost_driver_traceback(session: SparkSession) -> None:
 
 @contextmanager
 def _handled_as_before(number: signal.Signals) -> Iterator[None]:
-    """Put a handler that was made on purpose back after pyspark has put its own in place.
+    """Restore the caller's handler after pyspark has set its own.
 
     Its own speaks to the JVM on a connection that may be waiting for an answer, so that the jobs are cancelled when
     the one under way is over: then perhaps the one that records the interruption.

@@ -20,7 +20,7 @@ from rankeval_spark.engine.batch import unpack_constants
 from rankeval_spark.engine.features import UNSEEN
 from rankeval_spark.engine.ranked_lists import ITEMS
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.spark.plans import cooccurrence, item_facts
+from rankeval_spark.spark.plans import item_facts
 from rankeval_spark.spark.plans.item_facts import FactFrames
 from tests.support.frames import by, frame_of, table
 from tests.support.plans import no_spark_jobs
@@ -66,7 +66,7 @@ def familiarities(spark: SparkSession, rows: list[tuple[str, str]], items: list[
     """Return the similarity of some items to those that two users have."""
     ranked = table(spark, "user_id item_id rank", *((user, item, 1) for user in ("u1", "u2") for item in items))
     lists = ranked.groupBy(C.USER_ID).agg(F.collect_list(F.struct(C.ITEM_ID, C.RANK)).alias(ITEMS))
-    found = cooccurrence.to_familiarity(lists, sources=knowledge_of(spark, rows), depth=0)
+    found = item_facts.to_familiarity(lists, sources=knowledge_of(spark, rows), depth=0)
     return by(found, C.USER_ID, C.ITEM_ID, value=N.ITEM_FAMILIARITY)
 
 

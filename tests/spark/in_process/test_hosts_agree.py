@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.hosts import spark_inputs
+from rankeval_spark.hosts import on_spark
 from tests.support.awkward import Awkward
 from tests.support.sections import sections
 from tests.support.threads import threads
@@ -189,7 +189,7 @@ def test_measures_beyond_accuracy(spark: SparkSession) -> None:
 
 def test_a_catalogue_that_is_too_large_for_every_worker(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it knows travels with the rows of the log, the judgements and the training data."""
-    monkeypatch.setattr(spark_inputs, "SMALL_CATALOGUE", -1)
+    monkeypatch.setattr(on_spark, "SMALL_CATALOGUE", -1)
     measures = [*BEYOND, "PopRSP@3", "BiasDisparity(category='rock')@3"]
     asked = {"measures": measures, "evaluation_date": dt.date(2026, 1, 31)}
     assert_agree(spark, Awkward.make(4), "user_metrics", "metrics", **asked)

@@ -14,7 +14,7 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.config import Checks
 from rankeval_spark.hosts.on_spark import OnSpark
-from rankeval_spark.inputs.arrow.input_tables import Source, Tables
+from rankeval_spark.inputs.arrow.reading import Source, Tables
 from rankeval_spark.result_rows.check_rows import to_check_rows
 from rankeval_spark.sums.check_counts import list_facts
 from rankeval_spark.sums.grouping import in_order_of

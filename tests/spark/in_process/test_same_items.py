@@ -23,7 +23,7 @@ from rankeval_spark.engine.ranked_lists import ITEMS
 from rankeval_spark.in_process import cooccurrence, user_segments
 from rankeval_spark.in_process.cooccurrence import Interactions
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.spark.plans import bands, cooccurrence as spark_cooccurrence, item_facts
+from rankeval_spark.spark.plans import bands, item_facts
 from rankeval_spark.spark.plans.item_facts import FactFrames
 
 if TYPE_CHECKING:
@@ -165,10 +165,10 @@ def test_cooccurrence_is_the_same(
     items = F.array_sort(F.collect_list(F.struct(C.RANK, C.ITEM_ID))).alias(ITEMS)
     trained, knowledge = Interactions.of(train), FactFrames(on_spark(spark, train))
     lists = on_spark(spark, ranked).groupBy(*key).agg(items)
-    familiar = spark_cooccurrence.to_familiarity(lists, sources=knowledge, depth=depth)
+    familiar = item_facts.to_familiarity(lists, sources=knowledge, depth=depth)
     expected = familiar.withColumnRenamed(N.ITEM_FAMILIARITY, row_kinds.SIMILARITY)
     assert_same(cooccurrence.to_familiarity(ranked, trained, depth), expected, C.USER_ID, C.ITEM_ID)
-    pairs = spark_cooccurrence.to_pairs(lists, sources=knowledge, depth=depth)
+    pairs = item_facts.to_pairs(lists, sources=knowledge, depth=depth)
     assert_same(cooccurrence.to_pairs(ranked, trained, depth), pairs, *key)
 
 

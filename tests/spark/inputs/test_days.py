@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import schemas
 from rankeval_spark.config import HeldOutInput, RecommendationsInput, validate_model
-from rankeval_spark.inputs.arrow import files, partition_folders
+from rankeval_spark.inputs.arrow import files
 from rankeval_spark.inputs.arrow.arrow_types import spark_name
 from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.input_columns import CORRUPT
@@ -165,7 +165,7 @@ def test_folders_are_columns_of_the_same_types_on_both_hosts(spark: SparkSession
     names = {
         **{"whole": ["7", "+08", "-1"], "large": ["1", "2147483648"], "day": ["2026-01-01", "0001-12-31"]},
         **{"text": ["2026-1-1", "2026-02-30", "true"], "mixed": ["2026-01-01", "20260102", "a"]},
-        **{"escaped": ["a%20b", "c%3Dd", "%C3%A4", "ä", "100%", "x=y"], "null": [partition_folders.NULL, "3"]},
+        **{"escaped": ["a%20b", "c%3Dd", "%C3%A4", "ä", "100%", "x=y"], "null": [files.NULL, "3"]},
     }
     text = {"csv": "item_id,user_id\na,u\n", "json": '{"item_id": "a"}\n'}
     for name, values in names.items():

@@ -14,8 +14,7 @@ from rankeval_spark.apps.progress import Progress
 from rankeval_spark.config import load_config
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ChecksFailedError
-from rankeval_spark.hosts.on_spark import OnSpark
-from rankeval_spark.hosts.spark_inputs import inputs_of, with_model_names
+from rankeval_spark.hosts.on_spark import OnSpark, inputs_of, with_model_names
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.spark import read_all
 from rankeval_spark.results import Results

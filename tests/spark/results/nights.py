@@ -12,8 +12,8 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.recorded_definitions import RecordedDefinition
 from rankeval_spark.result_rows.column_types import ARROW_TYPES
 from rankeval_spark.results import MeasureRecord, ResultsStore, RunRecord
+from rankeval_spark.results.spark_tables import struct_type
 from rankeval_spark.spark.session import is_on_demand, on_demand
-from rankeval_spark.spark.spark_types import struct_type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark import schemas
+from rankeval_spark.results.spark_tables import struct_type
 from rankeval_spark.schemas import Field
-from rankeval_spark.spark.spark_types import struct_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

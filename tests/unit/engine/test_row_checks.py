@@ -27,7 +27,7 @@ from rankeval_spark.engine.checks import (
 )
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.in_process.assembly import Usable, requested_log
-from rankeval_spark.inputs.arrow.input_tables import Source, Tables
+from rankeval_spark.inputs.arrow.reading import Source, Tables
 from tests.support.arrow_sources import source
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.hosts.in_process import InProcess
 from rankeval_spark.in_process.assembly import Usable
-from rankeval_spark.inputs.arrow.input_tables import Source, Tables
+from rankeval_spark.inputs.arrow.reading import Source, Tables
 from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.sums.check_counts import N_LISTED
 from rankeval_spark.sums.input_checks import ROWS, tally_rows

@@ -14,7 +14,7 @@ import pytest
 
 from rankeval_spark import evaluate
 from rankeval_spark.errors import InputError
-from rankeval_spark.inputs.arrow import input_tables
+from rankeval_spark.inputs.arrow import reading
 
 LOG: Final[dict[str, list[Any]]] = {
     "user_id": ["ann", "ann", "bob", "bob"],
@@ -94,7 +94,7 @@ def test_a_relation_over_a_stream_is_read_once() -> None:
 def test_inputs_above_the_memory_of_the_machine_are_refused_before_they_are_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(input_tables, "physical_bytes", lambda: 600.0)
+    monkeypatch.setattr(reading, "physical_bytes", lambda: 600.0)
     with pytest.raises(InputError, match=r"7 rows, which need .*; give DataFrames of Spark instead"):
         evaluate(pd.DataFrame(LOG), pd.DataFrame(HELD_OUT), measures=["RR@2"])
 
@@ -102,7 +102,7 @@ def test_inputs_above_the_memory_of_the_machine_are_refused_before_they_are_read
 def test_rows_that_are_known_only_once_they_are_read_are_refused_when_they_are_too_many(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(input_tables, "physical_bytes", lambda: 300.0)
+    monkeypatch.setattr(reading, "physical_bytes", lambda: 300.0)
     with pytest.raises(InputError, match=r"4 rows, which need .*; give DataFrames of Spark instead"):
         evaluate(duckdb.from_arrow(pa.table(LOG)), duckdb.from_arrow(pa.table(HELD_OUT)), measures=["RR@2"])
 
@@ -119,8 +119,8 @@ def test_no_row_is_no_mean() -> None:
 
 
 def test_rows_are_refused_by_the_limit_of_the_process_before_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    limit = input_tables.BYTES_A_ROW * 1000
+    limit = reading.BYTES_A_ROW * 1000
     monkeypatch.setattr("resource.getrlimit", lambda _: (limit, limit))
-    input_tables.refuse_rows(1000)
+    reading.refuse_rows(1000)
     with pytest.raises(InputError, match="1,001 rows"):
-        input_tables.refuse_rows(1001)
+        reading.refuse_rows(1001)

@@ -25,7 +25,7 @@ from rankeval_spark.inputs.input_columns import segments_schema
 from tests.support.code import ROOT
 
 if TYPE_CHECKING:
-    from rankeval_spark.inputs.arrow.input_tables import Source
+    from rankeval_spark.inputs.arrow.reading import Source
 
 UTC: Final = dt.UTC
 NOON: Final = dt.datetime(2026, 1, 31, 12, 30, tzinfo=UTC)

@@ -26,7 +26,7 @@ from rankeval_spark.refusals import unreadable_in
 from tests.support.id_columns import AS_TEXT, BYTES, READ, REFUSED, UUIDS
 
 if TYPE_CHECKING:
-    from rankeval_spark.inputs.arrow.input_tables import Source
+    from rankeval_spark.inputs.arrow.reading import Source
 
 
 def from_file(folder: Path, column: pa.Array, name: str = "held_out", **given: Any) -> Source:  # noqa: ANN401 - keys of the config

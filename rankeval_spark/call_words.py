@@ -1,14 +1,13 @@
 """Faults in the words of a call: arguments with ``=``, values and types as Python writes them.
 
-Rules of a config and of a call are the same, and so are their faults, which are written in the words of a config file.
-Here they are written again for whoever calls ``evaluate``.
+A config and a call have the same rules, and their faults are written in the words of a config file.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -17,7 +16,7 @@ from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.slicing import Slicing
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InvalidCallError
 
-Rewrite = tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]
+Rewrite = tuple[str, str | Callable[[re.Match[str]], str]]  # a pattern, and what replaces it
 
 _INPUTS: Final = "recommendations|held_out|segments|train|items"
 _WORD: Final = r"\b(?!(?:or|and)\b)[a-z_0-9-]+"
@@ -32,7 +31,7 @@ SECTIONS: Final[Mapping[str, str]] = {
 }
 """Argument of ``evaluate`` that has a setting, by the setting; empty for one that is an argument itself."""
 
-_VALUES: Final = {"true": "True", "false": "False", "nothing": "None", "none": "None", "keys with values": "a dict"}
+_VALUES: Final = {"true": "True", "false": "False", "nothing": "None", "none": "None"}
 """Values that YAML and Python write in other words."""
 
 _PYTHON_TYPES: Final = {
@@ -43,34 +42,21 @@ _PYTHON_TYPES: Final = {
 }
 """Types of tables in this process, by the names of Spark."""
 
-
 _EXAMPLES: Final = {
-    **dict.fromkeys(
-        (("measures", "a list"), ("measures", "a value"), ("measures", "text")),
-        'such as measures=["nDCG@10", "P@5"]',
-    ),
-    **dict.fromkeys(
-        (("attribution_window", "text"), ("attribution_window", "a time such as 7d or 36h")),
-        "such as '7d'",
-    ),
-    **dict.fromkeys(
-        (("gains", "a dict"), ("gains", "this key")),
-        "such as {'column': 'event', 'values': {'purchase': 3}} or {'column': 'rating', 'edges': [4]}",
-    ),
-    ("bands", "a dict"): "such as {'age': {'edges': [18, 25, 40]}, 'income': {'quantiles': 4}}",
+    "measures": 'such as measures=["nDCG@10", "P@5"]',
+    "attribution_window": "such as '7d'",
+    "gains": "such as {'column': 'event', 'values': {'purchase': 3}} or {'column': 'rating', 'edges': [4]}",
+    "bands": "such as {'age': {'edges': [18, 25, 40]}, 'income': {'quantiles': 4}}",
 }
-"""What to write, by argument and what was expected."""
+_SHAPES: Final = ("a list", "a dict", "a value", "text", "this key", "a time such as 7d or 36h")
+"""What is expected where an example is the best fix."""
 
 
 @contextmanager
 def in_words_of_a_call(
     *, is_on_spark: bool, function: str = "evaluate", sections: Mapping[str, str] = SECTIONS
 ) -> Iterator[None]:
-    """Raise what is refused within the block in the words of a call of a function.
-
-    `is_on_spark`: whether the tables are DataFrames of Spark, whose types keep their names. `sections`: as
-    :data:`SECTIONS`, of the settings of the function.
-    """
+    """Raise what is refused within the block in the words of a call of a function, see :func:`call_fault`."""
     try:
         yield
     except FaultsError as error:
@@ -82,7 +68,11 @@ def in_words_of_a_call(
 
 
 def call_fault(
-    fault: Fault, *, is_on_spark: bool, function: str = "evaluate", sections: Mapping[str, str] = SECTIONS
+    fault: Fault,
+    *,
+    is_on_spark: bool,  # whether the tables are DataFrames of Spark, whose types keep their names
+    function: str = "evaluate",
+    sections: Mapping[str, str] = SECTIONS,  # of the settings of the function
 ) -> Fault:
     """Write a fault in the words of a call.
 
@@ -91,106 +81,67 @@ def call_fault(
     Fault(where='evaluate(policies=).ties', found="IPS with population='truth'", expected="population='judged'", \
 fix="pass policies={'population': 'judged'}")
     """
-    where, expected = _place(fault.where, sections, function), fault.expected
+    where, found, expected = _place(fault.where, sections, function), _python_value(fault.found), fault.expected
     argument = (re.findall(r"\.(\w+)$", where) or re.findall(r"\((\w+)=\)", where) or [""])[0]
-    found = _VALUES.get(fault.found, fault.found)
     if missing := re.fullmatch(r"no '(?:[\w.]+\.)?(\w+)'", found):
-        is_argument = where == function
-        where, argument = (f"{function}({missing[1]}=)", missing[1]) if is_argument else (where, argument)
-        found, expected = ("None", "a value") if is_argument else (f"no key {missing[1]!r}", "this key")
-    rules = [*_setting_rules(argument, sections), *_RULES, *([] if is_on_spark else _TYPES)]
-    found, expected, fix = (_rewritten(text, rules) for text in (found, expected, fault.fix))
+        found, expected = f"no key {missing[1]!r}", "this key"
+        if where == function:
+            argument = missing[1]
+            where, found, expected = f"{function}({argument}=)", "None", "a value"
+    texts = [found, expected, fault.fix]
+    for pattern, words in (*_setting_rules(argument, sections), *_RULES, *([] if is_on_spark else [_TYPES])):
+        texts = [re.sub(pattern, words, text) for text in texts]
+    found, expected, fix = texts
     if fix == "put it in quotes":
         fix = f'write "{found}"'
-    if not fix or expected == "text":
-        fix = _EXAMPLES.get((argument, expected), fix)
-    return Fault(where, found, _VALUES.get(expected, expected), fix or _plain_number(found))
-
-
-def _plain_number(found: str) -> str:
-    """Return how a number of numpy becomes one of Python; empty for anything else."""
-    number = re.fullmatch(r"np\.\w+\(([\d.]+)\)", found)
-    return f"write {number[1].removesuffix('.0')}, a number of Python" if number else ""
+    if expected in _SHAPES and (not fix or expected == "text"):
+        fix = _EXAMPLES.get(argument, fix)
+    if not fix and (number := re.fullmatch(r"np\.\w+\(([\d.]+)\)", found)):
+        fix = f"write {number[1].removesuffix('.0')}, a number of Python"
+    return Fault(where, found, _python_value(expected), fix)
 
 
 def _place(where: str, sections: Mapping[str, str], function: str) -> str:
-    """Write a place of a config or an input as that of the argument."""
-    if where == function or "=)" in where:
-        return where
+    """Write a place of a config or an input as that of the argument; unchanged if it is none."""
     name, rest = re.match(r"(\w*)(.*)", where, re.DOTALL).groups()  # type: ignore[union-attr]  # it always matches
-    if name in sections:
-        section = sections[name]
-        return f"{function}({section}=).{name}{rest}" if section else f"{function}({name}=){rest}"
-    if not re.fullmatch(_INPUTS, name):
+    section = sections.get(name)
+    if re.fullmatch(_INPUTS, name):
+        section = "inputs" if rest.startswith(".") else ""
+    if section is None:
         return where
-    return f"{function}(inputs=).{where}" if rest.startswith(".") else f"{function}({name}=){rest}"
+    return f"{function}({section}=).{name}{rest}" if section else f"{function}({name}=){rest}"
+
+
+def _python_value(text: str) -> str:
+    return _VALUES.get(text, text)
 
 
 def _setting_rules(argument: str, sections: Mapping[str, str]) -> Iterator[Rewrite]:
-    """Yield the rules for values of settings: ``set ties to rank``, ``ties 'rank'``, ``pairs: all``.
-
-    ``argument`` is the setting of the fault, which some texts mean without its name.
-    """
+    """Yield the rules for settings and their values; texts mean the setting ``argument`` where they name none."""
 
     def passing(name: str, words: str) -> str:
-        section, quoted = sections.get(name, ""), _quoted(words)
+        """Write ``rank, or item_asc`` as ``pass policies={'ties': 'rank'}, or 'item_asc'``."""
+        quoted = re.sub(_WORD, lambda found: _VALUES.get(found[0], repr(found[0])), words)
+        quoted = re.sub(r"'(\d+)'", r"\1", quoted)
+        section = sections.get(name)
         if not section:
             return f"pass {name}={quoted}"
         first, *others = re.split(r", | or ", quoted, maxsplit=1)
         return f"pass {section}={{{name!r}: {first}}}" + "".join(f", or {rest}" for rest in others)
 
     names = "|".join(sorted(sections, key=len, reverse=True))
-    yield re.compile(rf"\bset ({names}) to ({_WORDS})"), lambda found: passing(found[1], found[2])
-    yield re.compile(rf"\b({names}) ('{_WORD}')"), r"\1=\2"
-    yield re.compile(rf"\bbut ({names}): ({_WORD})$"), r"but \1='\2'"
-    yield re.compile(rf"\buse ({names}) ({_WORDS})"), lambda found: passing(found[1], found[2])
-    yield re.compile(rf"\bset ({names})$"), lambda found: passing(found[1], "...").replace("'...'", "...")
-    yield re.compile(rf"\bleave the ({names}) out"), r"leave \1= out"
-    yield re.compile(rf"\bchoose the policy ({_WORDS})"), lambda found: passing(argument, found[1])
-    yield re.compile(rf"\bchoose another policy: ({_WORDS})"), lambda found: passing(argument, found[1])
-    yield re.compile(rf"\bchoose other ties, such as ({_WORDS})"), lambda found: passing("ties", found[1])
-    yield re.compile(r"\bchoose other ties$"), lambda _: passing("ties", "item_asc")
-    yield re.compile(r"\bchoose another policy, such as max"), lambda _: passing("held_out_duplicates", "max")
-    yield re.compile(r"^write \[(.*)\]$"), lambda found: f"write {argument}=[{_literal(found[1])}]"
+    yield rf"\b({names}) ('{_WORD}')", r"\1=\2"
+    yield rf"\bbut ({names}): ({_WORD})$", r"but \1='\2'"
+    yield rf"\bleave the ({names}) out", r"leave \1= out"
+    yield rf"\b(?:set|use) ({names})(?: (?:to )?({_WORDS})|$)", lambda found: passing(found[1], found[2] or "...")
+    choice = rf"\bchoose (?:the policy|another policy:|other (ties), such as) ({_WORDS})"
+    yield choice, lambda found: passing(found[1] or argument, found[2])
+    number = r"-?[\d.]+"
+    yield rf"^write \[({number})\]$", rf"write {argument}=[\1]"
+    yield r"^write \[(.*)\]$", lambda found: f"write {argument}=[{json.dumps(found[1], ensure_ascii=False)}]"
     if sections is SECTIONS:  # other functions have no argument `inputs`
         renamed = rf", or pass inputs={{'{argument}': {{'columns': {{'\2': '\1'}}}}}}"
-        yield re.compile(r"\bdid you mean '([^']+)'\? rename it to (\w+)$"), r"\g<0>" + renamed
-
-
-def _quoted(words: str) -> str:
-    return re.sub(_WORD, lambda found: found[0] if found[0] in ("or", "and") else _value(found[0]), words)
-
-
-def _value(word: str) -> str:
-    return _VALUES.get(word, word if word.isdecimal() else repr(word))
-
-
-def _literal(text: str) -> str:
-    return text if re.fullmatch(r"-?[\d.]+", text) else json.dumps(text, ensure_ascii=False)
-
-
-_RULES: Final[tuple[Rewrite, ...]] = (
-    (re.compile(r"; a config names it under [\w.]+"), ""),
-    (re.compile(r"^true (?=with )"), "True "),
-    (re.compile(rf"\badd the input ({_INPUTS})"), r"pass \1="),
-    (re.compile(rf"\bthe input ({_INPUTS}), or ({_INPUTS})"), r"\1= or \2="),
-    (re.compile(rf"\bthe input ({_INPUTS})"), r"\1="),
-    (re.compile(r"\badd (\w+)=$"), r"pass \1="),
-    (re.compile(r"\btrue or false\b"), "True or False"),
-    (re.compile(r"\bkeys with values\b"), "a dict"),
-    (re.compile(r"\bwrite values: .* or edges: \[4\]"), "write 'values': {'purchase': 3, 'view': 1} or 'edges': [4]"),
-    (re.compile(r"\bwrite edges: (\[.*\])"), r"write {'edges': \1}"),
-    (re.compile(r"\badd t$"), 'add "t"'),
-)
-"""Words of a config, and those of a call."""
-
-_TYPES: Final[tuple[Rewrite, ...]] = (
-    (
-        re.compile(r"(?:(?<=type )|(?<=read as ))[a-z_]+\d*(?:<\S*>)?|(?<= has )(?:bigint|string)$"),
-        lambda found: _python_type(found[0]),
-    ),
-)
-"""Names of the types of columns."""
+        yield r"\bdid you mean '([^']+)'\? rename it to (\w+)$", r"\g<0>" + renamed
 
 
 def _python_type(name: str) -> str:
@@ -203,7 +154,20 @@ def _python_type(name: str) -> str:
     return re.sub(r"([:,])", r"\1 ", words).replace("<", "[").replace(">", "]")
 
 
-def _rewritten(text: str, rules: Iterable[Rewrite]) -> str:
-    for pattern, words in rules:
-        text = pattern.sub(words, text)
-    return text
+_RULES: Final[tuple[Rewrite, ...]] = (
+    (r"; a config names it under [\w.]+", ""),
+    (r"^true(?= with )", "True"),
+    (r"\btrue or false\b", "True or False"),
+    (r"\bkeys with values\b", "a dict"),
+    (rf"\badd the input ({_INPUTS})", r"pass \1="),
+    (rf"\bthe input ({_INPUTS}), or ({_INPUTS})", r"\1= or \2="),
+    (rf"\bthe input ({_INPUTS})", r"\1="),
+    (r"\bwrite values: .* or edges: \[4\]", "write 'values': {'purchase': 3, 'view': 1} or 'edges': [4]"),
+    (r"\bwrite edges: (\[.*\])", r"write {'edges': \1}"),
+    (r"\badd t$", 'add "t"'),
+)
+_TYPES: Final[Rewrite] = (
+    r"(?:(?<=type )|(?<=read as ))[a-z_]+\d*(?:<\S*>)?|(?<= has )(?:bigint|string)$",
+    lambda found: _python_type(found[0]),
+)
+"""Names of the types of columns."""

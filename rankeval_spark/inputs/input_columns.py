@@ -71,7 +71,7 @@ class HasIds(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the input."""
+        """The input's name."""
 
     @property
     def id_types(self) -> Mapping[str, str]:
@@ -136,7 +136,7 @@ def input_schemas(
 def read_given(
     frames: Mapping[str, object], request: Request, read: Callable[[str, object, Schema], Read], *, expected: str
 ) -> dict[str, Read]:
-    """Read the inputs of a call of ``evaluate``, by their names; what is wrong with all of them is reported at once.
+    """Read the inputs of a call, by their names; the faults of all are reported at once.
 
     `frames`: each input; None where it is not given. `read`: brings an input, by its name, into the columns of a
     schema. `expected`: what an input is, for messages.
@@ -171,7 +171,7 @@ def column_fault(where: str, name: str, known: Sequence[str], wanted_for: str = 
 
 
 def filter_faults(filters: Sequence[Filter], known: Sequence[str], where: str) -> list[Fault]:
-    """Find columns of the filters of an input that its table does not have, each place of the config once."""
+    """Find columns of filters that the table does not have, each place of the config once."""
     missing = {each.place: each.column for each in filters if each.column not in known}
     return [column_fault(f"{where}.filters[{place}].column", name, known) for place, name in missing.items()]
 
@@ -288,7 +288,7 @@ def refuse_missing(sources: Sequence[HasColumns], request: Request) -> None:
 
 
 def _with_likely_column(fault: Fault, unread: Sequence[str]) -> Fault:
-    """Name the column that nothing reads and that is likely the one that is missing."""
+    """Return the fault with a column that nothing reads and that is likely the missing one."""
     missing = fault.found.removeprefix("no column ").strip("'")
     likely = likely_column(missing, unread) if missing != fault.found else None
     if likely is None:
@@ -301,7 +301,7 @@ def _with_likely_column(fault: Fault, unread: Sequence[str]) -> Fault:
 def _policy_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
     log, policies = given[LOG], request.policies
     for policy, reads_ranks, fix in (
-        ("ties", tie_rule(policies.ties).reads_ranks, "choose other ties"),
+        ("ties", tie_rule(policies.ties).reads_ranks, "set ties to item_asc"),
         ("rank_gaps", policies.rank_gaps == "keep", "set rank_gaps to renumber"),
         ("order", policies.order == "rank", "set order to score"),
     ):
@@ -310,7 +310,7 @@ def _policy_faults(given: Mapping[str, Collection[str]], request: Request) -> It
             yield Fault(LOG, "no column 'rank'", expected, fix)
     if policies.held_out_duplicates == "last" and C.INTERACTED_AT not in given[HELD_OUT]:
         expected = "times, because held_out_duplicates='last' reads them"
-        yield Fault(HELD_OUT, "no column 'interacted_at'", expected, "choose another policy, such as max")
+        yield Fault(HELD_OUT, "no column 'interacted_at'", expected, "set held_out_duplicates to max")
     of_times = ((LOG, C.RECOMMENDED_AT), (HELD_OUT, C.INTERACTED_AT)) if policies.is_attributed else ()
     for name, column in of_times:
         if column not in given[name]:
@@ -349,4 +349,4 @@ def _score_faults(given: Mapping[str, Collection[str]], request: Request) -> Ite
 def _catalogue_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
     needing = ", ".join(str(measure) for measure in request.measure_set.measures if measure.needs_catalogue)
     if needing and "items" not in given and "train" not in given:
-        yield Fault("measures", f"{needing} without a catalogue", "the input items, or train", "add items=")
+        yield Fault("measures", f"{needing} without a catalogue", "the input items, or train", "add the input items")

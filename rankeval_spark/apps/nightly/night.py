@@ -138,6 +138,7 @@ def prepare_night(
 def spark_host(spark: SparkSession, plan: NightPlan, *, why: str = "") -> NightHost:
     """Return the host of a night on Spark; UnsupportedSparkError, with ``why`` it is needed, without a fit pyspark."""
     require_spark(why)
+    _ = spark.version  # starts a session on demand here, so that what it fails of is not said of an input
     from rankeval_spark.apps.nightly.host_on_spark import SparkHost  # noqa: PLC0415 - imports pyspark
 
     return SparkHost(spark, plan)

@@ -69,9 +69,9 @@ def test_all_faults_of_a_config_are_reported_at_once(workspace: Workspace) -> No
         "did you mean 'nDCG'?",
         "cutoffs[0] (line 22): found 0; expected a whole number from 1 to 10000 or 'all'",
         "cutoffs[1] (line 23): found 10001",
-        "models[1] (line 32): found model 'als' a second time; expected each once",
-        "results.lists (line 29): found 'yes'; expected true or false",
-        "polices (line 33): found unknown key 'polices'",
+        "models[1] (line 33): found model 'als' a second time; expected each once",
+        "results.lists (line 30): found 'yes'; expected true or false",
+        "polices (line 34): found unknown key 'polices'",
         "did you mean 'policies'?",
     ):
         assert found in message
@@ -94,7 +94,7 @@ def test_faults_of_all_inputs_are_reported_at_once(own_copy_of_delta: Workspace)
     message = refused(own_copy_of_delta, code=4, recorded=True).message
 
     folder = own_copy_of_delta.folder / "inputs"
-    assert f"inputs.held_out: found no Delta table at {folder / 'heldout'}" in message
+    assert f"inputs.held_out: found no such path at {folder / 'heldout'}" in message
     assert f"{folder} has no 'heldout', did you mean 'held_out'?" in message
     assert "inputs.recommendations.columns.score: found no column 'scor' (for score)" in message
     assert "inputs.segments: found no column 'contry' among day, user_id, country" in message

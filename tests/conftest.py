@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rankeval_spark.measures import definition
 from tests.support import nights
 from tests.support.cli import Finished, rankeval
 from tests.support.processes import SHORT_LIVED_JVM
@@ -163,3 +164,10 @@ def own_copy_of_delta(published: nights.Workspace, tmp_path: Path) -> nights.Wor
 def own_copy(own_copy_of_delta: nights.Workspace) -> nights.Workspace:
     """Give the same with inputs that have no versions: see ``nights.PARQUET``."""
     return own_copy_of_delta.rewritten(nights.PARQUET)
+
+
+@pytest.fixture
+def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the test a copy of the registry."""
+    monkeypatch.setattr(definition, "DEFINED", dict(definition.DEFINED))
+    monkeypatch.setattr(definition, "SPELLINGS", dict(definition.SPELLINGS))

@@ -96,7 +96,7 @@ def test_both_ends_are_exact_to_the_microsecond(claim: str, after: int, *, is_ju
     assert (("als", "u", "x") in found) is is_judged
 
 
-def test_an_interaction_belongs_to_the_list_that_had_the_item_before_a_later_one_without_it() -> None:
+def test_an_interaction_belongs_to_the_last_earlier_list_that_had_its_item() -> None:
     log, events = one_list(2 * HOUR)
     log += [Shown("als", "u", "y", "c", 1.0, moment(HOUR + 1))]
     assert rows(log, events, attribution="last_touch").keys() == {("als", "u", "x"), ("pop", "u", "")}

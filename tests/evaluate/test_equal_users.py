@@ -57,7 +57,7 @@ def test_mean_of_equal_users_has_no_interval_where_the_measure_has_no_greatest_v
     assert low["DCG", "FR"] is not None
 
 
-def test_worst_group_without_a_hit_has_the_bounds_of_success_at_the_level_of_all_groups(evaluated: Evaluation) -> None:
+def test_worst_group_without_a_hit_has_the_bounds_of_success_of_all_groups(evaluated: Evaluation) -> None:
     value, low, high, method = (by(evaluated.group_metrics, C.MEASURE, value=name) for name in ENDS)
     for measure in ("nDCG", "AP", "RR", "R(agg='micro')", "Success"):
         key = f"WorstGroup({measure})"

@@ -119,7 +119,7 @@ def test_order_chunks_names_and_threads_change_nothing(
     assert_close(of_all(result), expected[1])
 
 
-def test_user_without_judgements_changes_no_mean_and_a_missing_one_divides_it_by_one_more(
+def test_unjudged_user_changes_no_mean_and_a_missing_one_divides_it_by_one_more(
     expected: tuple[Numbers, Numbers],
 ) -> None:
     extra, missing = USERS, USERS + 1

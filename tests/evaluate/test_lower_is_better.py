@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.measures import Measure, definition, registry
+from rankeval_spark.measures import Measure, registry
 from rankeval_spark.measures.arrays import FloatMatrix, quotient
 from rankeval_spark.measures.definition import Definition
 from rankeval_spark.measures.lists import CutLists
@@ -55,13 +55,6 @@ def rank_measure(**fields: Any) -> Measure:  # noqa: ANN401 - fields of the defi
     texts = {"name": "MeanRank", "formula": "", "undefined": "no hit", "source": "test", "bounds": (1, math.inf)}
     Definition(**{**texts, **fields})(mean_rank)
     return Measure.parse("MeanRank")
-
-
-@pytest.fixture
-def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the test a copy of the registry."""
-    monkeypatch.setattr(definition, "DEFINED", dict(definition.DEFINED))
-    monkeypatch.setattr(definition, "SPELLINGS", dict(definition.SPELLINGS))
 
 
 @pytest.mark.usefixtures("own_registry")

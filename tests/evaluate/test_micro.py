@@ -114,7 +114,7 @@ def test_lists_of_a_user_are_averaged_before_users_are_summed() -> None:
     assert rows["P(denom='len')"] == pytest.approx((1 / 2 + 1) / 2, rel=0, abs=1e-12)
 
 
-def test_user_without_relevant_item_counts_with_the_places_he_was_given_where_the_population_counts_him() -> None:
+def test_user_without_relevant_item_adds_the_places_of_their_list_if_counted() -> None:
     log = hits({("ann", ""): "ab", ("bob", ""): "ab"})
     held_out = table("user_id item_id gain", ("ann", "a", 1.0), ("bob", "a", 0.0))
     asked = ["P(agg='micro')@2", "R(agg='micro')@2"]
@@ -197,7 +197,7 @@ def compared(base: list[str], new: list[str], *measures: str) -> dict[str, tuple
     return {row[0]: row[1:] for row in tuples(found, C.MEASURE, *TESTED)}
 
 
-def test_users_of_lists_of_other_lengths_differ_although_their_own_ratios_are_the_same() -> None:
+def test_users_with_lists_of_other_lengths_differ_although_their_ratios_agree() -> None:
     """20 users have 1 of 2 and 2 of 4, one has 1 of 2 and 1 of 4, 19 have no difference."""
     found = compared(["ax"] * 40, ["axby"] * 20 + ["ax"] * 19 + ["axyz"], "P(agg='micro',denom='len')@5")
     delta, *_, p, _, n_wins, n_losses, method, reason = found["P(agg='micro',denom='len')"]

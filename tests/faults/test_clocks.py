@@ -92,7 +92,7 @@ def root(spark: SparkSession, tmp_path: Path) -> str:
     return str(tmp_path / "results")
 
 
-def test_a_clock_that_is_set_back_between_two_heartbeats_takes_no_lock_and_no_order_away(
+def test_a_clock_set_back_between_two_heartbeats_takes_no_lock_and_no_order(
     spark: SparkSession, root: str, clock: Clock, tmp_path: Path
 ) -> None:
     sign = tmp_path / "sign"

@@ -16,7 +16,7 @@ from tests.support.code import Module, modules
 Found = Iterator[tuple[int, str]]
 Finder = Callable[[Module], Found]
 
-ALL_MODULES: Final = [*modules("rankeval_spark"), *modules("jobs")]
+ALL_MODULES: Final = modules("rankeval_spark", "jobs")
 
 ACTIONS: Final = frozenset({
     "collect", "toPandas", "toArrow", "toLocalIterator", "first", "head", "tail", "take", "show", "isEmpty", "foreach",
@@ -89,7 +89,7 @@ PANDAS_ALLOWED: Final = {
 def method_calls(module: Module) -> Iterator[tuple[ast.Call, ast.Attribute]]:
     """Find calls of the form ``value.name(...)`` whose value is no imported module."""
     imported = imported_names(module)
-    for node in module.nodes():
+    for node in module.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             value = node.func.value
             if not (isinstance(value, ast.Name) and value.id in imported):
@@ -99,7 +99,7 @@ def method_calls(module: Module) -> Iterator[tuple[ast.Call, ast.Attribute]]:
 @cache
 def imported_names(module: Module) -> frozenset[str]:
     """Names that an import of the module binds."""
-    imports = (node for node in module.nodes() if isinstance(node, ast.Import | ast.ImportFrom))
+    imports = (node for node in module.nodes if isinstance(node, ast.Import | ast.ImportFrom))
     return frozenset((each.asname or each.name).split(".")[0] for node in imports for each in node.names)
 
 
@@ -124,8 +124,8 @@ def _is_grouped(value: ast.expr) -> bool:
 
 def reads_and_writes(module: Module) -> Found:
     """Attributes and calls by which Spark reads or writes tables; ``read`` is that of a session, by its name."""
-    called = {id(node.func) for node in module.nodes() if isinstance(node, ast.Call)}
-    for node in module.nodes():
+    called = {id(node.func) for node in module.nodes if isinstance(node, ast.Call)}
+    for node in module.nodes:
         if isinstance(node, ast.Attribute) and node.attr in READS_AND_WRITES:
             is_method = node.attr in {"writeTo", "sql", "table"}
             is_module = node.attr == "sql" and root_name(node) == "pyspark"
@@ -143,7 +143,7 @@ def last_name(node: ast.expr) -> str:
 
 def python_in_spark(module: Module) -> Found:
     """Functions that send rows through Python."""
-    for node in module.nodes():
+    for node in module.nodes:
         name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
         if name in PYTHON_IN_SPARK:
             yield node.lineno, name  # type: ignore[attr-defined]  # attributes and names have a line
@@ -151,14 +151,14 @@ def python_in_spark(module: Module) -> Found:
 
 def jvm(module: Module) -> Found:
     """Ways round the public interface, which Spark Connect does not have."""
-    for node in module.nodes():
+    for node in module.nodes:
         if isinstance(node, ast.Attribute) and node.attr in JVM:
             yield node.lineno, f".{node.attr}"
 
 
 def sql_text(module: Module) -> Found:
     """Text that Spark would parse: ``F.expr``, ``spark.sql``, ``selectExpr``, a condition as a string."""
-    for node in module.nodes():
+    for node in module.nodes:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
         name, first = node.func.attr, node.args[0] if node.args else None
@@ -169,7 +169,7 @@ def sql_text(module: Module) -> Found:
 
 def prints(module: Module) -> Found:
     """Find calls of ``print``."""
-    for node in module.nodes():
+    for node in module.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
             yield node.lineno, "print()"
 
@@ -178,7 +178,7 @@ def imports_of_pandas(module: Module) -> Found:
     """Find calls by which the engine would import pandas."""
     if not module.place.startswith(WITHOUT_PANDAS):
         return
-    for node in module.nodes():
+    for node in module.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             of = node.func.value
             names = {f".{node.func.attr}", f"{of.id}.{node.func.attr}" if isinstance(of, ast.Name) else ""}
@@ -228,7 +228,7 @@ def test_functions_and_types_of_spark_are_called_f_and_t() -> None:
 
 def _odd_names(module: Module) -> Iterator[str]:
     wanted = {"functions": "F", "types": "T"}
-    for node in module.nodes():
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             yield from (
                 f"{module.place}:{node.lineno}: {each.name}" for each in node.names if "pyspark.sql." in each.name
@@ -264,7 +264,7 @@ def test_assert_is_used_in_tests_only() -> None:
     asserts = [
         f"{module.place}:{node.lineno}"
         for module in ALL_MODULES
-        for node in module.nodes()
+        for node in module.nodes
         if isinstance(node, ast.Assert)
     ]
     assert asserts == []

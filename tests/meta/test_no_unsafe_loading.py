@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.code import Module, modules
 
-ALL_MODULES: Final = [*modules("rankeval_spark"), *modules("jobs"), *modules("docs"), *modules("benchmarks")]
+ALL_MODULES: Final = modules("rankeval_spark", "jobs", "docs", "benchmarks")
 
 LIBRARIES: Final = frozenset({
     "pickle", "cPickle", "_pickle", "dill", "joblib", "cloudpickle", "shelve", "marshal", "jsonpickle", "torch", "code",
@@ -32,7 +32,7 @@ def unsafe(module: Module) -> Iterator[str]:
     for name, line in module.imports():
         if name.partition(".")[0] in LIBRARIES:
             yield f"{module.place}:{line}: import {name}"
-    for node in module.nodes():
+    for node in module.nodes:
         if isinstance(node, ast.Call) and (what := _unsafe_call(node)):
             yield f"{module.place}:{node.lineno}: {what}"
 

@@ -28,7 +28,7 @@ def newer() -> frozenset[str]:
 
 def too_new(module: Module) -> Iterator[tuple[int, str]]:
     """Find what the oldest version lacks: of its modules by their lists, of its classes by what came later."""
-    for node in module.nodes():
+    for node in module.nodes:
         if isinstance(node, ast.ImportFrom) and node.module in spark_names.MODULES:
             yield from ((node.lineno, each.name) for each in node.names if each.name not in OLDEST[node.module])
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ALIASES:

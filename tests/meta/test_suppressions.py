@@ -42,7 +42,7 @@ def comments(text: str) -> Iterator[tuple[int, str]]:
 
 def unexplained(module: Module) -> Iterator[str]:
     """Suppressions of a module that name no rule or give no reason on their line."""
-    for line, comment in comments(module.text):
+    for line, comment in comments(module.text) if SUPPRESSION.search(module.text) else ():
         for start in (found.start() for found in SUPPRESSION.finditer(comment)):
             if not has_reason(comment[start:]):
                 yield f"{module.place}:{line}: {comment}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Final
 
@@ -48,9 +48,10 @@ class Module:
         """Syntax tree."""
         return ast.parse(self.text, str(self.path))
 
-    def nodes(self) -> Iterator[ast.AST]:
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
         """Every node of the tree."""
-        return ast.walk(self.tree)
+        return tuple(ast.walk(self.tree))
 
     def imports(self, *, for_types: bool = True) -> Iterator[tuple[str, int]]:
         """Name and line of every module, or name of a module, that is imported: at the top, in functions, for types.
@@ -60,21 +61,18 @@ class Module:
         for_types : bool
             Whether imports below ``if TYPE_CHECKING`` are among them, which no running program makes.
         """
-        left_out = set() if for_types else set(self._type_imports())
-        for node in self.nodes():
-            if node in left_out:
-                continue
-            if isinstance(node, ast.Import):
-                yield from ((each.name, node.lineno) for each in node.names)
-            elif isinstance(node, ast.ImportFrom):
-                base = self._absolute(node)
-                yield from ((f"{base}.{each.name}", node.lineno) for each in node.names)
+        return ((name, line) for name, line, is_for_types in self._imports if for_types or not is_for_types)
 
-    def _type_imports(self) -> Iterator[ast.AST]:
-        """Everything below ``if TYPE_CHECKING``."""
-        for node in self.nodes():
-            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-                yield from ast.walk(node)
+    @cached_property
+    def _imports(self) -> tuple[tuple[str, int, bool], ...]:
+        tests = (node for node in self.nodes if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+        for_types = {node for test in tests for node in ast.walk(test)}
+        found: list[tuple[str, int, bool]] = []
+        for node in self.nodes:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                base = f"{self._absolute(node)}." if isinstance(node, ast.ImportFrom) else ""
+                found += ((f"{base}{each.name}", node.lineno, node in for_types) for each in node.names)
+        return tuple(found)
 
     def _absolute(self, node: ast.ImportFrom) -> str:
         if not node.level:
@@ -83,10 +81,15 @@ class Module:
         return ".".join([*parents, *([node.module] if node.module else [])])
 
 
-def modules(*folders: str) -> list[Module]:
-    """Python files below some folders of the project, by default those of the package; sorted."""
-    paths = (path for folder in folders or (PACKAGE,) for path in sorted((ROOT / folder).rglob("*.py")))
-    return [Module(path, _name(path)) for path in paths if not any(part.startswith(".") for part in path.parts[-4:])]
+@cache
+def modules(*folders: str) -> tuple[Module, ...]:
+    """Python files below some folders of the project, by default those of the package; sorted and parsed once."""
+    if len(folders) > 1:
+        return tuple(module for folder in folders for module in modules(folder))
+    paths = sorted((ROOT / (folders[0] if folders else PACKAGE)).rglob("*.py"))
+    return tuple(
+        Module(path, _name(path)) for path in paths if not any(part.startswith(".") for part in path.parts[-4:])
+    )
 
 
 def _name(path: Path) -> str:

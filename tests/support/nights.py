@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 import deltalake
 import pyarrow as pa
@@ -241,3 +241,9 @@ def _write_orc(path: Path, rows: Rows) -> None:
 def arrow_of(rows: Sequence[Row]) -> Any:  # noqa: ANN401 - pyarrow has no types
     """Return rows as an Arrow table, a NULL as it is."""
     return pa.Table.from_pylist(list(rows))
+
+
+def no_session() -> NoReturn:
+    """Fail the test that starts a session where none is needed."""
+    message = "a session was started"
+    raise AssertionError(message)

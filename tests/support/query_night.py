@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -14,7 +14,7 @@ from rankeval_spark.errors import ChecksFailedError
 from rankeval_spark.spark.session import on_demand
 from tests.support import nights
 from tests.support.code import ROOT
-from tests.support.nights import FIRST, SECOND
+from tests.support.nights import FIRST, SECOND, no_session
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +57,7 @@ def published(folder: Path) -> Workspace:
 
 def run(workspace: Workspace, day: date, *overrides: str) -> None:
     """Run a night in this process."""
-    run_night(on_demand(_no_session), load_config(workspace.config, overrides), day)
+    run_night(on_demand(no_session), load_config(workspace.config, overrides), day)
 
 
 def recommendations() -> Rows:
@@ -84,8 +84,3 @@ def _with_third(rows: Rows) -> Rows:
     """Repeat the rows of the second date on the third."""
     second, third = SECOND.isoformat(), THIRD.isoformat()
     return [*rows, *({**row, "day": third} for row in rows if row["day"] == second)]
-
-
-def _no_session() -> NoReturn:
-    message = "a session was started"
-    raise AssertionError(message)

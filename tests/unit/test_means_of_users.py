@@ -157,7 +157,7 @@ def test_a_value_is_the_mean_over_users_of_the_mean_over_their_lists() -> None:
     ]
 
 
-def test_lists_are_counted_where_the_measure_is_defined_and_the_user_belongs_to_the_mean() -> None:
+def test_a_list_counts_if_its_measure_is_defined_and_its_user_is_in_the_mean() -> None:
     """Ann has a list of two undefined; Bob none, which counts 0; Cat has no value; Dan is outside the population."""
     users = over_lists(
         {"user_id": "ann", "list_id": "1", "p": 1.0, "success": 1.0, "segments": {"country": "FR"}},

@@ -64,7 +64,7 @@ def test_faults_of_the_training_data_and_of_the_catalogue_are_counted(spark: Spa
     ]
 
 
-def test_an_item_that_only_unusable_training_rows_name_is_unknown_to_checks_and_lists_alike(
+def test_an_item_named_by_unusable_training_rows_alone_is_unknown_everywhere(
     spark: SparkSession,
 ) -> None:
     """B is in a row without a user; the lists of both users lose it."""
@@ -120,7 +120,7 @@ def list_facts(log: DataFrame, *, train: DataFrame | None = None) -> dict[str, t
     return {one.check: (one.count, one.total, [*one.sample_keys]) for one in facts}
 
 
-def test_recommended_items_that_the_user_has_in_the_training_data_are_counted_on_demand(spark: SparkSession) -> None:
+def test_recommended_items_in_the_users_training_data_are_counted_on_demand(spark: SparkSession) -> None:
     log = recommendations(
         spark,
         "user_id item_id score",

@@ -155,7 +155,7 @@ def test_scores_of_hits_add_no_exchange(tables: dict[str, DataFrame]) -> None:
     assert python_nodes(user_metrics_of(tables, scored)) == ["MapInArrow"]
 
 
-def test_without_a_measure_of_items_neither_training_data_nor_catalogue_is_in_the_plan(
+def test_without_a_measure_of_items_the_plan_has_no_training_data_or_catalogue(
     tables: dict[str, DataFrame],
 ) -> None:
     scans = [node.text for node in plan(lists_of(tables)).walk() if "parquet" in node.text]

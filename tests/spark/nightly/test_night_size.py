@@ -68,7 +68,7 @@ def by_user(tmp_path: Path, spark: SparkSession) -> Workspace:  # noqa: ARG001 -
     return workspace
 
 
-def test_a_slice_of_two_thousand_values_is_named_where_it_is_too_much_and_finishes_where_it_is_not(
+def test_a_slice_of_two_thousand_values_is_named_if_too_much_and_else_finishes(
     by_user: Workspace,
 ) -> None:
     refused = rankeval("run", by_user.config, "--date", FIRST, "--set", "results.most_rows=10000")

@@ -87,7 +87,7 @@ def expected() -> tuple[Values, Values]:
     return per_user(result), means(result)
 
 
-def test_nothing_is_computed_and_nothing_of_the_session_changes_until_a_result_is_used(spark: SparkSession) -> None:
+def test_nothing_is_computed_or_set_in_the_session_until_a_result_is_used(spark: SparkSession) -> None:
     frames, before = LOGS.frames(spark), spark.conf.getAll
     with no_spark_jobs(spark):
         result = evaluated(frames, models=["als", "popular"])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(("models", "ids"), [(None, "bigint"), (MODELS, "string")], ids=["found", "named"])
-def test_lists_of_models_are_compared_without_a_job_and_with_the_bits_of_this_process(
+def test_lists_of_models_are_compared_without_a_job_and_to_the_same_bits(
     spark: SparkSession, models: tuple[str, ...] | None, ids: str
 ) -> None:
     lists = drawn([str(number) for number in range(12)])

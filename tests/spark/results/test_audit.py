@@ -77,7 +77,7 @@ def test_a_missing_user_is_found(look: Look) -> None:
 
 
 @pytest.mark.parametrize("n_lists", [3, 2, None])
-def test_a_user_with_several_lists_counts_once_with_their_mean_and_his_lists_are_counted(
+def test_a_user_with_several_lists_counts_once_with_their_mean(
     audited: Callable[[pa.Table], StagedRows], n_lists: int | None
 ) -> None:
     rows = [
@@ -131,7 +131,7 @@ def test_means_over_lists_are_recomputed_from_all_lists(
 @pytest.mark.parametrize(
     ("ratio", "mean", "wrong"), [(1 / 2, 1 / 4, []), (3 / 4, 1 / 4, ["P"]), (1 / 2, log(1 / 4), ["GMAP"])]
 )
-def test_a_ratio_of_sums_and_a_mean_of_logarithms_are_recomputed_as_they_are_published(
+def test_a_ratio_of_sums_and_a_mean_of_logarithms_are_recomputed_as_published(
     audited: Callable[[pa.Table], StagedRows], ratio: float, mean: float, wrong: list[str]
 ) -> None:
     """Ann hits 2 of 2 and 0 of 4, on average 1 of 3; Bob 1 of 1: (1 + 1) / (3 + 1)."""

@@ -112,7 +112,7 @@ def test_preset_is_explained_with_its_notes(name: str, width: int) -> None:
     assert f"how preset: {name} in a config, or evaluate(..., preset='{name}')" in text
 
 
-def test_command_takes_the_name_of_a_preset_and_a_misspelt_one_is_answered_with_the_nearest() -> None:
+def test_command_takes_the_name_of_a_preset_and_suggests_the_nearest() -> None:
     assert rankeval("measures", "--presets", "lenskit").out.startswith("lenskit  lenskit.metrics with a list length n")
     done = rankeval("measures", "--presets", "lenskti")
 

@@ -16,7 +16,7 @@ from rankeval_spark.results import ResultsStore
 from rankeval_spark.spark.session import machine_checks, on_demand
 from tests.support import nights
 from tests.support.cli import rankeval
-from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
+from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, no_session
 from tests.support.united_logs import with_trec
 
 if TYPE_CHECKING:
@@ -33,11 +33,6 @@ def made(tmp_path: Path) -> Workspace:
 
 def validate(made: Workspace, day: object = FIRST, *options: object) -> Finished:
     return rankeval("validate", made.config, "--date", day, *options)
-
-
-def no_session() -> NoReturn:
-    message = "a session was started"
-    raise AssertionError(message)
 
 
 def refused_by_both(made: Workspace) -> str:

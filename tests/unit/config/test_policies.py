@@ -281,7 +281,7 @@ def test_preset_fills_in_policies_and_what_is_written_wins(config_file: Path) ->
     assert stored(config_file, "preset=trec_eval", "policies.population=truth")["zero_relevant"] == "exclude"
 
 
-def test_another_population_leaves_out_what_the_preset_does_with_users_that_it_has_no_room_for() -> None:
+def test_another_population_leaves_out_what_a_preset_does_with_users_it_lacks() -> None:
     """lenskit: run and zero; a user without a relevant judgement is no user of truth, and one of judged."""
     assert with_preset("lenskit", {"population": "truth"}) == {"population": "truth"}
     assert with_preset("lenskit", {"population": "judged"}) == {"population": "judged", "zero_relevant": "zero"}

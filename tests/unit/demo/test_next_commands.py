@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_the_config_of_the_demo_is_valid_with_the_changes_that_its_last_words_propose() -> None:
+def test_the_config_of_the_demo_is_valid_with_the_changes_it_proposes() -> None:
     assert rerun_of("conf/demo.yaml") == (PROJECT / "conf/demo.yaml", ["cutoffs=[5,10]"])
     assert list(load_config(*rerun_of("conf/demo.yaml")).cutoffs) == [5, 10]
 

@@ -290,7 +290,7 @@ def test_a_partition_whose_users_have_no_judgements_is_scored_with_values_and_gr
 # ---- facts of items -------------------------------------------------------------------------------------------------
 
 
-def test_facts_that_travel_with_the_log_may_be_missing_where_no_user_of_a_partition_has_a_list() -> None:
+def test_facts_in_the_log_may_be_missing_if_no_user_of_a_partition_has_a_list() -> None:
     table = input_table(judged(("u", "a", 1.0)), also=[C.SCORE, row_kinds.FACTS])
     (row,) = scored_rows(job(needs=frozenset({"item_users"}), described=(row_kinds.LOG,)), table)
     assert (row["n_recommended"], row["p"]) == (0, 0.0)

@@ -52,9 +52,7 @@ def partition(*inputs: list[Row], has_small_catalogue: bool) -> pa.Table:
 
 @pytest.mark.parametrize("has_small_catalogue", [True, False])
 @pytest.mark.parametrize("name", ONE_OF_EACH)
-def test_every_measure_is_scored_where_the_users_of_a_partition_have_no_rows_of_an_input(
-    name: str, has_small_catalogue: bool
-) -> None:
+def test_every_measure_is_scored_if_a_partition_has_no_rows_of_an_input(name: str, has_small_catalogue: bool) -> None:
     """Users with lists alone, with judgements alone, and both; nothing is known of their items."""
     asked = MeasureSet.of([Measure.parse(name)])
     work = job(

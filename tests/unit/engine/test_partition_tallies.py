@@ -105,7 +105,7 @@ NO_GAIN = (row_kinds.HELD_OUT, "u", math.nan)
 REFUSING = RowTallies((CHECKS[row_kinds.LOG], CHECKS[row_kinds.HELD_OUT]))
 
 
-def test_input_without_a_usable_row_in_any_partition_is_refused_with_the_counts_of_all() -> None:
+def test_input_without_a_usable_row_anywhere_is_refused_with_the_counts_of_all() -> None:
     partitions = [counted(NO_KEY, NO_SCORE, (row_kinds.HELD_OUT, "u", 1.0)), counted(NO_SCORE, NO_SCORE), counted()]
     with pytest.raises(
         RefusedError, match=r"recommendations\] 4 rows and none that can be used \(1 null_keys, 3 inval"

@@ -333,7 +333,7 @@ def test_items_without_a_judgement_can_be_left_out_and_the_list_closes_up() -> N
     assert tuples(ranked(table, judged_only=True), "rank", "item_id", "is_last") == [(1, "a", False), (2, "b", True)]
 
 
-def test_a_negative_gain_marks_an_item_that_was_not_judged_where_judged_items_alone_count() -> None:
+def test_a_negative_gain_marks_an_unjudged_item_if_judged_items_alone_count() -> None:
     rows = [("u", "n", 0.9), ("u", "a", 0.8)]
     table = input_table(log("user_id item_id score", *rows), judged(("n", -1.0), ("a", 0.0)))
     assert tuples(ranked(table, judged_only=True), "rank", "item_id") == [(1, "a")]

@@ -194,7 +194,7 @@ def test_rows_that_cannot_be_used_are_left_out() -> None:
     assert train_checks(()).usable(train.table)["item_id"].to_pylist() == ["c"]
 
 
-def test_rows_of_other_models_are_not_looked_at_and_those_without_a_model_are_counted() -> None:
+def test_rows_of_other_models_are_ignored_and_those_without_a_model_counted() -> None:
     named = requested_log(log().table, request(models=("n",)))
     assert named["item_id"].to_pylist() == ["b", "f"]
     flags = log_checks(named.column_names).flags(named)

@@ -45,7 +45,7 @@ def scoring(*measures: str, **policies: Any) -> ListOutputs:  # noqa: ANN401 - s
     return ListOutputs(MeasureSet.parse(measures or ASKED), Policies(**policies), ((),))
 
 
-def test_a_list_is_scored_at_every_cutoff_and_null_where_it_was_not_asked_or_is_undefined() -> None:
+def test_a_list_is_scored_at_every_cutoff_and_null_if_not_asked_or_undefined() -> None:
     found = score(scoring(), compact_lists(*LISTS))
     assert tuples(found, "user_id", "k", "p", "ap", "ndcg") == [
         ("ann", 0, NAN, (1 / 2 + 2 / 3) / 2, NAN),
@@ -121,7 +121,7 @@ def test_a_user_without_a_relevant_item_scores_zero_on_request() -> None:
         pytest.param([3, 4, 5, 6], {6: 1.0}, [2, 3, 0], id="a block that straddles every cutoff"),
     ],
 )
-def test_ties_count_where_a_block_that_starts_at_the_cutoff_or_above_holds_different_gains(
+def test_ties_count_if_a_block_from_the_cutoff_or_above_holds_different_gains(
     tied_ranks: list[int], hits: dict[int, float], ks_with_ties: list[int]
 ) -> None:
     one = {"user_id": "u", "n_recommended": 6, "tied_ranks": tied_ranks, "judged_gains": sorted(hits.values())[::-1]}

@@ -216,7 +216,7 @@ def test_items_that_the_catalogue_does_not_have_are_counted() -> None:
 
 
 @pytest.mark.parametrize("ids", ["string", "bigint"])
-def test_rows_that_the_user_has_in_the_training_data_are_counted_where_they_are_dropped(ids: str) -> None:
+def test_rows_the_user_has_in_the_training_data_are_counted_when_dropped(ids: str) -> None:
     name = str if ids == "string" else int
     pairs = [(7, 1), (7, 1), (7, 3), (8, 2), (8, 1), (9, 4)]
     log = source(

@@ -135,7 +135,7 @@ def test_where_each_user_has_one_list_the_unit_makes_no_difference(one_list_each
 
 
 @given(users=st.lists(st.lists(values, min_size=3, max_size=3), min_size=1, max_size=12))
-def test_where_all_users_have_as_many_lists_the_mean_and_its_interval_are_those_over_users(users: Lists) -> None:
+def test_with_as_many_lists_for_every_user_mean_and_interval_are_those_over_users(users: Lists) -> None:
     over_users, over_lists = (metrics(users, unit=unit) for unit in ("user", "list"))
     assert_same_numbers(over_lists, over_users)
 

@@ -99,7 +99,7 @@ def test_inputs_above_the_memory_of_the_machine_are_refused_before_they_are_read
         evaluate(pd.DataFrame(LOG), pd.DataFrame(HELD_OUT), measures=["RR@2"])
 
 
-def test_rows_that_are_known_only_once_they_are_read_are_refused_when_they_are_too_many(
+def test_too_many_rows_are_refused_even_if_their_number_shows_only_when_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(reading, "physical_bytes", lambda: 300.0)

@@ -248,7 +248,7 @@ def every_variant(ks: tuple[int, ...]) -> MeasureSet:
 
 @settings(max_examples=20)
 @given(ranking=rankings(min_size=3), n_more=st.integers(1, 4), n_judged=st.integers(0, 3))
-def test_items_that_are_not_relevant_beyond_the_cutoff_change_no_measure_that_has_one(
+def test_irrelevant_items_beyond_the_cutoff_change_no_measure_that_has_one(
     ranking: Ranking, n_more: int, n_judged: int
 ) -> None:
     """Unjudged items, and judged ones that the list had missed; where judged ones close up, the unjudged alone."""

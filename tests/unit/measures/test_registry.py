@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import rankeval_spark.measures
-from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, definition, registry
+from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
 from rankeval_spark.measures.definition import Definition
 from rankeval_spark.measures.options import GROUP
 from rankeval_spark.measures.worked_examples import evaluate_expression, example_page_of, examples_of, pages_of
@@ -50,13 +50,6 @@ Length:
       given: [1]
       value: 1
 """
-
-
-@pytest.fixture
-def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the test a copy of the registry."""
-    monkeypatch.setattr(definition, "DEFINED", dict(definition.DEFINED))
-    monkeypatch.setattr(definition, "SPELLINGS", dict(definition.SPELLINGS))
 
 
 @pytest.mark.parametrize(("entry", "example"), EXAMPLES, ids=lambda one: getattr(one, "measure", ""))

@@ -23,14 +23,9 @@ from rankeval_spark.results import failpoints
 from rankeval_spark.spark.session import on_demand
 from tests.support import nights
 from tests.support.cli import rankeval
-from tests.support.nights import FIRST, SECOND, Workspace
+from tests.support.nights import FIRST, SECOND, Workspace, no_session
 
 SECONDS = 60
-
-
-def no_session() -> NoReturn:
-    message = "a session was started"
-    raise AssertionError(message)
 
 
 def lost_driver() -> DriverLostError:
@@ -163,7 +158,7 @@ def test_seconds_of_a_date_are_without_those_of_the_next() -> None:
 
 
 @pytest.mark.parametrize("ending", [Stopped(signal.SIGTERM), lost_driver()], ids=["a signal", "no driver"])
-def test_a_date_that_is_computed_fails_with_the_one_before_it_and_gives_its_lock_back(
+def test_a_computed_date_fails_with_the_one_before_it_and_returns_its_lock(
     tmp_path: Path, ending: BaseException
 ) -> None:
     workspace = nights.workspace(tmp_path)

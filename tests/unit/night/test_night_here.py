@@ -6,7 +6,7 @@ import re
 import shutil
 from math import log2
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import deltalake
 import pytest
@@ -19,7 +19,7 @@ from rankeval_spark.inputs.arrow.files import FileTable
 from rankeval_spark.results import failpoints
 from rankeval_spark.spark.session import on_demand
 from tests.support import nights
-from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, Workspace
+from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, Workspace, no_session
 
 if TYPE_CHECKING:
     from datetime import date
@@ -32,11 +32,6 @@ TABLES = ("lists", "user_metrics", "metrics", "group_metrics", "checks")
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     return nights.workspace(tmp_path)
-
-
-def no_session() -> NoReturn:
-    message = "a session was started"
-    raise AssertionError(message)
 
 
 def run(workspace: Workspace, day: date = FIRST, *overrides: str) -> NightResult:

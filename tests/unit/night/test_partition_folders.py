@@ -24,17 +24,12 @@ from rankeval_spark.inputs.input_files import ForSparkError
 from rankeval_spark.spark.session import on_demand
 from tests.support import nights
 from tests.support.cli import rankeval
-from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, Workspace
+from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, Workspace, no_session
 
 if TYPE_CHECKING:
     from rankeval_spark.inputs.arrow.files import FileTable
 
 DAY = [{"column": "day", "op": "=", "value": "{date}"}]
-
-
-def no_session() -> NoReturn:
-    message = "a session was started"
-    raise AssertionError(message)
 
 
 def write(path: Path, **columns: Any) -> None:  # noqa: ANN401 - values that Arrow takes

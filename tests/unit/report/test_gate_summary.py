@@ -59,7 +59,7 @@ def test_what_could_not_be_judged_is_not_passed(nights: ReportTables) -> None:
     assert (none.tone, none.headline, none.reason) == ("open", "Not decided", "None of 3 rules could be judged.")
 
 
-def test_every_row_of_a_rule_is_a_sentence_and_long_lists_are_folded_after_what_failed(nights: ReportTables) -> None:
+def test_every_row_of_a_rule_is_a_sentence_and_long_lists_fold_after_failures(nights: ReportTables) -> None:
     found = answer_of(nights, *["passed"] * 5, "failed", "too_few_users", *["passed"] * MORE_CASES)
     rule = found.rules[0]
     assert rule.text == "nDCG@10 by country: alpha 0.05"

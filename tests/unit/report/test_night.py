@@ -97,7 +97,7 @@ def test_measures_keep_the_order_of_the_request(nights: ReportTables) -> None:
     assert labels[:8] == ["nDCG", "P", "R", "RR", "CatalogCoverage", "MIUF", "ARP", "Personalization"]
 
 
-def test_the_bound_of_a_gate_on_the_value_is_part_of_the_history_and_that_of_a_gain_is_not(
+def test_history_shows_the_bound_of_a_gate_on_the_value_but_not_of_a_gain(
     nights: ReportTables,
 ) -> None:
     marks = night_of(nights).marks(("nDCG", 10))

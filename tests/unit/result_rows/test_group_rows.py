@@ -81,7 +81,7 @@ def test_one_group_alone_is_not_compared() -> None:
     assert found["country", "GroupGap(RR)"]["n_users"] == 80
 
 
-def test_the_worst_group_of_an_error_has_the_greatest_value_and_its_interval_is_in_units_of_the_error() -> None:
+def test_the_worst_group_of_an_error_has_the_greatest_value_and_its_unit() -> None:
     """A root of a mean of squares has the standard error of that mean over twice the root."""
     rmse: dict[str, str | int] = {C.MEASURE: "RMSE(agg='micro')", C.K: 0}
     found = said_of(row(["AT"], 1.0, 0.2, 100, **rmse), row(["DE"], 2.0, 0.4, 100, **rmse))
@@ -92,14 +92,14 @@ def test_the_worst_group_of_an_error_has_the_greatest_value_and_its_interval_is_
     assert estimate(gap) == pytest.approx(tuple(gap_of(groups)[:3]), rel=0, abs=1e-12)
 
 
-def test_of_two_groups_that_are_as_bad_the_first_by_name_is_the_worst_whatever_their_order() -> None:
+def test_of_two_groups_that_are_as_bad_the_first_by_name_is_the_worst() -> None:
     rows = [row(["b", "x"], 0.1, 0.01, 50), row(["a", "z"], 0.1, 0.01, 50), row(["c", "x"], 0.2, 0.01, 50)]
     for order in (rows, rows[::-1]):
         found = said_of(*(each | {C.SLICE: "one*other"} for each in order))
         assert found["one*other", "WorstGroup(RR)"][C.SLICE_VALUE] == "a*z"
 
 
-def test_values_of_all_lists_have_the_freedom_of_the_groups_that_were_left_out_in_turn() -> None:
+def test_values_of_all_lists_have_the_freedom_of_the_groups_left_out_in_turn() -> None:
     shares = {C.MEASURE: "ItemCoverage", "ci_method": "jackknife"}
     found = said_of(row(["AT"], 0.5, 0.05, 900, **shares), row(["DE"], 0.3, 0.05, 900, **shares))
     expected = gap_of(GroupMeans(np.array([0.5, 0.3]), np.full(2, 0.05), np.full(2, 19.0), 0.9))

@@ -79,7 +79,7 @@ def test_intervals_keep_the_shape_of_their_input() -> None:
         assert low.shape == high.shape == (2, 2)
 
 
-def test_equal_values_are_bounded_by_the_share_of_users_who_may_have_the_least_or_the_greatest() -> None:
+def test_equal_values_are_bounded_by_the_share_of_users_who_may_have_an_extreme() -> None:
     z = stats.norm.ppf(0.95)
     most = z**2 / (40 + z**2)
     for least, greatest in ((0.0, 1.0), (-1.0, 1.0), (2.0, 10.0)):

@@ -32,7 +32,7 @@ def test_the_interval_is_cut_to_the_range() -> None:
     assert (found.low[0], found.high[0]) == (0, 1)
 
 
-def test_a_number_that_grows_with_the_users_hardly_differs_with_the_sizes_of_the_groups() -> None:
+def test_a_number_that_grows_with_the_users_hardly_depends_on_group_sizes() -> None:
     """A sum of ones over 20 groups of 40 to 59 users: the error is less than that of one more or less in a group."""
     n_users = np.arange(40, 60)[None]
     total = np.float64(n_users.sum())

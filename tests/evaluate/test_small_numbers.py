@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -220,6 +221,7 @@ def test_a_power_of_two_scales_what_has_a_unit_and_leaves_the_rest(gains: str, p
                 assert other[column] == expected, (name, column, one, other)
 
 
+@cache
 def _evaluated(gains: str, unit: float, seed: int) -> dict[str, list[dict[str, Any]]]:
     draw = random.Random(seed)
     users, items = [f"u{user:02}" for user in range(60)], [f"i{item}" for item in range(12)]

@@ -333,12 +333,21 @@ def test_quiet_shows_no_progress_on_a_terminal(tmp_path: Path) -> None:
     made = nights.workspace(tmp_path / "workspace")
     run = f"['run', {str(made.config)!r}, '--date', '{FIRST}', '--set', 'results.lists=false'"
 
-    loud = on_a_terminal(f"from rankeval_spark.cli import main\nmain({run}])")
+    said = on_a_terminal(f"""
+from rankeval_spark.cli import main
+for more in (["--quiet"], []):
+    print("now", *more)
+    try:
+        main([{run[1:]}, *more])
+    except SystemExit as ended:
+        assert not ended.code
+""")
+
+    quiet, _, loud = said.partition("now\r\n")
+    assert quiet == "now --quiet\r\n"
     assert re.findall(r"done (\w+) +[\d.]+ s", loud) == [
         *("read", "score", "check", "summarise", "drift", "audit", "publish")
     ]
-    quiet = on_a_terminal(f"from rankeval_spark.cli import main\nmain({run}, '--quiet'])")
-    assert quiet == ""
 
 
 def test_a_run_and_a_backfill_are_one_document_each(tmp_path: Path) -> None:

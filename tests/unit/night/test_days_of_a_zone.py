@@ -16,8 +16,8 @@ from rankeval_spark.config import HeldOutInput, load_config, validate_model
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.spark.session import on_demand
 from tests.support import nights
-from tests.support.nights import FIRST, Workspace
-from tests.unit.night.test_night_here import no_session, rows
+from tests.support.nights import FIRST, Workspace, no_session
+from tests.unit.night.test_night_here import rows
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,9 +20,9 @@ from rankeval_spark.sums.check_counts import list_counts, list_facts
 from tests.support import attribution_cases as cases
 from tests.support.attribution_cases import HOUR, WINDOW, moment
 from tests.support.cli import rankeval
-from tests.support.nights import FIRST
+from tests.support.nights import FIRST, no_session
 from tests.support.young_impressions import impressions
-from tests.unit.night.test_night_here import no_session, rows
+from tests.unit.night.test_night_here import rows
 
 if TYPE_CHECKING:
     from pathlib import Path

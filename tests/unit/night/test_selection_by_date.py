@@ -13,8 +13,8 @@ from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError
 from rankeval_spark.spark.session import on_demand
 from tests.support import nights
-from tests.support.nights import FIRST, SECOND
-from tests.unit.night.test_night_here import no_session, rows
+from tests.support.nights import FIRST, SECOND, no_session
+from tests.unit.night.test_night_here import rows
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,9 +18,9 @@ from rankeval_spark.inputs.input_files import ForSparkError
 from rankeval_spark.spark.session import on_demand
 from tests.support import nights, trec
 from tests.support.cli import rankeval
-from tests.support.nights import FIRST
+from tests.support.nights import FIRST, no_session
 from tests.support.united_logs import with_paths, with_trec
-from tests.unit.night.test_night_here import no_session, rows
+from tests.unit.night.test_night_here import rows
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -154,7 +154,8 @@ def _with_users(results: Results[Any], tables: ReportTables, night: Night) -> Re
         return tables
     n_users = pc.max(all_users_rows(night.metrics)["n_users"]).as_py() or 0
     share = min(1.0, MOST_USERS / n_users) if n_users else 1.0
-    scan = results.scan(table, **wanted, k=sorted({C.WHOLE_LIST, *(k for _, k in night.headlines)}))
+    ks = {C.WHOLE_LIST, *(k for _, k in night.headlines)} & {*night.metrics[C.K].to_pylist()}
+    scan = results.scan(table, **wanted, k=sorted(ks))
     of_measures = [*curve_columns(), *filter(None, (column_of(label) for label, _ in night.headlines))]
     named = dict.fromkeys([*_NIGHT, *KEY, C.K, C.N_RELEVANT, C.N_RECOMMENDED, *of_measures])
     users = _sampled(scan, [name for name in named if name in scan.schema.names], share)

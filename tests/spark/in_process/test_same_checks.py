@@ -158,7 +158,8 @@ def in_process(result: Evaluation, log: Log, names: tuple[str, ...]) -> list[dic
     tables = Tables(**sources, are_checked=False)
     of_lists = list_facts(result._totals[LISTS], result.request)  # the lists are not made anew here
     facts = [*to_facts(tables, result.request), *of_lists]
-    found: list[dict[str, Any]] = in_order_of(to_check_rows(facts, Checks()), ("input", "check")).to_pylist()
+    rows = to_check_rows(facts, Checks(), expected=result.request.policies.expected_findings)
+    found: list[dict[str, Any]] = in_order_of(rows, ("input", "check")).to_pylist()
     return found
 
 

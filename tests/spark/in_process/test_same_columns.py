@@ -126,7 +126,7 @@ WRONG: Final[dict[str, tuple[Schema, pd.DataFrame]]] = {
     "neither": (schemas.RECOMMENDATIONS, ids(x=[1.0])),
     "ranks": (schemas.RECOMMENDATIONS, ids(rank=[1.5])),
     "several": (schemas.HELD_OUT, pd.DataFrame({"user_id": ["u"], "gain": [DAY], "interacted_at": [True]})),
-    "bytes": (schemas.RECOMMENDATIONS, ids(model_id=[b"x"], score=[[1.0]])),
+    "scores in arrays": (schemas.RECOMMENDATIONS, ids(model_id=["x"], score=[[1.0]])),
     "catalogue": (schemas.ITEMS, ids(categories=[1], vector=[[[1.0]]], published_at=[1.0])),
 }
 

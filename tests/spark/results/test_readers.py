@@ -141,7 +141,8 @@ def test_results_are_filtered_by_date_evaluation_and_any_column(spark: SparkSess
     results = Results(spark, root)
     rows = results.metrics(date="2026-01-01", evaluation="nightly", measure="RR", k=2).collect()
     assert [row["value"] for row in rows] == [(1 + 1 / 2 + 0) / 3]
-    assert results.metrics(date=nights.SECOND).isEmpty()
+    with pytest.raises(ConfigError, match=r"found 2026-01-02; .*; the nearest is 2026-01-01"):
+        results.metrics(date=nights.SECOND)
     assert results.user_values(measure="RR", k=1, user_id="ann").collect()[0]["value"] == 1.0
 
 

@@ -126,7 +126,7 @@ def _setting_rules(argument: str, sections: Mapping[str, str]) -> Iterator[Rewri
         section = sections.get(name)
         if not section:
             return f"pass {name}={quoted}"
-        first, *others = re.split(r", | or ", quoted, maxsplit=1)
+        first, *others = re.split(r", | or | and ", quoted, maxsplit=1)
         return f"pass {section}={{{name!r}: {first}}}" + "".join(f", or {rest}" for rest in others)
 
     names = "|".join(sorted(sections, key=len, reverse=True))

@@ -125,7 +125,7 @@ def prepare_night(
         recorded = store.start(facts, publishing=() if before is None else (before.recorded.facts.run_id,))
         history = RunHistory(spark, plan.config, facts, wait=None if before is None else before.wait)
         try:
-            host = host_of(spark, plan)
+            host = host_of(spark, plan, progress)
         except FaultsError as error:
             recorded.fail("read", error)
             raise
@@ -135,16 +135,18 @@ def prepare_night(
         return night
 
 
-def spark_host(spark: SparkSession, plan: NightPlan, *, why: str = "") -> NightHost:
+def spark_host(spark: SparkSession, plan: NightPlan, *, why: str = "", listener: Progress | None = None) -> NightHost:
     """Return the host of a night on Spark; UnsupportedSparkError, with ``why`` it is needed, without a fit pyspark."""
     require_spark(why)
-    _ = spark.version  # starts a session on demand here, so that what it fails of is not said of an input
+    if is_on_demand(spark):
+        (listener or Progress()).begin("starting Spark")
+        _ = spark.version  # here, so that what a start fails of is not said of an input
     from rankeval_spark.apps.nightly.host_on_spark import SparkHost  # noqa: PLC0415 - imports pyspark
 
     return SparkHost(spark, plan)
 
 
-def host_of(spark: SparkSession, plan: NightPlan) -> NightHost:
+def host_of(spark: SparkSession, plan: NightPlan, listener: Progress | None = None) -> NightHost:
     """Return the host of a night: this process where it can, unless a session was chosen on purpose; else Spark.
 
     Raises FaultsError where this process sees what Spark would refuse, which takes ten seconds to start; also without
@@ -163,7 +165,7 @@ def host_of(spark: SparkSession, plan: NightPlan) -> NightHost:
     ahead = LookAhead(plan.config, plan.evaluation_date)
     ahead.require()
     try:
-        return spark_host(spark, plan, why=why)
+        return spark_host(spark, plan, why=why, listener=listener)
     except UnsupportedSparkError:
         ahead.look_at_rows().require()
         raise

@@ -69,7 +69,7 @@ def test_a_run_shows_how_far_it_is(own_copy: Workspace) -> None:
     arguments = ["run", str(own_copy.config), "--date", FIRST.isoformat(), "--set", "spark.always=true"]
     said = on_a_terminal(f"from rankeval_spark.cli import main\nmain({arguments!r})\n")
 
-    assert "rankeval: starting Spark, 1 s" in said
+    assert "nightly 2026-01-01: starting Spark, 1 s" in said
     assert re.search(r"nightly 2026-01-01: \w+, \d+ of \d+ tasks, \d+ s", said), said
     done = re.findall(r"done (\w+) +[\d.]+ s", said)
     assert done[0] == "read"

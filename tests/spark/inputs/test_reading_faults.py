@@ -209,7 +209,7 @@ def test_missing_column_lists_those_there_are(spark: SparkSession, tmp_path: Pat
     fault = held_out_fault(spark, format=form, path=str(tmp_path / "h"))
     assert fault.found == "no column 'item_id' among user_id, itemid, gain"
     assert fault.expected == "this column"
-    assert fault.fix == "did you mean 'itemid'?"
+    assert fault.fix == "did you mean 'itemid'? write inputs.held_out.columns.item_id: itemid"
 
 
 def test_optional_column_that_is_named_must_be_there(spark: SparkSession, tmp_path: Path) -> None:

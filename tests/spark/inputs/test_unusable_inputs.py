@@ -28,7 +28,7 @@ def test_ranks_from_0_fail_the_job_and_name_the_remedy(spark: SparkSession, name
     log, held_out = inputs(spark, 0, 1)
     with no_spark_jobs(spark):
         result = evaluate(log, held_out, measures=["RR"])
-    with pytest.raises(JOB_FAILED, match=r"\[rankeval:recommendations\] rank 0, .*ranks_from=0"):
+    with pytest.raises(JOB_FAILED, match=r"\[rankeval:recommendations\] rank 0, .*'ranks_from': 0"):
         getattr(result, name)
 
 

@@ -54,7 +54,7 @@ def test_date_that_fails_does_not_stop_the_others(own_copy_of_delta: Workspace) 
     lines = [line for line in filled.out.splitlines() if line.strip().startswith("2026-01-")]
     assert [line.split("│")[1].strip() for line in lines] == ["failed, code 4", "published"]
     summary = " ".join(filled.out.replace("│", " ").split())
-    assert "inputs.recommendations: found no Delta table at" in summary
+    assert "inputs.recommendations: found no such path at" in summary
     runs = deltalake.DeltaTable(f"{own_copy_of_delta.root}/runs").to_pyarrow_table().to_pylist()
     own = sorted((row for row in runs if row["evaluation"] == "by-folder"), key=lambda row: row["recorded_at"])
     assert {row["evaluation_date"]: row["status"] for row in own} == {FIRST: "FAILED", SECOND: "PUBLISHED"}

@@ -47,7 +47,7 @@ def night(tmp_path: Path) -> nights.Workspace:
             {"measure": "Overlap(model='pop')@2", "at_most": 0.5},
             {"measure": "RBO(model='pop')@2", "slice": "country", "models": ["als"], "at_least": 0.1},
         ],
-        min_slice_size=1,
+        slicing__min_slice_size=1,
     )
     return made
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("key", "value", "code", "found"),
     [
-        ("spark.jars", "http://127.0.0.1:9/x.jar", 1, "ConnectException: Connection refused"),
+        ("spark.jars", "http://127.0.0.1:9/x.jar", 8, "ConnectException: Connection refused"),
         ("spark.driver.memory", "abc", 2, "Invalid maximum heap size: -Xmxabc"),
         ("spark.driver.memory", "1m", 2, "Too small maximum heap"),
         ("spark.executor.memory", "0", 2, "Executor memory must be a positive number"),
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 def test_a_setting_that_a_driver_cannot_start_with_is_named(
     tmp_path: Path, key: str, value: str, code: int, found: str
 ) -> None:
-    workspace = nights.Workspace(tmp_path)
-    workspace.configure(
-        {**nights.config_of("recommendations", "held_out"), "spark": {"always": True, "settings": {key: value}}}
-    )
+    workspace = nights.workspace(tmp_path, spark={"always": True, "settings": {key: value}})
 
     done = rankeval_process("run", workspace.config, "--date", FIRST)
 

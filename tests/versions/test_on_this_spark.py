@@ -228,5 +228,5 @@ def test_an_input_that_is_no_delta_table_is_named(published: Workspace) -> None:
     done = rankeval("run", published.config, "--date", FIRST)
 
     assert done.code == 4
-    assert "inputs.held_out: found no Delta table at" in done.message
+    assert "inputs.held_out: found no such path at" in done.message
     done.assert_readable()

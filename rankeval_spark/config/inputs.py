@@ -494,7 +494,7 @@ class InputConfig(InputRows, ModelWithPaths):
     path: PathText | None = None
     """Folder or file, relative to the config file. `{date}` is the evaluation date, `{date-1}` the day before."""
     table: TableName | None = None
-    """Name in the catalog instead of a path, as [catalog.][schema.]table; with the formats delta, parquet and table."""
+    """Name in the catalog, as `[catalog.][schema.]table`, instead of a path; with formats delta, parquet and table."""
     filters: tuple[Filter, ...] = ()
     """Conditions; rows must meet all of them."""
     version: Annotated[Whole, Field(ge=0, lt=2**63)] | None = None

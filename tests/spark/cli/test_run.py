@@ -87,9 +87,9 @@ def test_run_in_a_process_of_its_own_fails_in_one_message(published: Workspace, 
         ),
     ],
 )
-def test_what_spark_refuses_is_a_fault_of_the_config(published: Workspace, setting: str, told: str) -> None:
+def test_what_spark_refuses_is_a_fault_of_the_config(own_copy: Workspace, setting: str, told: str) -> None:
     always = ("--set", "spark.always=true")  # settings alone choose no Spark
-    failed = rankeval_process("run", published.config, "--date", FIRST, *always, "--set", f"spark.{setting}")
+    failed = rankeval_process("run", own_copy.config, "--date", FIRST, *always, "--set", f"spark.{setting}")
 
     assert failed.code == 2
     failed.assert_readable()
@@ -99,11 +99,11 @@ def test_what_spark_refuses_is_a_fault_of_the_config(published: Workspace, setti
 
 
 @pytest.mark.slow
-def test_what_the_machine_refuses_is_none(published: Workspace) -> None:
+def test_what_the_machine_refuses_is_none(own_copy: Workspace) -> None:
     """An address that is no machine's, by RFC 5737: Spark throws as it does where no port is free."""
     settings = "spark.settings={spark.driver.bindAddress: 192.0.2.1, spark.port.maxRetries: 1}"
     always = ("--set", "spark.always=true")
-    failed = rankeval_process("run", published.config, "--date", FIRST, *always, "--set", settings)
+    failed = rankeval_process("run", own_copy.config, "--date", FIRST, *always, "--set", settings)
 
     assert failed.code == 1
     assert "BindException" in failed.message

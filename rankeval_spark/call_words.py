@@ -9,12 +9,15 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rankeval_spark.config.inference import Comparisons, Intervals
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.slicing import Slicing
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InvalidCallError
+
+if TYPE_CHECKING:
+    from rankeval_spark.config.base import Model
 
 Rewrite = tuple[str, str | Callable[[re.Match[str]], str]]  # a pattern, and what replaces it
 
@@ -22,11 +25,16 @@ _INPUTS: Final = "recommendations|held_out|segments|train|items"
 _WORD: Final = r"\b(?!(?:or|and)\b)[a-z_0-9-]+"
 _WORDS: Final = rf"{_WORD}(?:, {_WORD})*(?: (?:or|and) {_WORD})?"
 
+SECTION_MODELS: Final[dict[str, type[Model]]] = {
+    "policies": Policies,
+    "slicing": Slicing,
+    "intervals": Intervals,
+    "comparisons": Comparisons,
+}
+"""Arguments of ``evaluate`` that are sections of a config; where two have a setting, the first is meant."""
+
 SECTIONS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(Comparisons.model_fields, "comparisons"),
-    **dict.fromkeys(Intervals.model_fields, "intervals"),
-    **dict.fromkeys(Slicing.model_fields, "slicing"),
-    **dict.fromkeys(Policies.model_fields, "policies"),
+    **{name: section for section, model in reversed(SECTION_MODELS.items()) for name in model.model_fields},
     **dict.fromkeys(("measures", "baseline", "models", "slices", "preset", "evaluation_date"), ""),
 }
 """Argument of ``evaluate`` that has a setting, by the setting; empty for one that is an argument itself."""

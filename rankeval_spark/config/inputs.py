@@ -585,9 +585,7 @@ class InputConfig(InputRows, ModelWithPaths):
         """Add the keys of `columns`, `types` and `options`, for editors; where the table is comes first."""
         schema = handler.resolve_ref_schema(handler(core_schema))
         keys = schema["properties"]
-        schema["properties"] = {
-            name: keys[name] for name in ("format", "path", "paths", "table") if name in keys
-        } | keys
+        schema["properties"] = {name: keys[name] for name in _WHERE if name in keys} | keys
         known = {"types": cls.id_columns, "options": dict.fromkeys(sum(READER_OPTIONS.values(), ()))}
         if not cls.allows_other_columns:
             known["columns"] = cls.canonical_columns

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import (
     AfterValidator,
     Field,
@@ -43,6 +42,7 @@ from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.presets import PresetName, measure_gap_faults, options_of, rank_gap_faults, with_preset
 from rankeval_spark.config.requested_measures import WHOLE_LIST_WORD
 from rankeval_spark.config.slicing import NO_INTERACTION, ReportedSlices, Slice, Slicing, segments_from_train
+from rankeval_spark.config.yaml_reader import to_text
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet
@@ -245,7 +245,7 @@ class Request(Model):
         """Return every key that differs from its default as the YAML of a config."""
         values = self._as_config()
         ordered = {name: values[name] for name in ("evaluation", "inputs") if name in values} | values
-        return yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
+        return to_text(ordered)
 
     def _as_config(self) -> dict[str, Any]:
         """Return the values of :meth:`to_yaml`."""

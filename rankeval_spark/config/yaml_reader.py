@@ -38,6 +38,28 @@ for _tag, _pattern, _first in (
 ):  # fmt: skip  # a row a type
     _CoreLoader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _first)
 
+
+class _CoreDumper(yaml.SafeDumper):
+    """Text in quotes where a reader of YAML 1.1 or 1.2 takes it for something else, such as ``no`` and ``5e3``."""
+
+
+_CoreDumper.yaml_implicit_resolvers = {
+    first: [
+        *yaml.SafeDumper.yaml_implicit_resolvers.get(first, ()),
+        *_CoreLoader.yaml_implicit_resolvers.get(first, ()),
+    ]
+    for first in {*yaml.SafeDumper.yaml_implicit_resolvers, *_CoreLoader.yaml_implicit_resolvers}
+}
+
+
+def to_text(data: object) -> str:
+    """Write plain data as YAML, which :func:`parse` reads as the same data."""
+    text: str = yaml.dump(
+        data, Dumper=_CoreDumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120
+    )
+    return text
+
+
 _SCALARS: Final[dict[str, Callable[[str], Any]]] = {
     "tag:yaml.org,2002:null": lambda text: None,  # noqa: ARG005 - one signature for all
     "tag:yaml.org,2002:bool": lambda text: text.lower() == "true",

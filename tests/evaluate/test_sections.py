@@ -14,7 +14,7 @@ import yaml
 
 from rankeval_spark import Comparisons, FrameInputs, Intervals, Policies, Slicing, evaluate, evaluate_config
 from rankeval_spark.config import load_config
-from rankeval_spark.errors import ConfigError, InputError
+from rankeval_spark.errors import ConfigError, InputError, InvalidCallError
 
 if TYPE_CHECKING:
     from rankeval_spark.evaluation import Evaluation
@@ -96,7 +96,7 @@ def test_what_an_object_leaves_open_is_left_to_the_preset() -> None:
 )
 def test_an_argument_that_belongs_elsewhere_is_told_where(argument: str, value: object, fix: str) -> None:
     given: dict[str, Any] = {argument: value}
-    with pytest.raises(ConfigError) as raised:
+    with pytest.raises(InvalidCallError) as raised:
         evaluate(LOG, RATED, measures=["RR"], **given)
     (fault,) = raised.value.faults
     assert (fault.where, fault.found, fault.fix) == (f"evaluate({argument}=)", "an unknown argument", fix)
@@ -196,3 +196,12 @@ def test_a_config_is_evaluated_with_changes_and_faults_are_those_of_a_run(tmp_pa
         evaluate_config(config, DAY, overrides=["inputs.recommendations.path=nowhere"])
     with pytest.raises(ConfigError, match=r"evaluate_config\(spark=\).*pass spark=, a session"):
         evaluate_config(config, DAY, overrides=["inputs.recommendations={format: table, table: log}"])
+
+
+@pytest.mark.parametrize(
+    "name", ["5e3", "-1E9", "no", "010", "0x1F", "2026-01-31", "null", "~", "1_000", "a: b", "#c", "é"]
+)
+def test_a_name_that_yaml_may_take_for_something_else_is_text_in_the_config(name: str, tmp_path: Path) -> None:
+    log = pd.DataFrame({"model_id": [name], "user_id": ["u"], "item_id": ["a"], "score": [1.0]})
+    result = evaluate(log, log[["user_id", "item_id"]], measures=["RR"], models=[name])
+    assert load_config(written(result, tmp_path)).models == (name,)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 # A busy machine is not a fault of the code; what is too slow is seen in the durations.
-settings.register_profile("unit", deadline=None, max_examples=30)
+settings.register_profile("unit", deadline=None, max_examples=50)
 settings.load_profile("unit")
 
 

@@ -14,14 +14,15 @@ from typing_extensions import override
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps.notebook.hosts import column_names
-from rankeval_spark.config import Comparisons, FrameInputs, Inputs, Intervals, Policies, Slicing, validate_model
-from rankeval_spark.config.base import Model, fault_error, refuse_faults
+from rankeval_spark.call_words import SECTION_MODELS
+from rankeval_spark.config import Comparisons, FrameInputs, Inputs, validate_model
+from rankeval_spark.config.base import fault_error, refuse_faults
 from rankeval_spark.config.loading import argument_of
 from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.requested_measures import measures_of
 from rankeval_spark.config.slicing import band_faults, segments_from_train
-from rankeval_spark.errors import ConfigError, Fault, kind_of, nearest, shortened
+from rankeval_spark.errors import ConfigError, Fault, InvalidCallError, kind_of, nearest, shortened
 from rankeval_spark.inputs.input_columns import INPUTS
 
 _P = ParamSpec("_P")
@@ -34,12 +35,6 @@ _NEEDED: Final = {
 }
 """Arguments that only some measures need, for messages."""
 
-_SECTIONS: Final[Mapping[str, type[Model]]] = {
-    "policies": Policies,
-    "slicing": Slicing,
-    "intervals": Intervals,
-    "comparisons": Comparisons,
-}
 _ELSEWHERE: Final = {
     "cutoffs": "write them with the measures: measures=['nDCG@10']",
     "k": "write it with the measures: measures=['nDCG@10']",
@@ -65,7 +60,7 @@ class Call(Request):
     def _as_config(self) -> dict[str, Any]:
         values = super()._as_config()
         rows, given = values.pop("inputs", {}), values.pop("given")
-        values.pop("evaluation_date", None)  # of a night, the date that is asked for
+        values.pop("evaluation_date", None)  # of a night, it is the date of the run
         names = ("recommendations", "held_out", *(name for name in given if name in Inputs.model_fields))
         located = {name: {"format": "parquet", "path": f"data/{name}", **rows.get(name, {})} for name in names}
         most = {name: value for name, value in rows.items() if name not in FrameInputs().frames}
@@ -135,7 +130,7 @@ def validated_call(arguments: Mapping[str, Any], *, segments: Sequence[str] | No
     except ConfigError as error:
         measures = arguments["measures"] if isinstance(arguments["measures"], list | tuple) else ()
         texts = {locate(("measures", index)): str(text).strip() for index, text in enumerate(measures)}
-        found = (_in_words_of_a_call(fault, texts.get(fault.where, "")) for fault in error.faults)
+        found = (_with_its_measure(fault, texts.get(fault.where, "")) for fault in error.faults)
         raise ConfigError(*faults, *found) from None
     if faults:
         raise ConfigError(*faults)
@@ -159,7 +154,7 @@ def _compared(baseline: object, comparisons: object) -> tuple[object, list[Fault
     return {**(comparisons or {}), "baseline": baseline}, faults
 
 
-def _in_words_of_a_call(fault: Fault, text: str) -> Fault:
+def _with_its_measure(fault: Fault, text: str) -> Fault:
     """Write the text of a measure behind its place instead of behind what was found, because a call has no lines."""
     if not fault.found.endswith(f" in {text!r}"):
         return fault
@@ -168,14 +163,14 @@ def _in_words_of_a_call(fault: Fault, text: str) -> Fault:
 
 
 def name_misplaced_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Raise ConfigError, with the place where it belongs, for an argument that a function does not have."""
+    """Raise InvalidCallError, with the place where it belongs, for an argument that a function does not have."""
     known = list(inspect.signature(function).parameters)
 
     @wraps(function)
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         unknown = [name for name in kwargs if name not in known]
         if unknown:
-            raise ConfigError(*(_misplaced_fault(name, kwargs[name], known) for name in unknown))
+            raise InvalidCallError(*(_misplaced_fault(name, kwargs[name], known) for name in unknown))
         return function(*args, **kwargs)
 
     return checked
@@ -183,14 +178,16 @@ def name_misplaced_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 def _misplaced_fault(name: str, value: object, known: Sequence[str]) -> Fault:
     text = shortened(repr(value))
-    places = [f"{section}={{{name!r}: {text}}}" for section, model in _SECTIONS.items() if name in model.model_fields]
+    places = [
+        f"{section}={{{name!r}: {text}}}" for section, model in SECTION_MODELS.items() if name in model.model_fields
+    ]
     places += [
         f"inputs={{{frame!r}: {{{name!r}: {text}}}}}"
         for frame, rows in FrameInputs().frames.items()
         if name in type(rows).model_fields
     ]
     places += [f"inputs={{{name!r}: {text}}}"] if name in FrameInputs.model_fields else []
-    sections = (key for model in _SECTIONS.values() for key in model.model_fields)
+    sections = (key for model in SECTION_MODELS.values() for key in model.model_fields)
     fix = _ELSEWHERE.get(name) or (f"write {' or '.join(places)}" if places else nearest(name, [*known, *sections]))
     expected = "an argument of evaluate" if fix else f"one of {', '.join(known)}"
     return Fault(f"evaluate({name}=)", "an unknown argument", expected, fix)

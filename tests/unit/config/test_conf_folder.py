@@ -29,6 +29,13 @@ def test_every_config_of_the_folder_is_valid(path: Path) -> None:
     assert load_config(path).evaluation == ("movielens" if path.stem == "demo" else path.stem)
 
 
+@pytest.mark.parametrize("path", [*sorted(CONF.glob("*.yaml")), TEMPLATE], ids=lambda path: path.stem)
+def test_every_config_is_written_as_the_same_config(path: Path, tmp_path: Path) -> None:
+    config, written = load_config(path), tmp_path / path.name
+    written.write_text(config.to_yaml(), encoding="utf-8")
+    assert load_config(written).config_hash == config.config_hash
+
+
 def test_template_names_every_key() -> None:
     text = TEMPLATE.read_text(encoding="utf-8")
     missing = [key for key in sorted(_keys(json_schema.schema())) if not re.search(rf"\b{key}\b:?", text)]

@@ -39,7 +39,9 @@ def _of_these_nights(text: str, workspace: Workspace) -> str:
     return text.replace("gender", "country")
 
 
-@pytest.mark.parametrize("page", sorted({block.page for block in blocks("python")} - {"CONTRIBUTING.md", SQL_PAGE}))
+@pytest.mark.parametrize(
+    "page", sorted({block.page for block in blocks("python")} - {"CONTRIBUTING.md", "docs/schedule.md", SQL_PAGE})
+)
 def test_python_of_a_page_runs(page: str, workspace: Workspace) -> None:
     names: dict[str, Any] = {**query_night.logs(), "root": workspace.root, "polars": polars, "deltalake": deltalake}
     for text in here(page):
@@ -111,7 +113,7 @@ def test_every_block_is_run_or_has_a_reason() -> None:
         and not block.begins_as_one_of(NOT_RUN)
     ]
     assert missed == []
-    assert {block.language for block in blocks()} == {"", "python", "yaml", "sql"}
+    assert {block.language for block in blocks()} == {"", "ini", "python", "sh", "yaml", "sql"}
 
 
 def test_every_exception_is_there() -> None:

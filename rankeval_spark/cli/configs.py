@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, date, datetime
 from functools import partial
@@ -17,7 +17,7 @@ from rankeval_spark.config.check_thresholds import OPEN_FIX, OVER
 from rankeval_spark.errors import ConfigError, Fault, InputError, OpenWindowsError, errors_of, raise_together
 
 if TYPE_CHECKING:
-    from rankeval_spark.apps.first_config import GuessedInput, Guesses
+    from rankeval_spark.apps.first_config import Guesses
     from rankeval_spark.apps.nightly.look_ahead import LookAhead
     from rankeval_spark.inputs.arrow.input_sizes import InputSize
 
@@ -165,19 +165,20 @@ def init_command(config: Path, tables: Mapping[str, str], results: str | None) -
         say_done(f"wrote {config}, which has every key, and {schema} for your editor")
         say_done(f"keep what you need, then: rankeval validate {shlex.quote(str(config))}")
         return
-    from rankeval_spark.apps.first_config import config_text, guessed  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.apps.first_config import config_text, guess_config  # noqa: PLC0415 - pyarrow takes a moment
     from rankeval_spark.apps.sampled_tables import look_at  # noqa: PLC0415 - as above
 
-    missing = [_option(name) for name in ("recommendations", "held_out") if name not in tables]
-    if missing:
+    options = {name: f"--{name.replace('_', '-')}" for name in ("recommendations", "held_out", *tables)}
+    if missing := [options[name] for name in ("recommendations", "held_out") if name not in tables]:
         raise ConfigError(Fault(" and ".join(missing), "none", "the lists and what users did, both"))
-    samples = {name: look_at(_option(name), path, splits_days=name != "train") for name, path in tables.items()}
-    guesses = guessed(samples)
+    samples = {name: look_at(options[name], path, splits_days=name != "train") for name, path in tables.items()}
+    guesses = guess_config(samples)
     if guesses.is_attributed and samples["held_out"].path != tables["held_out"]:  # events of the days of a window
-        samples["held_out"] = look_at(_option("held_out"), tables["held_out"], splits_days=False)
-        guesses = guessed(samples)
-    root = results or str(config.parent / "results")
-    schema = json_schema.write_config(config, config_text(guesses, config, results=root))
+        samples["held_out"] = look_at(options["held_out"], tables["held_out"], splits_days=False)
+        guesses = guess_config(samples)
+    schema = json_schema.write_config(
+        config, config_text(guesses, config, results=results or str(config.parent / "results"))
+    )
     try:
         load_config(config)
     except ConfigError:  # no half a result: what cannot be written as a config is reported
@@ -193,45 +194,38 @@ def init_command(config: Path, tables: Mapping[str, str], results: str | None) -
     say_done(f"check the guesses in it, then: rankeval validate {shlex.quote(str(config))}{day}")
 
 
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
 def _show_guesses(guesses: Guesses) -> None:
     from rich.markup import escape  # noqa: PLC0415 - without output it is not needed
 
     from rankeval_spark.cli.tables import headed  # noqa: PLC0415 - as above
 
-    table = headed("input", "format", "meaning", "column", "guessed by")
-    for guessed in guesses.inputs.values():
+    table, lines = headed("input", "format", "meaning", "column", "guessed by"), list[str]()
+    for name, guessed in guesses.inputs.items():
         found = {**guessed.columns, **({"evaluation date": guessed.day} if guessed.day else {})}
-        for place, (name, guess) in enumerate(found.items()):
-            first = (guessed.name, guessed.table.format) if place == 0 else ("", "")
-            table.add_row(*first, name, escape(guess.column), guess.by)
-    console().print(table)
-    for guessed in guesses.inputs.values():
-        for line in _guesses_of(guessed):
-            say_done(line)
+        for place, (meaning, guess) in enumerate(found.items()):
+            first = (name, guessed.table.format) if place == 0 else ("", "")
+            table.add_row(*first, meaning, escape(guess.column), guess.by)
+        lines += [f"not found: {name}.{column}; write its column into the config" for column in guessed.missing]
+        if guessed.nested is not None:
+            paths = " and ".join(filter(None, (guessed.nested.items, guessed.nested.scores)))
+            lines.append(f"{name}: a row is a whole list, guessed by the types: {paths}")
+        if guessed.gains is not None:
+            gains = ", ".join(f"{event} {gain:g}" for event, gain in guessed.gains.values.items())
+            lines.append(f"{name}: gains of {guessed.gains.column}, guessed by the names of the events: {gains}")
+        if guessed.as_text:
+            lines.append(f"{name}: {' and '.join(guessed.as_text)} read as text, as in another input")
+        if name != "segments" and guessed.unread:
+            lines.append(f"{name}: not read: {', '.join(guessed.unread)}")
     if guesses.slices:
-        say_done(f"slices, guessed by the number of their values: {', '.join(guesses.slices)}")
+        lines.append(f"slices, guessed by the number of their values: {', '.join(guesses.slices)}")
     if guesses.is_attributed:
-        say_done("attribution: last_touch, because both tables have times; the window of 7 days is yours to choose")
+        lines.append("attribution: last_touch, because both tables have times; the window of 7 days is yours to choose")
     if guesses.has_events_of_all_days:
-        say_done("held_out: not filtered by day; add a column with the day of events, see NOT FILTERED in the config")
+        lines.append(
+            "held_out: not filtered by day; add a column with the day of events, see NOT FILTERED in the config"
+        )
     if guesses.baseline:
-        say_done(f"baseline, guessed by its name: {guesses.baseline}")
-
-
-def _guesses_of(one: GuessedInput) -> Iterator[str]:
-    for name in one.missing:
-        yield f"not found: {one.name}.{name}; write its column into the config"
-    if one.nested is not None:
-        paths = " and ".join(path for path in (one.nested.items, one.nested.scores) if path)
-        yield f"{one.name}: a row is a whole list, guessed by the types: {paths}"
-    if one.gains is not None:
-        gains = ", ".join(f"{event} {gain:g}" for event, gain in one.gains.values.items())
-        yield f"{one.name}: gains of {one.gains.column}, guessed by the names of the events: {gains}"
-    if one.as_text:
-        yield f"{one.name}: {' and '.join(one.as_text)} read as text, as in another input"
-    if one.name != "segments" and one.unread:
-        yield f"{one.name}: not read: {', '.join(one.unread)}"
+        lines.append(f"baseline, guessed by its name: {guesses.baseline}")
+    console().print(table)
+    for line in lines:
+        say_done(line)

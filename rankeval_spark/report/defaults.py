@@ -14,7 +14,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, listed, nearest
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import measure_of, split_group
-from rankeval_spark.report.tables import demand_columns, distinct, keep, to_arrow
+from rankeval_spark.report.tables import distinct, keep, to_arrow
 
 if TYPE_CHECKING:
     from datetime import date
@@ -57,8 +57,18 @@ def chosen_evaluations(names: Iterable[str], evaluation: str | None = None) -> l
     return [name for name in every if not re.search(SAMPLE, name)] or every
 
 
-def one_night(table: pa.Table, *, what: str) -> pa.Table:
-    """Keep the newest night of a frame; ConfigError if it has several evaluations. Frames of ``evaluate`` have none."""
+def read_frame(frame: object, needed: Sequence[str], *, what: str, is_of_several_nights: bool = False) -> pa.Table:
+    """Read a result frame of any library with the needed columns, of several nights the newest; ConfigError else.
+
+    ConfigError too for rows of several evaluations. Frames of ``evaluate`` have neither evaluation nor night.
+    """
+    table = to_arrow(frame, what=what)
+    missing = [name for name in needed if name not in table.column_names]
+    if missing:
+        fix = f"pass {what} of evaluate(...) or of Results, or a frame with its columns"
+        raise ConfigError(Fault(what, f"a frame without {', '.join(missing)}", f"the columns of {what}", fix))
+    if is_of_several_nights:
+        return table
     if C.EVALUATION in table.column_names:
         names = [name for (name,) in distinct(table, C.EVALUATION)]
         if len(names) > 1:
@@ -67,13 +77,6 @@ def one_night(table: pa.Table, *, what: str) -> pa.Table:
     if C.EVALUATION_DATE in table.column_names and table.num_rows:
         return keep(table, **{C.EVALUATION_DATE: pc.max(table[C.EVALUATION_DATE]).as_py()})
     return table
-
-
-def read_frame(frame: object, needed: Sequence[str], *, what: str) -> pa.Table:
-    """Read a result frame of any library that has the needed columns; of several nights the newest."""
-    table = to_arrow(frame, what=what)
-    demand_columns(table, needed, what=what)
-    return one_night(table, what=what)
 
 
 def measures_of(table: pa.Table) -> list[MeasureKey]:
@@ -106,7 +109,10 @@ def headline_measure(known: Sequence[MeasureKey], requested: Sequence[MeasureKey
     rank = {label: place for place, label in enumerate(USUAL_FIRST)}
     usual = sorted(known, key=lambda key: (rank.get(key[0], len(rank)), key))
     candidates = [key for key in (requested or usual) if key in known]
-    first = next((key for key in candidates if is_accuracy(key[0])), candidates[0] if candidates else None)
+    of_accuracy = (  # about the held-out interactions
+        key for key in candidates if family_of(key[0]) not in BEYOND_ACCURACY and parent_of(key[0]) is None
+    )
+    first = next(of_accuracy, candidates[0] if candidates else None)
     return None if first is None else _usual_cutoff(first[0], candidates)
 
 
@@ -140,11 +146,6 @@ def family_of(label: str) -> str | None:
     return None if measure is None else measure.entry.family
 
 
-def is_accuracy(label: str) -> bool:
-    """Return whether a measure is about the held-out interactions."""
-    return family_of(label) not in BEYOND_ACCURACY and parent_of(label) is None
-
-
 def better_of(label: str) -> Better:
     """Return the better direction, if any; ``higher`` for a measure that this version does not know."""
     measure = measure_of(label)
@@ -156,14 +157,9 @@ def is_lower_better(label: str) -> bool:
     return better_of(label) == "lower"
 
 
-def has_better_side(label: str) -> bool:
-    """Return whether the higher or the lower value is the better one."""
-    return better_of(label) != "neither"
-
-
 def order_in_words(label: str) -> str:
     """Return the order of models by a measure, in words."""
-    return "best first" if has_better_side(label) else "highest first"
+    return "highest first" if better_of(label) == "neither" else "best first"
 
 
 def best_first(values: Mapping[str, float | None], *, is_lower: bool) -> list[str]:

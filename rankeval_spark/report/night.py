@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
@@ -15,13 +16,13 @@ from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures.forest_plot import forest_rows
 from rankeval_spark.report.figures.means import Marks, leaderboard_rows
-from rankeval_spark.report.page_parts import Answer, Rule, Sentence, Tone
 from rankeval_spark.report.tables import PAIRED, ReportTables, Row, all_users_rows, distinct, keep, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from rankeval_spark.report.defaults import MeasureKey
+    from rankeval_spark.report.page_parts import Tone
 
 
 PUBLISHED: Final = "PUBLISHED"
@@ -75,23 +76,20 @@ class Night:
         self.headlines = defaults.headlines(*measures, first=self.first, at_most=most) if self.first else []
         with_models = self.metrics if self.metrics.num_rows else self.history
         self.models = [str(name) for (name,) in distinct(with_models, C.MODEL_ID)]
-        self.baseline = self._baseline(baseline)
+        compared = [str(name) for (name,) in distinct(self.comparisons, C.BASELINE_MODEL_ID)]
+        if baseline is not None and baseline not in compared:
+            expected = f"one of those compared with: {', '.join(compared)}"
+            expected = expected if compared else "comparisons, but there are none"
+            fix = nearest(baseline, compared) or "set comparisons.baseline and run the night again"
+            raise ConfigError(Fault("--baseline", repr(baseline), expected, fix))
+        configured = (self.config.get("comparisons") or {}).get("baseline")
+        self.baseline = baseline or (configured if configured in compared else next(iter(compared), None))
 
     def _own(self, table: pa.Table) -> pa.Table:
         """Return the rows of this night, none if it failed."""
         if not self.is_published:
             return table.slice(0, 0)
         return keep(table, **{C.EVALUATION: self.evaluation, C.EVALUATION_DATE: self.day})
-
-    def _baseline(self, wanted: str | None) -> str | None:
-        """Return the wanted baseline, or that of the config, or the first one that models were compared with."""
-        names = [str(name) for (name,) in distinct(self.comparisons, C.BASELINE_MODEL_ID)]
-        if wanted is not None and wanted not in names:
-            expected = f"one of those compared with: {', '.join(names)}" if names else "comparisons, but there are none"
-            fix = nearest(wanted, names) or "set comparisons.baseline and run the night again"
-            raise ConfigError(Fault("--baseline", repr(wanted), expected, fix))
-        configured = (self.config.get("comparisons") or {}).get("baseline")
-        return wanted or (configured if configured in names else next(iter(names), None))
 
     def marks(self, measure: MeasureKey) -> Marks:
         """Return the events in the history of a measure: bounds of gates, changed definitions, failed nights.
@@ -140,7 +138,15 @@ def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> d
     Raises InputError if there is no such night, ConfigError if there are several evaluations and none is named.
     """
     events = rows_of(runs, status=(PUBLISHED, FAILED))
-    name = _evaluation(events, evaluation)
+    names = sorted({row[C.EVALUATION] for row in events})
+    if not names:
+        raise InputError(Fault("results", "no run that ended", "at least one", "run an evaluation first"))
+    expected = f"one of: {', '.join(names)}"
+    if evaluation is not None and evaluation not in names:
+        raise InputError(Fault("--evaluation", repr(evaluation), expected, nearest(evaluation, names)))
+    name, *others = defaults.chosen_evaluations(names, evaluation)
+    if others:
+        raise ConfigError(Fault("--evaluation", "none", expected, "name one"))
     own = sorted((row for row in events if row[C.EVALUATION] == name), key=lambda row: row["recorded_at"])
     published = [row for row in own if row["status"] == PUBLISHED]
     if day is None:
@@ -166,19 +172,6 @@ def _config_of(run: Row) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _evaluation(events: Sequence[Row], wanted: str | None) -> str:
-    names = sorted({row[C.EVALUATION] for row in events})
-    if not names:
-        raise InputError(Fault("results", "no run that ended", "at least one", "run an evaluation first"))
-    if wanted is not None:
-        if wanted not in names:
-            raise InputError(Fault("--evaluation", repr(wanted), f"one of: {', '.join(names)}", nearest(wanted, names)))
-        return wanted
-    if len(chosen := defaults.chosen_evaluations(names)) > 1:
-        raise ConfigError(Fault("--evaluation", "none", f"one of: {', '.join(names)}", "name one"))
-    return str(chosen[0])
-
-
 PASSED: Final = "passed"
 FAILING: Final = frozenset({"failed", "no_match", "missing_slice"})
 """Verdicts that keep a model from shipping. The others pass, or leave the decision to people."""
@@ -198,15 +191,41 @@ ORDER: Final[Mapping[Tone, int]] = {"bad": 0, "open": 1, "good": 2}
 NO_GATES: Final = "No rules: add `gates` to the config, such as {measure: nDCG@10, least_gain: 0.01}."
 
 
-class NightVerdict(NamedTuple):
-    """The answer for a night, and the reason in a sentence."""
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence about a gate or a model, and its verdict in a word."""
+
+    text: str
+    tone: Tone
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One gate: its requirement, a count of cases by verdict, and their sentences, the worst first."""
+
+    number: int
+    text: str
+    tone: Tone
+    summary: str
+    shown: Sequence[Sentence]
+    folded: Sequence[Sentence] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to "may it ship", the reason in a sentence, and the rules behind it."""
 
     tone: Tone
     headline: str
     reason: str
+    rules: Sequence[Rule] = ()
+    facts: Sequence[tuple[str, str]] = ()
+    highlights: Sequence[Sentence] = ()
+    hint: str = ""
 
     def __str__(self) -> str:
-        """Return both as one line."""
+        """Return headline and reason as one line."""
         return f"{self.headline}. {self.reason}"
 
 
@@ -215,7 +234,7 @@ def tone_of(verdict: str) -> Tone:
     return "good" if verdict == PASSED else "bad" if verdict in FAILING else "open"
 
 
-def verdict_of(gates: Sequence[Mapping[str, Any]]) -> NightVerdict:
+def verdict_of(gates: Sequence[Mapping[str, Any]]) -> Answer:
     """Return the verdict on all rules, from at least one row of ``gates``."""
     tones = Counter(tone_of(row["verdict"]) for row in gates)
     n_rules = len({row["gate"] for row in gates})
@@ -224,19 +243,27 @@ def verdict_of(gates: Sequence[Mapping[str, Any]]) -> NightVerdict:
     if broken:
         models = sorted({row[C.MODEL_ID] or "every model" for row in gates if tone_of(row["verdict"]) == "bad"})
         rules = f"{len(broken)} of {wording.count(n_rules, 'rule')}"
-        return NightVerdict("bad", "No, it may not ship", f"{wording.listed(models)}: {rules} failed.{left}")
+        return Answer("bad", "No, it may not ship", f"{wording.listed(models)}: {rules} failed.{left}")
     if not tones["good"]:
         none = "The rule could not be judged" if n_rules == 1 else f"None of {n_rules} rules could be judged"
-        return NightVerdict("open", "Not decided", f"{none}.")
+        return Answer("open", "Not decided", f"{none}.")
     met = "The rule is met" if n_rules == 1 else f"All {n_rules} rules are met"
     if left:
-        return NightVerdict("open", "Yes, as far as it was judged", f"{met} where they could be judged.{left}")
-    return NightVerdict("good", "Yes, it may ship", f"{met}, in {wording.count(tones['good'], 'case')}.")
+        return Answer("open", "Yes, as far as it was judged", f"{met} where they could be judged.{left}")
+    return Answer("good", "Yes, it may ship", f"{met}, in {wording.count(tones['good'], 'case')}.")
 
 
 def answer(night: Night) -> Answer:
     """Return whether the models of a night may ship, and why."""
-    facts = _facts(night)
+    users = max((row["n_users"] for row in rows_of(all_users_rows(night.metrics), ["n_users"])), default=0)
+    n_warned, share = sum(row["verdict"] != "ok" for row in night.checks), night.run["sample_share"]
+    facts = [
+        ("models", wording.count(len(night.models))),
+        ("users", wording.count(users)),
+        ("nights", wording.count(night.n_nights)),
+        ("checks to look at", f"{n_warned} of {len(night.checks)}" if night.checks else "none"),
+        *([("sample", f"{wording.percent(share)} of the users")] if share is not None and share < 1 else []),
+    ]
     if not night.is_published:
         why = f"The run failed. {_sentence(wording.failure_of(night.run))}"
         checks = [Sentence(f"Failed check: {name}", "bad", "failed") for name in night.run["failed_checks"] or ()]
@@ -248,8 +275,7 @@ def answer(night: Night) -> Answer:
     if not night.gates:
         reason = "No rule says what a model must reach."
         return Answer("open", "No rules to judge by", reason, facts=facts, highlights=highlights, hint=NO_GATES)
-    tone, headline, reason = verdict_of(night.gates)
-    return Answer(tone, headline, reason, _rules(night.gates), facts, highlights)
+    return replace(verdict_of(night.gates), rules=_rules(night.gates), facts=facts, highlights=highlights)
 
 
 def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
@@ -277,19 +303,6 @@ def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
     return sorted(rules, key=lambda rule: (ORDER[rule.tone], rule.number))
 
 
-def _facts(night: Night) -> list[tuple[str, str]]:
-    """Return the sizes behind the answer: models, users, nights, checks and the sample."""
-    users = max((row["n_users"] for row in rows_of(all_users_rows(night.metrics), ["n_users"])), default=0)
-    n_warned, share = sum(row["verdict"] != "ok" for row in night.checks), night.run["sample_share"]
-    return [
-        ("models", wording.count(len(night.models))),
-        ("users", wording.count(users)),
-        ("nights", wording.count(night.n_nights)),
-        ("checks to look at", f"{n_warned} of {len(night.checks)}" if night.checks else "none"),
-        *([("sample", f"{wording.percent(share)} of the users")] if share is not None and share < 1 else []),
-    ]
-
-
 def _highlights(night: Night) -> list[Sentence]:
     """Return who leads, if either side of the measure is better, and the difference of each candidate."""
     if night.first is None:
@@ -297,7 +310,7 @@ def _highlights(night: Night) -> list[Sentence]:
     name = with_cutoff(*night.first)
     rows = [row for row in leaderboard_rows(night.metrics, night.first) if row["value"] is not None]
     found = []
-    if len(rows) > 1 and defaults.has_better_side(night.first[0]) and rows[0]["has_support"]:
+    if len(rows) > 1 and defaults.better_of(night.first[0]) != "neither" and rows[0]["has_support"]:
         best, second = rows[:2]
         pair = {best["model"], second["model"]}
         compared = rows_of(night.comparisons, [C.MODEL_ID, C.BASELINE_MODEL_ID])

@@ -116,12 +116,11 @@ class Plots:
 
     def leaderboard(self, *measures: str) -> Chart:
         """Draw each model's mean with its interval, best first; of the first measure where none is named."""
-        named = measures or (self._first(),)
-        return figures.leaderboard(self._evaluation.metrics, measures=named, baseline=self._baseline, look=self._look)
+        return figures.leaderboard(self._evaluation.metrics, measures=measures or (self._first(),), **self._options)
 
     def curves(self, *labels: str) -> Chart:
         """Draw means over cutoffs, a line a model; of every measure with two cutoffs or more where none is named."""
-        return figures.curves(self._evaluation.metrics, measures=labels, baseline=self._baseline, look=self._look)
+        return figures.curves(self._evaluation.metrics, measures=labels, **self._options)
 
     def forest(self, measure: str | None = None, *, model: str | None = None) -> Chart:
         """Draw the differences from the baseline by slice, the greatest gain first; a panel a model."""
@@ -130,43 +129,40 @@ class Plots:
 
     def groups(self, measure: str | None = None, *, slices: Sequence[str] = ()) -> Chart:
         """Draw the means of the groups of each slicing, so that the gaps between them are seen."""
-        options: dict[str, Any] = {"baseline": self._baseline, "look": self._look}
-        return figures.groups(self._evaluation.metrics, measure=measure or self._first(), slices=slices, **options)
+        named = measure or self._first()
+        return figures.groups(self._evaluation.metrics, measure=named, slices=slices, **self._options)
 
     def tradeoffs(self, measure: str | None = None, *, against: Sequence[str] = ()) -> Chart:
         """Draw accuracy against coverage, novelty, popularity and whatever else was measured."""
-        options: dict[str, Any] = {"baseline": self._baseline, "look": self._look}
-        return figures.tradeoffs(self._evaluation.metrics, measure=measure or self._first(), against=against, **options)
+        named = measure or self._first()
+        return figures.tradeoffs(self._evaluation.metrics, measure=named, against=against, **self._options)
 
     def pr_curve(self, *models: str) -> Chart:
         """Draw precision over recall, the mean over the curves of some users; a panel a model."""
         columns = [*KEY, C.K, C.N_RELEVANT, C.N_RECOMMENDED, *curve_columns()]
         users = pruned(self._evaluation.user_metrics, columns, k=C.WHOLE_LIST)
-        options: dict[str, Any] = {"baseline": self._baseline, "look": self._look}
-        return figures.pr_curve(self._evaluation.metrics, users, models=models, **options)
+        return figures.pr_curve(self._evaluation.metrics, users, models=models, **self._options)
 
     def user_values(self, measure: str | None = None, *, models: Sequence[str] = ()) -> Chart:
         """Draw how the values of single users are spread; a panel a model."""
         named = measure or self._first(is_of_users=True)
-        users = self._users(named)
-        return figures.user_values(users, measure=named, models=models, baseline=self._baseline, look=self._look)
+        return figures.user_values(self._users(named), measure=named, models=models, **self._options)
 
     def user_differences(
         self, measure: str | None = None, *, baseline: str | None = None, models: Sequence[str] = ()
     ) -> Chart:
         """Draw how the differences of single users from a baseline are spread; a panel a model."""
-        named, other = measure or self._first(is_of_users=True), baseline or self._baseline
+        named, other = measure or self._first(is_of_users=True), baseline or self._options["baseline"]
         if other is None:
             fix = "name it here, or call evaluate(..., baseline='popular')"
             raise ConfigError(Fault("plot.user_differences(baseline=)", "none", "the model to compare with", fix))
-        users = self._users(named)
-        return figures.user_differences(users, measure=named, baseline=other, models=models, look=self._look)
+        options = {**self._options, "baseline": other}
+        return figures.user_differences(self._users(named), measure=named, models=models, **options)
 
     def _users(self, measure: str) -> object:
         """Return the rows of users with the few columns that a measure needs."""
         label, k = parsed(measure)
-        column = column_of(label)
-        columns = [*KEY, C.K, C.N_RECOMMENDED, *([column] if column else [])]
+        columns = [*KEY, C.K, C.N_RECOMMENDED, *filter(None, [column_of(label)])]
         return pruned(self._evaluation.user_metrics, columns, k=k)
 
     def _first(self, *, is_of_users: bool = False, is_compared: bool = False) -> str:
@@ -182,9 +178,10 @@ class Plots:
         return by_name[found]
 
     @property
-    def _baseline(self) -> str | None:
+    def _options(self) -> dict[str, Any]:
+        """Return the baseline, if any, and the look."""
         compared = self._evaluation.request.comparisons
-        return None if compared is None else compared.baseline
+        return {"baseline": None if compared is None else compared.baseline, "look": self._look}
 
 
 class Published(Protocol):

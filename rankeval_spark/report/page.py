@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault
 from rankeval_spark.report import wording
-from rankeval_spark.report.figures.charts import DARK, INSTALL, LIGHT, PAGE, config_of, extra, library
+from rankeval_spark.report.figures.charts import COLOURS, DARK, INSTALL, LIGHT, PAGE, config_of, extra, library
 from rankeval_spark.report.night import Night, answer
 from rankeval_spark.report.page_parts import Drawer, swatches
 from rankeval_spark.report.sections import BUILDERS
@@ -95,9 +95,8 @@ def as_json(value: object) -> str:
 
 def _variables() -> str:
     """Return both palettes as CSS variables. The dark one applies if the reader or their system wants it."""
-    names = ("ink", "muted", "line", "grid", "surface", "better", "worse", "baseline")
     light, dark = (
-        "".join(f"--{name}:{getattr(palette, name)};" for name in names)
+        "".join(f"--{name}:{getattr(palette, name)};" for name in COLOURS)
         + "".join(f"--model-{place}:{colour};" for place, colour in enumerate(palette.models, 1))
         for palette in (LIGHT, DARK)
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
@@ -10,6 +10,7 @@ from rankeval_spark.report.figures.charts import BASELINE_SHAPE, PAGE, NothingTo
 
 MAX_ROWS: Final = 1000  # rows of a table in a page; the page says how many are left out
 Tone: TypeAlias = Literal["good", "bad", "open", "plain"]  # the first three have a sign in addition to a colour
+Figure: TypeAlias = dict[str, Any]  # a chart's `id`, `title`, `summary` for screen readers, `height`, `note`, `is_wide`
 
 
 @dataclass(frozen=True)
@@ -23,20 +24,11 @@ class Cell:
     is_best: bool = False  # the best value of its column
 
 
-@dataclass(frozen=True)
 class TableView:
-    """A table that can be sorted, and filtered if it is long."""
+    """A table of cells and plain texts, cut after 1,000 rows; it can be sorted, and filtered if it is long."""
 
-    id: str
-    caption: str
-    headings: Mapping[str, bool]  # whether the column holds numbers
-    rows: Sequence[Sequence[Cell]]
-    n_rows: int  # with those that are not in the page
-    is_folded: bool = False
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         id_: str,
         caption: str,
         headings: Iterable[str],
@@ -44,32 +36,11 @@ class TableView:
         *,
         numbers: Collection[str] = (),  # headings of the columns that hold numbers
         is_folded: bool = False,  # opened by a click
-    ) -> TableView:
-        """Build a table of cells and plain texts, cut after 1,000 rows."""
+    ) -> None:
+        self.id, self.caption, self.is_folded = id_, caption, is_folded
+        self.headings = {name: name in numbers for name in headings}
         found = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in rows]
-        columns = {name: name in numbers for name in headings}
-        return cls(id_, caption, columns, found[:MAX_ROWS], len(found), is_folded)
-
-
-@dataclass(frozen=True)
-class FigureView:
-    """A chart: its title as text, a summary for screen readers, and its height in pixels."""
-
-    id: str
-    title: str
-    summary: str
-    height: int
-    note: str = ""
-    is_wide: bool = False
-
-
-@dataclass(frozen=True)
-class Term:
-    """A name and its description."""
-
-    name: str
-    lines: Sequence[str] = ()
-    code: str = ""
+        self.rows, self.n_rows = found[:MAX_ROWS], len(found)
 
 
 @dataclass(frozen=True)
@@ -78,9 +49,9 @@ class Block:
 
     title: str = ""
     notes: Sequence[str] = ()
-    figures: Sequence[FigureView] = ()
+    figures: Sequence[Figure] = ()
     tables: Sequence[TableView] = ()
-    terms: Sequence[Term] = ()
+    terms: Sequence[tuple[str, Sequence[str], str]] = ()  # name, lines that describe it, and code
     code: str = ""
     has_legend: bool = False
     is_folded: bool = False
@@ -94,40 +65,6 @@ class Section:
     title: str
     lead: str = ""
     blocks: Sequence[Block] = ()
-    hint: str = ""
-
-
-@dataclass(frozen=True)
-class Sentence:
-    """One sentence about a gate or a model, and its verdict in a word."""
-
-    text: str
-    tone: Tone
-    verdict: str
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One gate: its requirement, a count of cases by verdict, and their sentences, the worst first."""
-
-    number: int
-    text: str
-    tone: Tone
-    summary: str
-    shown: Sequence[Sentence]
-    folded: Sequence[Sentence] = ()
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer to "may it ship", the reason, and the rules behind it."""
-
-    tone: Tone
-    headline: str
-    reason: str
-    rules: Sequence[Rule] = ()
-    facts: Sequence[tuple[str, str]] = ()
-    highlights: Sequence[Sentence] = ()
     hint: str = ""
 
 
@@ -161,7 +98,7 @@ class Drawer:
         note: str = "",
         is_wide: bool = False,
         **options: object,
-    ) -> list[FigureView]:
+    ) -> list[Figure]:
         """Draw a figure by a function of :mod:`rankeval_spark.report.figures`; none if there is no value."""
         library()
         from altair.utils import schemapi  # noqa: PLC0415 - an extra
@@ -173,21 +110,20 @@ class Drawer:
                 return []
         for name in ("$schema", "config", "title"):  # the title is text of the page
             spec.pop(name, None)
-        number = f"figure-{len(self.specs) + 1}"
+        number, height = f"figure-{len(self.specs) + 1}", int(spec.get("height") or DEFAULT_HEIGHT)
         self.specs[number] = spec
-        return [FigureView(number, title, summary, int(spec.get("height") or DEFAULT_HEIGHT), note, is_wide)]
+        found = {"id": number, "title": title, "summary": summary, "height": height, "note": note, "is_wide": is_wide}
+        return [found]
 
 
 def swatches(models: Sequence[str], *, baseline: str | None) -> list[dict[str, str]]:
     """Return the legend: colour, path, dash and role of each model."""
     return [
         {
-            **{
-                "name": name,
-                "colour": style.colour,
-                "path": PATHS[style.shape],
-                "dash": ",".join(map(str, style.dash)),
-            },
+            "name": name,
+            "colour": style.colour,
+            "path": PATHS[style.shape],
+            "dash": ",".join(map(str, style.dash)),
             "role": "baseline" if style.shape == BASELINE_SHAPE else "",
         }
         for name, style in styles(models, PAGE.palette, baseline=baseline).items()

@@ -29,7 +29,7 @@ from rankeval_spark.report.figures.users import (
     values_of,
     win_phrase,
 )
-from rankeval_spark.report.page_parts import Block, Cell, FigureView, Section, TableView, Term, Tone
+from rankeval_spark.report.page_parts import Block, Cell, Figure, Section, TableView, Tone
 from rankeval_spark.report.tables import Row, all_users_rows, rows_of
 from rankeval_spark.statistics.paired_tests import why_withheld
 
@@ -70,12 +70,12 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
     id_, title = "leaderboard", "Leaderboard"
     if night.first is None:
         return Section(id_, title, hint="No means: this night has no rows over all users.")
-    drawn: list[FigureView] = []
+    drawn: list[Figure] = []
     for measure in night.headlines:
         name = with_cutoff(*measure)
         rows = leaderboard_rows(night.metrics, measure)
-        means = "; ".join(f"{row['model']} {row['text']} ({row['interval']})" for row in rows)
-        summary = f"{name} by model, {defaults.order_in_words(measure[0])}: {means}"
+        values = "; ".join(f"{row['model']} {row['text']} ({row['interval']})" for row in rows)
+        summary = f"{name} by model, {defaults.order_in_words(measure[0])}: {values}"
         drawn += drawer.draw(name, summary, figures.leaderboard, night.metrics, measures=[name])
     level = next((row["ci_level"] for row in rows_of(all_users_rows(night.metrics), ["ci_level"])), 0.95)
     n_all = len(night.known)
@@ -87,8 +87,14 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
         f"may miss more often, for few users decide about it.{left}"
     )
     notes = [f"{bias}." for bias in biases_of(label for label, _ in night.requested)]
-    tables = Block(notes=notes, tables=[_board(night), _all_means(night)])
-    return Section(id_, title, lead, [Block(figures=drawn), tables])
+    means = [
+        [with_cutoff(*measure), row["model"], Cell(row["text"], row["value"]), _interval(row), _users(row)]
+        for measure in night.requested
+        for row in leaderboard_rows(night.metrics, measure)
+    ]
+    headings, caption = ["measure", "model", "mean", "interval", "users"], "Every measure at every cutoff"
+    table = TableView("means", caption, headings, means, numbers=("mean", "users"), is_folded=True)
+    return Section(id_, title, lead, [Block(figures=drawn), Block(notes=notes, tables=[_board(night), table])])
 
 
 def _board(night: Night) -> TableView:
@@ -101,7 +107,7 @@ def _board(night: Night) -> TableView:
     for model in order:
         cells = [Cell(model, note="baseline" if model == night.baseline else "")]
         for measure, of_measure in boards.items():
-            has_best = len(of_measure) > 1 and defaults.has_better_side(measure[0])
+            has_best = len(of_measure) > 1 and defaults.better_of(measure[0]) != "neither"
             row = of_measure.get(model)
             if row is None:
                 cells.append(Cell("not computed"))
@@ -111,7 +117,7 @@ def _board(night: Night) -> TableView:
         users = max((own[model]["users"] for own in boards.values() if model in own), default=0)
         rows.append([*cells, Cell(wording.count(users), users)])
     numbers = [*(with_cutoff(*measure) for measure in night.headlines), "users"]
-    return TableView.of("board", "Models by measures", ["model", *numbers], rows, numbers=numbers)
+    return TableView("board", "Models by measures", ["model", *numbers], rows, numbers=numbers)
 
 
 def _interval(row: Row) -> str:
@@ -121,16 +127,6 @@ def _interval(row: Row) -> str:
 
 def _users(row: Row) -> Cell:
     return Cell(wording.count(row["users"]), row["users"])
-
-
-def _all_means(night: Night) -> TableView:
-    rows = [
-        [with_cutoff(*measure), row["model"], Cell(row["text"], row["value"]), _interval(row), _users(row)]
-        for measure in night.requested
-        for row in leaderboard_rows(night.metrics, measure)
-    ]
-    headings, caption = ["measure", "model", "mean", "interval", "users"], "Every measure at every cutoff"
-    return TableView.of("means", caption, headings, rows, numbers=("mean", "users"), is_folded=True)
 
 
 def comparison_section(night: Night, drawer: Drawer) -> Section:
@@ -160,7 +156,7 @@ def comparison_section(night: Night, drawer: Drawer) -> Section:
     if row["correction"] != "none":
         corrected = f"adjusted by {row['correction'].title()} for {row['family_size']:,} tests"
     marks = "◆ filled: significantly different, neither side being better"
-    if defaults.has_better_side(first[0]):
+    if defaults.better_of(first[0]) != "neither":
         marks = "▲ filled: significantly better; ▼ filled: significantly worse"
     lead = (
         f"Mean difference of {with_cutoff(*first)} on the same users, with {100 * row['ci_level']:.4g} % intervals; p "
@@ -201,7 +197,11 @@ def _differences(night: Night, first: MeasureKey) -> TableView:
     headings = ["measure", "model", "slice", "difference", "relative", "verdict", "adjusted p", "users"]
     numbers = ("difference", "relative", "adjusted p", "users")
     caption = f"Differences from {night.baseline} by measure, model and slice"
-    return TableView.of("differences", caption, headings, rows, numbers=numbers, is_folded=True)
+    return TableView("differences", caption, headings, rows, numbers=numbers, is_folded=True)
+
+
+def _left_out(n_drawn: int, n_all: int, what: str) -> str:
+    return f" {n_drawn} of {n_all} {what} are drawn." if n_all > n_drawn else ""
 
 
 def curves_section(night: Night, drawer: Drawer) -> Section:
@@ -211,14 +211,14 @@ def curves_section(night: Night, drawer: Drawer) -> Section:
     if not labels:
         hint = "No curves: request a measure at two cutoffs or more, such as `cutoffs: [1, 5, 10, 20]`."
         return Section(id_, title, hint=hint)
-    drawn: list[FigureView] = []
+    drawn: list[Figure] = []
     for label in labels[:MAX_CURVES]:
         summary = f"{label} over the cutoff k, a line a model. The table of all means has every number."
         drawn += drawer.draw(label, summary, figures.curves, night.metrics, measures=[label])
     if not drawn:
         return Section(id_, title, hint=NO_VALUES)
-    left = f" {MAX_CURVES} of {len(labels)} measures are drawn." if len(labels) > MAX_CURVES else ""
-    lead = f"The mean at each cutoff, k on a logarithmic scale, with the band of its interval.{left}"
+    lead = "The mean at each cutoff, k on a logarithmic scale, with the band of its interval."
+    lead += _left_out(MAX_CURVES, len(labels), "measures")
     return Section(id_, title, lead, [Block(figures=drawn, has_legend=True)])
 
 
@@ -228,7 +228,7 @@ def history_section(night: Night, drawer: Drawer) -> Section:
     known = defaults.measures_of(night.history)
     first = night.first or defaults.headline_measure(known)
     failed = [f"{day}: the night failed ({why})." for day, why in night.failures.items()]
-    drawn: list[FigureView] = []
+    drawn: list[Figure] = []
     changes: dict[tuple[date, str], list[str]] = {}
     for measure in night.headlines or ([first] if first else []):
         name = with_cutoff(*measure)
@@ -258,7 +258,7 @@ def precision_recall_section(night: Night, drawer: Drawer) -> Section:
     if not means:
         return Section(id_, title, hint=NO_CURVES)
     users = night.user_metrics if night.user_metrics.num_rows else None
-    drawn: list[FigureView] = []
+    drawn: list[Figure] = []
     for model in sorted({row["model"] for row in means})[:MAX_MODELS]:
         values = ", ".join(f"{row['text']} at {row['recall']:g}" for row in means if row["model"] == model)
         summary = f"Interpolated precision of {model} over recall: {values}"
@@ -284,7 +284,7 @@ def distributions_section(night: Night, drawer: Drawer) -> Section:
     if measure is None or not values:
         return Section(id_, title, hint="No distributions: no measure of this night has a value for a user.")
     name = with_cutoff(*measure)
-    drawn: list[FigureView] = []
+    drawn: list[Figure] = []
     for model in sorted(values)[:MAX_MODELS]:
         at_zero = wording.percent(float((values[model] == 0).mean()))
         users = wording.count(len(values[model]), "user")
@@ -301,7 +301,7 @@ def _user_differences(night: Night, drawer: Drawer, measure: MeasureKey) -> list
     if night.baseline is None:
         return []
     name = with_cutoff(*measure)
-    drawn: list[FigureView] = []
+    drawn: list[Figure] = []
     differences = differences_of(night.user_metrics, measure, baseline=night.baseline)
     withheld = {row[C.MODEL_ID] for row in rows_of(night.comparisons, slice=C.ALL_USERS) if why_withheld(row)}
     for model in sorted(set(differences) - withheld)[:MAX_MODELS]:
@@ -320,17 +320,16 @@ def groups_section(night: Night, drawer: Drawer) -> Section:
     if night.first is None or not known:
         return Section(id_, title, hint="No groups: set `slices` in the config, such as `slices: [country]`.")
     name = with_cutoff(*night.first)
-    drawn: list[FigureView] = []
+    drawn: list[Figure] = []
     for slicing in known[:MAX_SLICINGS]:
         shown = wording.crossed(slicing)
         summary = f"{name} of each group of {shown} by model. The tables below have every number."
         drawn += drawer.draw(shown, summary, figures.groups, night.metrics, measure=name, slices=[slicing])
     if not drawn:
         return Section(id_, title, hint=NO_VALUES)
-    left = f" {MAX_SLICINGS} of {len(known)} slicings are drawn." if len(known) > MAX_SLICINGS else ""
     lead = (
         f"{name} of each group; the bar runs from the lowest to the highest group of a model. Hollow points are small "
-        f"groups and users of unknown segment, which are not compared.{left}"
+        f"groups and users of unknown segment, which are not compared.{_left_out(MAX_SLICINGS, len(known), 'slicings')}"
     )
     tables = [_gaps(night, night.first), _values(night, night.first)]
     return Section(id_, title, lead, [Block(figures=drawn), Block(tables=tables)])
@@ -359,7 +358,7 @@ def _gaps(night: Night, measure: MeasureKey) -> TableView:
         )
     numbers = ("gap", "worst / best", "users left out")
     headings = ["slicing", "model", "gap", "worst / best", "worst group", "users left out"]
-    return TableView.of("gaps", f"Gaps of {with_cutoff(*measure)} between groups", headings, rows, numbers=numbers)
+    return TableView("gaps", f"Gaps of {with_cutoff(*measure)} between groups", headings, rows, numbers=numbers)
 
 
 def _cell(row: Row | None, note: str = "") -> Cell:
@@ -379,7 +378,7 @@ def _values(night: Night, measure: MeasureKey) -> TableView:
         for row in group_rows(night.metrics, measure, slicing)
     ]
     headings, caption = ["slicing", "group", "model", "mean", "users"], f"{with_cutoff(*measure)} of every group"
-    return TableView.of("values", caption, headings, rows, numbers=("mean", "users"), is_folded=True)
+    return TableView("values", caption, headings, rows, numbers=("mean", "users"), is_folded=True)
 
 
 def tradeoffs_section(night: Night, drawer: Drawer) -> Section:
@@ -391,7 +390,7 @@ def tradeoffs_section(night: Night, drawer: Drawer) -> Section:
         hint = f"Nothing beyond accuracy: request measures such as {measures}, which read `inputs.train`."
         return Section(id_, title, hint=hint)
     accuracy = with_cutoff(*night.first)
-    drawn: list[FigureView] = []
+    drawn: list[Figure] = []
     for measure in others[:MAX_TRADEOFFS]:
         name, rows = with_cutoff(*measure), tradeoff_rows(night.metrics, night.first, measure)
         values = "; ".join(f"{row['model']} {row['y_text']} at {row['x_text']}" for row in rows)
@@ -399,8 +398,8 @@ def tradeoffs_section(night: Night, drawer: Drawer) -> Section:
         drawn += drawer.draw(name, summary, figures.tradeoffs, night.metrics, measure=accuracy, against=[name])
     if not drawn:
         return Section(id_, title, hint=NO_VALUES)
-    left = f" {MAX_TRADEOFFS} of {len(others)} measures are drawn." if len(others) > MAX_TRADEOFFS else ""
-    lead = f"What else the lists are like, each upright against {accuracy}, with intervals both ways.{left}"
+    lead = f"What else the lists are like, each upright against {accuracy}, with intervals both ways."
+    lead += _left_out(MAX_TRADEOFFS, len(others), "measures")
     return Section(id_, title, lead, [Block(figures=drawn, has_legend=True)])
 
 
@@ -419,7 +418,7 @@ def health_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - a
             for row in users
         ]
         numbers, caption = (*COUNTS.values(), "lists with ties"), f"Users behind {with_cutoff(*night.first)}"
-        tables.append(TableView.of("health", caption, ["model", *numbers], rows, numbers=numbers))
+        tables.append(TableView("health", caption, ["model", *numbers], rows, numbers=numbers))
     if not tables:
         return Section(id_, title, hint="No checks: nothing of this night was measured.")
     warned = [row for row in night.checks if row["verdict"] != "ok"]
@@ -430,15 +429,11 @@ def health_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - a
 def _checks(night: Night) -> TableView:
     """Build the table of checks: failures and warnings first, then those that counted something."""
 
-    def place(row: Mapping[str, Any]) -> tuple[int, bool, str, str]:
-        return (CHECK_ORDER.get(row["verdict"], 0), not row["count"], row["input"], row["check"])
-
-    def verdict(word: str) -> Cell:
-        return Cell(word, float(CHECK_ORDER.get(word, 0)), tone=CHECK_TONES.get(word, "open"))
-
+    rank = {row["verdict"]: CHECK_ORDER.get(row["verdict"], 0) for row in night.checks}
+    ordered = sorted(night.checks, key=lambda row: (rank[row["verdict"]], not row["count"], row["input"], row["check"]))
     rows = [
         [
-            verdict(row["verdict"]),
+            Cell(row["verdict"], float(rank[row["verdict"]]), tone=CHECK_TONES.get(row["verdict"], "open")),
             row["input"],
             row["check"].replace("_", " "),
             Cell(wording.count(row["count"]), row["count"]),
@@ -446,11 +441,11 @@ def _checks(night: Night) -> TableView:
             Cell(wording.percent(row["threshold"]), row["threshold"]),
             ", ".join(row["sample_keys"]),
         ]
-        for row in sorted(night.checks, key=place)
+        for row in ordered
     ]
     numbers = ("count", "share", "threshold")
     headings = ["verdict", "input", "check", *numbers, "for example"]
-    return TableView.of("checks-table", "Checks of the inputs", headings, rows, numbers=numbers)
+    return TableView("checks-table", "Checks of the inputs", headings, rows, numbers=numbers)
 
 
 def definitions_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
@@ -461,23 +456,22 @@ def definitions_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG00
     if not labels:
         return Section(id_, title, hint="No measures were recorded for this run.")
     levels = [label for label in labels if level_of(label) is not None]
-    terms = [_term(label, recorded.get(label), len(levels)) for label in labels if label not in levels[1:]]
+    terms = []
+    for label in (label for label in labels if label not in levels[1:]):
+        recorded_as = [f"Recorded: {recorded[label]}."] if label in recorded else []
+        measure = measure_of(label)
+        if measure is None:
+            terms.append((label, ["This version does not know the measure.", *recorded_as], ""))
+            continue
+        entry = measure.entry
+        facts = [f"Range {entry.range}", f"undefined: {entry.undefined}", f"source: {entry.source}"]
+        facts += [] if measure.better == "higher" else [f"{measure.better} is better"]
+        facts += [entry.bias] if entry.bias else []
+        is_curve = len(levels) > 1 and label in levels
+        name = f"{defaults.CURVE} at {len(levels)} levels of recall" if is_curve else label
+        terms.append((name, [entry.summary, f"{'; '.join(facts)}.", *recorded_as], entry.formula))
     lead = "Names are those of the tables, without the cutoff. What is recorded is every option and policy of this run."
     return Section(id_, title, lead, [Block(terms=terms)])
-
-
-def _term(label: str, recorded: str | None, n_levels: int) -> Term:
-    recorded_as = [f"Recorded: {recorded}."] if recorded else []
-    measure = measure_of(label)
-    if measure is None:
-        return Term(label, ["This version does not know the measure.", *recorded_as])
-    entry = measure.entry
-    facts = [f"Range {entry.range}", f"undefined: {entry.undefined}", f"source: {entry.source}"]
-    facts += [] if measure.better == "higher" else [f"{measure.better} is better"]
-    facts += [entry.bias] if entry.bias else []
-    is_level = n_levels > 1 and level_of(label) is not None
-    name = f"{defaults.CURVE} at {n_levels} levels of recall" if is_level else label
-    return Term(name, [entry.summary, f"{'; '.join(facts)}.", *recorded_as], entry.formula)
 
 
 def provenance_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
@@ -506,10 +500,10 @@ def provenance_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001
         for table in run["inputs"] or ()
     ]
     headings, numbers = ["input", "location", "format", "version", "rows"], ("version", "rows")
-    tables = [TableView.of("inputs", "Inputs", headings, inputs, numbers=numbers)] if inputs else []
+    tables = [TableView("inputs", "Inputs", headings, inputs, numbers=numbers)] if inputs else []
     config = json.dumps(night.config, indent=2, ensure_ascii=False, sort_keys=True) if night.config else ""
     blocks = [
-        Block(terms=[Term(name, [text]) for name, text in terms.items()]),
+        Block(terms=[(name, [text], "") for name, text in terms.items()]),
         Block(tables=tables),
         *([Block("Configuration", code=config)] if config else []),
     ]

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault, kind_of
+from rankeval_spark.result_rows.column_types import ARROW_TYPES
 
 if TYPE_CHECKING:
     from rankeval_spark.schemas import Schema
@@ -39,22 +40,9 @@ class ReportTables:
         return cls(runs, *map(empty_table, (*names, schemas.USER_METRICS)))
 
 
-_TYPES: Final = {
-    "string": pa.string(),
-    "date": pa.date32(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "double": pa.float64(),
-    "boolean": pa.bool_(),
-    "array<string>": pa.list_(pa.string()),
-    "map<string,string>": pa.map_(pa.string(), pa.string()),
-    "map<string,double>": pa.map_(pa.string(), pa.float64()),
-}
-
-
 def empty_table(schema: Schema) -> pa.Table:
     """Return a published table without rows."""
-    return pa.schema([(field.name, _TYPES[field.type]) for field in schema.fields]).empty_table()
+    return pa.schema([(field.name, ARROW_TYPES[field.type]) for field in schema.fields]).empty_table()
 
 
 def to_arrow(frame: object, *, what: str = "frame") -> pa.Table:
@@ -117,15 +105,6 @@ def distinct(table: pa.Table, *names: str) -> list[tuple[Any, ...]]:
         return []
     found = table.select(list(names)).group_by(list(names)).aggregate([])
     return sorted(zip(*(found[name].to_pylist() for name in names), strict=True))
-
-
-def demand_columns(table: pa.Table, needed: Sequence[str], *, what: str) -> None:
-    """Raise ConfigError if a frame lacks columns of the result that it should be."""
-    missing = [name for name in needed if name not in table.column_names]
-    if missing:
-        fix = f"pass {what} of evaluate(...) or of Results, or a frame with its columns"
-        found = f"a frame without {', '.join(missing)}"
-        raise ConfigError(Fault(what, found, f"the columns of {what}", fix))
 
 
 def all_users_rows(table: pa.Table) -> pa.Table:

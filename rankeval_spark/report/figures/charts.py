@@ -66,16 +66,10 @@ DARK: Final = Palette(
     models=("#79aef0", "#f0a061", "#66cbab", "#c8a2e6", "#d8b957", "#f091b9", "#7fcbea"),
 )
 
+COLOURS: Final = ("ink", "muted", "line", "grid", "surface", "better", "worse", "baseline")
 # Variables, so that the style sheet alone changes the theme of a page.
 PAGE_COLOURS: Final = Palette(
-    ink="var(--ink)",
-    muted="var(--muted)",
-    line="var(--line)",
-    grid="var(--grid)",
-    surface="var(--surface)",
-    better="var(--better)",
-    worse="var(--worse)",
-    baseline="var(--baseline)",
+    **{name: f"var(--{name})" for name in COLOURS},
     models=tuple(f"var(--model-{number})" for number in range(1, len(LIGHT.models) + 1)),
 )
 
@@ -150,13 +144,6 @@ def by_model(styles_by_model: Mapping[str, Style], look: Look, *, has_axis: bool
         "color": alt.Color("model:N", scale=alt.Scale(domain=names, range=colours), legend=legend),
         "shape": alt.Shape("model:N", scale=alt.Scale(domain=names, range=shapes), legend=legend),
     }
-
-
-def dashes(styles_by_model: Mapping[str, Style]) -> Chart:
-    """Encode models by the dash of their lines."""
-    alt = library()
-    ranges = [list(style.dash) for style in styles_by_model.values()]
-    return alt.StrokeDash("model:N", scale=alt.Scale(domain=list(styles_by_model), range=ranges), legend=None)
 
 
 class _Rows:

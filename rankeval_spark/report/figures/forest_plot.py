@@ -11,7 +11,7 @@ from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures import charts
-from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError, Palette
+from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError
 from rankeval_spark.report.tables import PAIRED, Row, distinct, keep, rows_of
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld
 
@@ -67,9 +67,8 @@ def forest(
     known = defaults.measures_of(table)
     first = defaults.headline_measure(known) if measure is None else defaults.named(measure, known)
     if first is None or not pairs:
-        raise NothingToDrawError(
-            Fault("comparisons", "no row", "at least one", "compare with evaluate(..., baseline=...)")
-        )
+        fix = "compare with evaluate(..., baseline=...)"
+        raise NothingToDrawError(Fault("comparisons", "no row", "at least one", fix))
     panels = [
         _forest(forest_rows(table, first, model=compared, baseline=other), first, (compared, other), look)
         for other, compared in pairs
@@ -95,7 +94,7 @@ def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: s
 
 def outcomes_of(measure: MeasureKey) -> list[str]:
     """Return the outcomes that rows of a measure can have."""
-    unused = ("different",) if defaults.has_better_side(measure[0]) else ("better", "worse")
+    unused = ("better", "worse") if defaults.better_of(measure[0]) == "neither" else ("different",)
     return [outcome for outcome in GAINS if outcome not in unused]
 
 
@@ -167,22 +166,13 @@ def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str
             charts.layer("rule", data, line, y=y, x=alt.X("low:Q", title=None), x2="high:Q", color=colour),
             charts.layer("point", data, point, y=y, x=x, color=colour, shape=shape, tooltip=shown),
         ]
-    height = ROW_HEIGHT * max(len(order), 2)
-    both = charts.panel([alt.layer(*layers), _notes(rows, palette)], look, height=height, title=name)
-    both.resolve = alt.Resolve(scale={"y": "independent"})
-    return both
-
-
-def _notes(rows: Sequence[Row], palette: Palette) -> Chart:
-    """Return verdict and p of each row as labels of a second axis; an expression has only our own words, as JSON."""
-    alt = charts.library()
-    notes = json.dumps([row["note"] for row in rows])
+    # Verdict and p of each row are labels of a second axis; an expression has only our own words, as JSON.
     places = list(range(len(rows)))
     ticks = alt.Axis(
         title=None,
         orient="right",
         values=places,
-        labelExpr=f"{notes}[datum.value]",
+        labelExpr=f"{json.dumps([row['note'] for row in rows])}[datum.value]",
         labelColor=palette.ink,
         labelFontSize=11.5,
         labelAlign="left",
@@ -191,6 +181,9 @@ def _notes(rows: Sequence[Row], palette: Palette) -> Chart:
         ticks=False,
         grid=False,
     )
-    scale = alt.Scale(domain=places)
-    y = alt.Y("place:O", sort=places, scale=scale, axis=ticks)
-    return charts.layer("point", [{"place": place} for place in places], {"opacity": 0, "size": 0}, y=y)
+    y = alt.Y("place:O", sort=places, scale=alt.Scale(domain=places), axis=ticks)
+    notes = charts.layer("point", [{"place": place} for place in places], {"opacity": 0, "size": 0}, y=y)
+    height = ROW_HEIGHT * max(len(order), 2)
+    both = charts.panel([alt.layer(*layers), notes], look, height=height, title=name)
+    both.resolve = alt.Resolve(scale={"y": "independent"})
+    return both

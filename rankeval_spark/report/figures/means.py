@@ -13,8 +13,8 @@ from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures import charts
-from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError, Palette, Style
-from rankeval_spark.report.tables import Row, all_users_rows, demand_columns, distinct, rows_of, to_arrow
+from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError
+from rankeval_spark.report.tables import Row, all_users_rows, distinct, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,14 +57,10 @@ def leaderboard(
 
 def leaderboard_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
     """Return a row per model, best first. ``value`` is None if the measure is undefined for every user."""
-    found = rows_of(all_users_rows(metrics), READ, measure=measure[0], k=measure[1])
-    by_name = {row[C.MODEL_ID]: row for row in found}
-    values = {name: row[C.VALUE] for name, row in by_name.items()}
-    places = decimals_of(found)
-    return [
-        {**_estimate(by_name[name], places), "place": place}
-        for place, name in enumerate(defaults.best_first(values, is_lower=defaults.is_lower_better(measure[0])), 1)
-    ]
+    rows = {row["model"]: row for row in _estimates(_rows_of_all(metrics, measure))}
+    values = {name: row["value"] for name, row in rows.items()}
+    order = defaults.best_first(values, is_lower=defaults.is_lower_better(measure[0]))
+    return [{**rows[name], "place": place} for place, name in enumerate(order, 1)]
 
 
 def _leaderboard(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, look: Look) -> Chart:
@@ -95,14 +91,19 @@ def curves(
     metrics: object, *, measures: Sequence[str] = (), baseline: str | None = None, look: Look = NOTEBOOK
 ) -> Chart:
     """Draw means over cutoffs with intervals: a panel a measure, by default those with two cutoffs or more."""
-    table = defaults.read_frame(metrics, NEEDED, what="metrics")
-    labels = list(measures) or curve_labels(defaults.measures_of(all_users_rows(table)))
-    panels = [_curve(charts.require_rows(curve_rows(table, label), label), label, baseline, look) for label in labels]
-    if not panels:
-        expected = "a measure at two cutoffs or more"
-        raise NothingToDrawError(
-            Fault("curves", "measures of one cutoff", expected, "request several, such as nDCG@5, nDCG@10")
+    alt, table = charts.library(), defaults.read_frame(metrics, NEEDED, what="metrics")
+    panels = []
+    for label in list(measures) or curve_labels(defaults.measures_of(all_users_rows(table))):
+        rows = charts.require_rows(curve_rows(table, label), label)
+        ticks = charts.axis(
+            "k", values=sorted({row["k"] for row in rows}), format="d", grid=False, labelOverlap="greedy"
         )
+        x = alt.X("k:Q", scale=alt.Scale(type="log", nice=False, padding=10), axis=ticks)
+        shown = [alt.Tooltip("k:Q"), *_tooltips((label, C.WHOLE_LIST))]
+        panels.append(charts.panel(_lines(rows, x, baseline, look, shown), look, height=PANEL_HEIGHT, title=label))
+    if not panels:
+        fix = "request several, such as nDCG@5, nDCG@10"
+        raise NothingToDrawError(Fault("curves", "measures of one cutoff", "a measure at two cutoffs or more", fix))
     return charts.combine_panels(panels, look)
 
 
@@ -116,19 +117,8 @@ def curve_labels(known: Sequence[MeasureKey], requested: Sequence[MeasureKey] = 
 def curve_rows(metrics: pa.Table, label: str) -> list[dict[str, Any]]:
     """Return a row per model and cutoff at which the measure has a value."""
     found = [row for row in rows_of(all_users_rows(metrics), READ, measure=label) if row[C.K] != C.WHOLE_LIST]
-    places = decimals_of(found)
-    rows = [{**_estimate(row, places), "k": row[C.K]} for row in found if row[C.VALUE] is not None]
-    return sorted(rows, key=lambda row: (row["model"], row["k"]))
-
-
-def _curve(rows: Sequence[Row], label: str, baseline: str | None, look: Look) -> Chart:
-    alt = charts.library()
-    styles_by_model = charts.styles([row["model"] for row in rows], look.palette, baseline=baseline)
-    ks = sorted({row["k"] for row in rows})
-    ticks = charts.axis("k", values=ks, format="d", grid=False, labelOverlap="greedy")
-    x = alt.X("k:Q", scale=alt.Scale(type="log", nice=False, padding=10), axis=ticks)
-    lines = _lines(rows, x, styles_by_model, look, shown=[alt.Tooltip("k:Q"), *_tooltips((label, C.WHOLE_LIST))])
-    return charts.panel(lines, look, height=PANEL_HEIGHT, title=label)
+    rows = [{**own, "k": row[C.K]} for row, own in zip(found, _estimates(found), strict=True)]
+    return sorted((row for row in rows if row["value"] is not None), key=lambda row: (row["model"], row["k"]))
 
 
 def history(
@@ -144,8 +134,7 @@ def history(
     The frame is ``Results(...).metrics()`` of several nights of one evaluation. ``marks`` returns the events of a
     measure: bounds of gates, changed definitions and failed nights.
     """
-    table = to_arrow(metrics, what="metrics")
-    demand_columns(table, NEEDED, what="metrics")
+    table = defaults.read_frame(metrics, NEEDED, what="metrics", is_of_several_nights=True)
     if C.EVALUATION_DATE not in table.column_names:
         fix = "a history is drawn of Results(...).metrics(), which has several nights"
         raise ConfigError(Fault("history", f"a frame without {C.EVALUATION_DATE}", "published metrics", fix))
@@ -158,16 +147,14 @@ def history(
 
 def history_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
     """Return a row per model and night on which the measure has a value."""
-    found = rows_of(all_users_rows(metrics), READ, measure=measure[0], k=measure[1])
-    places = decimals_of(found)
-    known = (row for row in found if row[C.VALUE] is not None)
-    rows = [{**_estimate(row, places), "date": row[C.EVALUATION_DATE].isoformat()} for row in known]
+    found = _rows_of_all(metrics, measure)
+    pairs = zip(found, _estimates(found), strict=True)
+    rows = [{**own, "date": row[C.EVALUATION_DATE].isoformat()} for row, own in pairs if own["value"] is not None]
     return sorted(rows, key=lambda row: (row["model"], row["date"]))
 
 
 def _history(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, marks: Marks, look: Look) -> Chart:
     alt, palette = charts.library(), look.palette
-    styles_by_model = charts.styles([row["model"] for row in rows], palette, baseline=baseline)
     # A day is a day everywhere: in the zone of the reader it could be the one before.
     days = [date.fromisoformat(day) for day in sorted({row["date"] for row in rows})]
     some = [
@@ -177,61 +164,50 @@ def _history(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, mar
     ticks = charts.axis(format="%-d %b %Y", grid=False, labelOverlap="greedy", values=some)
     x = alt.X("date:T", scale=alt.Scale(type="utc", padding=12), axis=ticks)
     shown = [alt.Tooltip("date:N", title="night"), *_tooltips(measure)]
-    lines = _lines(rows, x, styles_by_model, look, shown=shown)
-    layers = [*_bounds(marks.bounds, x, palette), *lines, *_events(marks, x, palette)]
-    return charts.panel(layers, look, height=PANEL_HEIGHT, title=with_cutoff(*measure))
-
-
-def _bounds(bounds: Sequence[Row], x: Chart, palette: Palette) -> list[Any]:
-    if not bounds:
-        return []
-    alt = charts.library()
-    dotted = {"interpolate": "step-after", "strokeDash": [2, 3], "strokeWidth": 1.5, "color": palette.ink}
-    newest = {row["rule"]: row for row in sorted(bounds, key=lambda row: str(row["date"]))}
-    words = {"align": "right", "dy": -6, "fontSize": 11, "color": palette.ink, "limit": 180}
-    y = alt.Y("bound:Q", title=None)
-    return [
-        charts.layer("line", bounds, dotted, x=x, y=y, detail="rule:N"),
-        charts.layer("text", list(newest.values()), words, x={"value": "width"}, y=y, text="text:N"),
-    ]
-
-
-def _events(marks: Marks, x: Chart, palette: Palette) -> list[Any]:
-    alt = charts.library()
     layers = []
+    if marks.bounds:
+        dotted = {"interpolate": "step-after", "strokeDash": [2, 3], "strokeWidth": 1.5, "color": palette.ink}
+        newest = {row["rule"]: row for row in sorted(marks.bounds, key=lambda row: str(row["date"]))}
+        words = {"align": "right", "dy": -6, "fontSize": 11, "color": palette.ink, "limit": 180}
+        y = alt.Y("bound:Q", title=None)
+        layers = [
+            charts.layer("line", marks.bounds, dotted, x=x, y=y, detail="rule:N"),
+            charts.layer("text", list(newest.values()), words, x={"value": "width"}, y=y, text="text:N"),
+        ]
+    layers += _lines(rows, x, baseline, look, shown)
     if marks.redefined:
         text = "definition changed"
-        rows = [{"date": day.isoformat(), "text": text, "what": what} for day, what in marks.redefined.items()]
+        redefined = [{"date": day.isoformat(), "text": text, "what": what} for day, what in marks.redefined.items()]
         shown = [alt.Tooltip("date:N", title="from"), alt.Tooltip("what:N", title="changed")]
         dashed = {"strokeDash": [6, 3], "strokeWidth": 1.5, "color": palette.ink}
         words = {"align": "left", "baseline": "top", "dx": 5, "fontSize": 11, "color": palette.ink}
         layers += [
-            charts.layer("rule", rows, dashed, x=x, tooltip=shown),
-            charts.layer("text", rows, words, x=x, y={"value": 0}, text="text:N", tooltip=shown),
+            charts.layer("rule", redefined, dashed, x=x, tooltip=shown),
+            charts.layer("text", redefined, words, x=x, y={"value": 0}, text="text:N", tooltip=shown),
         ]
     if marks.failures:
-        rows = [{"date": day.isoformat(), "what": what} for day, what in marks.failures.items()]
+        failures = [{"date": day.isoformat(), "what": what} for day, what in marks.failures.items()]
         shown = [alt.Tooltip("date:N", title="failed night"), alt.Tooltip("what:N", title="why")]
         cross = {"text": "✕", "fontSize": 15, "fontWeight": "bold", "color": palette.worse}
-        layers.append(charts.layer("text", rows, cross, x=x, y={"value": PANEL_HEIGHT - 8}, tooltip=shown))
-    return layers
+        layers.append(charts.layer("text", failures, cross, x=x, y={"value": PANEL_HEIGHT - 8}, tooltip=shown))
+    return charts.panel(layers, look, height=PANEL_HEIGHT, title=with_cutoff(*measure))
 
 
-def _lines(
-    rows: Sequence[Row], x: Chart, styles_by_model: Mapping[str, Style], look: Look, *, shown: Sequence[Any]
-) -> list[Any]:
-    """Draw a line a model, with points and the band of its intervals."""
+def _lines(rows: Sequence[Row], x: Chart, baseline: str | None, look: Look, shown: Sequence[Any]) -> list[Any]:
+    """Draw a line a model, with points, whose tooltips are ``shown``, and the band of its intervals."""
     alt = charts.library()
+    styles_by_model = charts.styles([row["model"] for row in rows], look.palette, baseline=baseline)
     encoded = charts.by_model(styles_by_model, look)
     y = alt.Y("value:Q", scale=alt.Scale(zero=False, nice=True), axis=charts.axis())
-    data, colour = charts.inline(rows), encoded["color"]
+    data, colour, low = charts.inline(rows), encoded["color"], alt.Y("low:Q", title=None)
     n_places = len({(row.get("date"), row.get("k")) for row in rows})
     line = {"strokeWidth": 2, "strokeJoin": "round"}
     point = {**_POINT, "size": 46 if n_places <= MAX_LARGE_POINTS else 20}
-    low = alt.Y("low:Q", title=None)
+    dashes = alt.Scale(domain=list(styles_by_model), range=[list(style.dash) for style in styles_by_model.values()])
+    dash = alt.StrokeDash("model:N", scale=dashes, legend=None)
     return [
         charts.layer("area", data, {"opacity": 0.13}, x=x, y=low, y2="high:Q", color=colour),
-        charts.layer("line", data, line, x=x, y=y, color=colour, strokeDash=charts.dashes(styles_by_model)),
+        charts.layer("line", data, line, x=x, y=y, color=colour, strokeDash=dash),
         charts.layer("point", data, point, x=x, y=y, tooltip=list(shown), **encoded),
     ]
 
@@ -247,29 +223,32 @@ def chosen(table: pa.Table, measures: Sequence[str]) -> list[MeasureKey]:
     return [first]
 
 
-def decimals_of(rows: Sequence[Row]) -> int:
-    """Decimals of the values of one measure."""
-    halves = [(row["ci_high"] - row["ci_low"]) / 2 for row in rows if row["ci_high"] is not None]
-    return wording.decimals(halves, [row[C.VALUE] for row in rows])
-
-
 def _tooltips(measure: MeasureKey) -> list[Any]:
     """Return the fields of a point's tooltip."""
     return charts.tooltips(model="model", text=with_cutoff(*measure), interval="interval", users="users")
 
 
-def _estimate(row: Row, places: int) -> dict[str, Any]:
-    value, low, high = row[C.VALUE], row["ci_low"], row["ci_high"]
-    return {
-        "model": row[C.MODEL_ID],
-        "value": value,
-        "low": value if low is None else low,
-        "high": value if high is None else high,
-        "text": wording.number(value, places),
-        "interval": wording.mean_interval(row, places),
-        "users": row["n_users"],
-        "has_support": row.get("has_support") is not False,
-    }
+def _rows_of_all(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
+    return rows_of(all_users_rows(metrics), READ, measure=measure[0], k=measure[1])
+
+
+def _estimates(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Return the mean and interval of each row, as numbers and as texts with the same decimals."""
+    halves = [(row["ci_high"] - row["ci_low"]) / 2 for row in rows if row["ci_high"] is not None]
+    places = wording.decimals(halves, [row[C.VALUE] for row in rows])
+    return [
+        {
+            "model": row[C.MODEL_ID],
+            "value": row[C.VALUE],
+            "low": row[C.VALUE] if row["ci_low"] is None else row["ci_low"],
+            "high": row[C.VALUE] if row["ci_high"] is None else row["ci_high"],
+            "text": wording.number(row[C.VALUE], places),
+            "interval": wording.mean_interval(row, places),
+            "users": row["n_users"],
+            "has_support": row.get("has_support") is not False,
+        }
+        for row in rows
+    ]
 
 
 def groups(
@@ -312,16 +291,15 @@ def group_rows(metrics: pa.Table, measure: MeasureKey, slicing: str) -> list[dic
     """Return a row per model and group with a value. ``is_end`` marks the least and the greatest of a model."""
     columns = (C.MODEL_ID, C.SLICE_VALUE, C.VALUE, "ci_low", "ci_high", "n_users", "is_small", "is_uncertain")
     found = rows_of(metrics, (*columns, "has_support", C.SLICE_VALUES), slice=slicing, measure=measure[0], k=measure[1])
-    places = decimals_of(found)
     rows = [
         {
-            **_estimate(row, places),
+            **own,
             "group": wording.crossed(row[C.SLICE_VALUE]),
-            "is_small": bool(row["is_small"]) or row.get("has_support") is False or None in row[C.SLICE_VALUES],
+            "is_small": bool(row["is_small"]) or not own["has_support"] or None in row[C.SLICE_VALUES],
             "is_end": False,
         }
-        for row in found
-        if row[C.VALUE] is not None
+        for row, own in zip(found, _estimates(found), strict=True)
+        if own["value"] is not None
     ]
     for model in {row["model"] for row in rows}:
         own = [row for row in rows if row["model"] == model and not row["is_small"]]
@@ -407,12 +385,10 @@ def beyond_accuracy(known: Sequence[MeasureKey], requested: Sequence[MeasureKey]
 
 def tradeoff_rows(metrics: pa.Table, accuracy: MeasureKey, other: MeasureKey) -> list[dict[str, Any]]:
     """Return a row per model that has a value of both measures."""
-    everyone = all_users_rows(metrics)
-    found: list[dict[str, dict[str, Any]]] = []
-    for label, k in (accuracy, other):
-        rows = [row for row in rows_of(everyone, READ, measure=label, k=k) if row[C.VALUE] is not None]
-        places = decimals_of(rows)
-        found.append({row[C.MODEL_ID]: _estimate(row, places) for row in rows})
+    found = []
+    for measure in (accuracy, other):
+        known = [row for row in _rows_of_all(metrics, measure) if row[C.VALUE] is not None]
+        found.append({row["model"]: row for row in _estimates(known)})
     return [
         {"model": model}
         | {
@@ -438,6 +414,6 @@ def _tradeoff(
     layers = [
         charts.layer("rule", data, thin, x=x_low, x2="x_high:Q", y=y, color=colour),
         charts.layer("rule", data, thin, x=x, y=y_low, y2="y_high:Q", color=colour),
-        charts.layer("point", data, {"filled": True, "size": 100, "opacity": 1}, x=x, y=y, tooltip=shown, **encoded),
+        charts.layer("point", data, _POINT, x=x, y=y, tooltip=shown, **encoded),
     ]
     return charts.panel(layers, look, height=POINT_HEIGHT, title=names[1])

@@ -99,7 +99,9 @@ def user_curves(users: pa.Table, model: str, *, at_most: int = N_CURVES) -> list
         return []
     own = keep(users, **{C.MODEL_ID: model})
     own = own.filter(pc.is_valid(own[next(iter(columns))]))
-    chosen = some_users(own, at_most)
+    names = pc.unique(own[C.USER_ID]).to_pylist()
+    order = np.argsort(user_hashes([str(name) for name in names]), kind="stable")
+    chosen = [names[place] for place in order[:at_most]]  # the same ones every time, whatever their values are
     own = keep(own, **{C.USER_ID: chosen}) if chosen else own.slice(0, 0)
     rows = enumerate(own.select([C.USER_ID, C.LIST_ID, *columns]).to_pylist())
     cells = ((place, level, row[column]) for place, row in rows for column, level in columns.items())
@@ -112,19 +114,11 @@ def curve_columns() -> dict[str, float]:
     return {Measure.parse(f"IPrec@{level:g}").column: level for level in levels}
 
 
-def some_users(users: pa.Table, at_most: int) -> list[Any]:
-    """Choose users by a hash of their id: the same ones every time, whatever their values are."""
-    names = pc.unique(users[C.USER_ID]).to_pylist()
-    hashes = user_hashes([str(name) for name in names])
-    return [names[place] for place in np.argsort(hashes, kind="stable")[:at_most]]
-
-
 def mean_recall_ceiling(users: pa.Table, model: str) -> float | None:
     """Mean recall that the lists of a model could reach by their length, min(R, n) / R; None if unknown."""
     if not {C.N_RELEVANT, C.N_RECOMMENDED} <= set(users.column_names):
         return None
-    own = keep(users, **{C.MODEL_ID: model})
-    own = keep(own, **{C.K: C.WHOLE_LIST})
+    own = keep(users, **{C.MODEL_ID: model, C.K: C.WHOLE_LIST})
     own = own.filter(pc.greater(own[C.N_RELEVANT], 0))
     if not own.num_rows:
         return None
@@ -315,9 +309,8 @@ def win_phrase(differences: FloatVector, measure: MeasureKey) -> str:
 
 def _sides(measure: MeasureKey) -> tuple[str, str]:
     """Return the kinds of a difference above 0 and of one below 0."""
-    if not defaults.has_better_side(measure[0]):
-        return "higher", "lower"
-    return ("worse", "better") if defaults.is_lower_better(measure[0]) else ("better", "worse")
+    kinds = {"higher": ("better", "worse"), "lower": ("worse", "better"), "neither": ("higher", "lower")}
+    return kinds[defaults.better_of(measure[0])]
 
 
 def _bin(low: float, high: float, n: int, n_users: int) -> dict[str, Any]:

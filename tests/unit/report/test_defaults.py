@@ -79,4 +79,4 @@ def test_models_are_ordered_by_their_values_and_those_without_one_come_last() ->
 def test_rows_of_several_evaluations_are_refused() -> None:
     table = pa.table({"evaluation": ["a", "b"], "evaluation_date": ["2026-01-01", "2026-01-01"]})
     with pytest.raises(ConfigError, match="found rows of 2 evaluations; expected those of one"):
-        defaults.one_night(table, what="metrics")
+        defaults.read_frame(table, (), what="metrics")

@@ -12,7 +12,7 @@ from rankeval_spark.report.night import Night, answer
 from tests.support.report_tables import EVALUATION, FIRST_NIGHT, Plan, failed, published, runs
 
 if TYPE_CHECKING:
-    from rankeval_spark.report.page_parts import Answer
+    from rankeval_spark.report.night import Answer
     from rankeval_spark.report.tables import ReportTables
 
 MORE_CASES = 6

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +11,7 @@ import pytest
 
 from rankeval_spark.measures import definition
 from tests.support import nights
-from tests.support.cli import Finished, rankeval
+from tests.support.cli import Finished, rankeval, without_session
 from tests.support.processes import SHORT_LIVED_JVM
 
 if TYPE_CHECKING:
@@ -107,37 +104,19 @@ def _restore_settings(session: SparkSession, before: dict[str, str]) -> None:
 
 
 @pytest.fixture(scope="session")
-def _published(
-    _shared_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[nights.Workspace, Finished, Finished]:
-    """Publish it once, whichever of the test processes comes first: it is four nights on a cold JVM."""
-    folder = tmp_path_factory.getbasetemp()
-    folder = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
-    with (folder / "nightly.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        said = folder / "nightly.json"
-        if not said.exists():
-            said.write_text(json.dumps([asdict(command) for command in _publish(folder / "nightly")]))
-        filled, sample = (Finished(**command) for command in json.loads(said.read_text()))
-    return nights.Workspace(folder / "nightly"), filled, sample
-
-
-def _publish(folder: Path) -> tuple[Finished, Finished]:
-    workspace = nights.workspace(folder)
-    last = nights.WITHOUT_ROWS.isoformat()
-    filled = rankeval("backfill", workspace.config, "--from", nights.FIRST.isoformat(), "--to", last)
-    sample = rankeval(
-        *("run", workspace.config, "--date", nights.FIRST.isoformat()),
-        *("--sample-users", "0.75", "--set", "results.lists=false", "--set", "models=[als]"),
-    )
-    return filled, sample
+def _published(tmp_path_factory: pytest.TempPathFactory) -> tuple[nights.Workspace, Finished, Finished]:
+    """Publish three dates and a sample in this process; ``tests/spark/test_night_hosts.py`` shows that Spark agrees."""
+    made = nights.workspace(tmp_path_factory.mktemp("published") / "workspace")
+    first, last = nights.FIRST.isoformat(), nights.WITHOUT_ROWS.isoformat()
+    asked = ("--sample-users", "0.75", "--set", "results.lists=false", "--set", "models=[als]")
+    with without_session():
+        filled = rankeval("backfill", made.config, "--from", first, "--to", last)
+        sample = rankeval("run", made.config, "--date", first, *asked)
+    return made, filled, sample
 
 
 @pytest.fixture
-def published(
-    _published: tuple[nights.Workspace, Finished, Finished],
-    spark: SparkSession,  # noqa: ARG001 - cleans up after the test
-) -> nights.Workspace:
+def published(_published: tuple[nights.Workspace, Finished, Finished]) -> nights.Workspace:
     """Give the published workspace, only to be read: two dates with rows, one without, and a sample."""
     return _published[0]
 

@@ -7,10 +7,13 @@ import logging
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import pytest
 
 from rankeval_spark.cli import main
 
@@ -51,6 +54,15 @@ def rankeval(*arguments: object) -> Finished:
     finally:
         log.handlers = handlers  # as in a new process: one that the command added has the error output of now
     return Finished(code, out.getvalue(), err.getvalue())
+
+
+@contextmanager
+def without_session() -> Iterator[None]:
+    """Hide the session that other tests of this process left active: commands would choose it."""
+    with pytest.MonkeyPatch.context() as patched:
+        if (sql := sys.modules.get("pyspark.sql")) is not None:
+            patched.setattr(sql.SparkSession, "getActiveSession", lambda: None)
+        yield
 
 
 def rankeval_process(*arguments: object) -> Finished:

@@ -50,29 +50,23 @@ def shift(now: Values, before: Values) -> tuple[float, float]:
     return x.mean() - y.mean(), half
 
 
-def recommendations() -> Rows:
-    """Return the log of both nights; a third model gives a few lists then and none now."""
+def inputs() -> dict[str, Rows]:
+    """Return the tables of both nights; a third model gives a few lists then and none now."""
     items = {1: "hit x", 2: "x hit", 3: "x y"}
     lists = {
         day: {model: {f"u{user}": items[rank_of(model, day, user)] for user in users} for model in ("als", "pop")}
         for day, users in USERS.items()
     }
     lists[THEN]["old"] = {f"u{user}": items[1] for user in range(5)}
-    return nights.recommendations(lists)
-
-
-def held_out() -> Rows:
-    """Return the judgements of both nights."""
-    return nights.held_out({day: {f"u{one}": {"hit": 1} for one in USERS[day]} for day in USERS})
-
-
-def segments() -> Rows:
-    """Return the countries of the users of both nights."""
-    return [
-        {"day": day.isoformat(), "user_id": f"u{user}", "country": country_of(day, user)}
-        for day, users in USERS.items()
-        for user in users
-    ]
+    return {
+        "recommendations": nights.recommendations(lists),
+        "held_out": nights.held_out({day: {f"u{user}": {"hit": 1} for user in users} for day, users in USERS.items()}),
+        "segments": [
+            {"day": day.isoformat(), "user_id": f"u{user}", "country": country_of(day, user)}
+            for day, users in USERS.items()
+            for user in users
+        ],
+    }
 
 
 def workspace(folder: Path, format_: str = nights.DELTA) -> Workspace:
@@ -90,6 +84,6 @@ def workspace(folder: Path, format_: str = nights.DELTA) -> Workspace:
             {"measure": "RR@2", "slice": "country", "alpha": 0.05, "against": "previous", "models": ["als"]},
         ],
     )
-    for name, rows in (("recommendations", recommendations()), ("held_out", held_out()), ("segments", segments())):
+    for name, rows in inputs().items():
         made.write(name, rows, format_)
     return made

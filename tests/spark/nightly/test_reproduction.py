@@ -14,6 +14,7 @@ from rankeval_spark.apps.progress import Progress
 from rankeval_spark.config import load_config
 from rankeval_spark.results import Results
 from rankeval_spark.spark.plans import table_diff
+from rankeval_spark.spark.session import on_demand
 from tests.support import nights
 from tests.support.arrow_frames import where
 from tests.support.cli import rankeval
@@ -77,11 +78,11 @@ def story(
     _shared_session: SparkSession,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Story:
-    spark, own = _shared_session, _published[0].copy(tmp_path_factory.mktemp("reproduced"))
+    own = _published[0].copy(tmp_path_factory.mktemp("reproduced"))
     first = published_run(own)
     own.write("judged", nights.held_out(OTHER_GAINS), "parquet")
     own.change(inputs__held_out__format="parquet", inputs__held_out__path="inputs/judged")
-    second = run_night(spark, load_config(own.config), FIRST, progress=Appending(own)).run_id
+    second = run_night(on_demand(nights.no_session), load_config(own.config), FIRST, progress=Appending(own)).run_id
     before = files_of(own.root)
     of_first = rankeval("reproduce", own.root, "--run-id", first)
     after = files_of(own.root)

@@ -9,7 +9,7 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.apps.error_translation import translated_errors
 from rankeval_spark.errors import ChecksFailedError
-from tests.support.frames import judgements, ranking
+from tests.support.frames import judgements, ranking, table
 from tests.support.plans import JOB_FAILED, no_spark_jobs
 
 if TYPE_CHECKING:
@@ -31,3 +31,14 @@ def test_a_gain_that_cannot_be_raised_ends_as_a_readable_fault(spark: SparkSessi
         translated_errors(),
     ):
         evaluate(log, held_out, measures=["DCG(dcg='exp-log2')@5"]).metrics.collect()
+
+
+def test_user_whose_prediction_is_missing_is_named_by_a_readable_fault(spark: SparkSession) -> None:
+    log = table(spark, "model_id user_id item_id score", ("als", 7, 1, 4.5), ("als", 8, 1, 4.5), ids="bigint")
+    held_out = table(spark, "user_id item_id gain", (7, 1, 5.0), (8, 1, 5.0), (8, 2, 1.0), ids="bigint")
+    asked = evaluate(log.coalesce(1), held_out, measures=["MAE(missing='error')"])
+    with (
+        pytest.raises(ChecksFailedError, match="lists, such as that of user '8' under model 'als'"),
+        translated_errors(),
+    ):
+        asked.user_metrics.collect()

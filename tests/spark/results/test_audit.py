@@ -198,3 +198,16 @@ def test_a_failed_check_stops_the_run_before_it_publishes(root: str) -> None:
             run.audit()
     assert stopped.value.exit_code == 3
     assert Results(root).checks(verdict="error").num_rows == 0
+
+
+@pytest.mark.parametrize(("value", "n_faults"), [(0.5, 0), (None, 0), (1.1, 1), (float("nan"), 1)])
+def test_a_measure_of_all_lists_out_of_range_is_found(value: float | None, n_faults: int) -> None:
+    coverage = MeasureRecord("CatalogCoverage", 2, None, RecordedDefinition("CatalogCoverage", {}), 0.0, 1.0)
+    row = {**nights.metric_rows(nights.RANKS)[0], "measure": "CatalogCoverage", "k": 2, "value": value}
+    metrics = nights.table(schemas.METRICS, [*nights.metric_rows(nights.RANKS), row])
+
+    faults = audit.exposures(metrics, [*nights.MEASURES, coverage])
+
+    assert [fault.where for fault in faults] == ["table metrics, model als, CatalogCoverage at k = 2"] * n_faults
+    user_metrics = RowsInProcess([nights.table(schemas.USER_METRICS, nights.user_rows(nights.RANKS))])
+    assert audit.user_metrics(user_metrics, metrics, [*nights.MEASURES, coverage]) == []

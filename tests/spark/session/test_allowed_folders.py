@@ -16,21 +16,13 @@ from tests.support import nights
 from tests.support.arrow_frames import where
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST
+from tests.unit.cli.test_allowed_folders import VARIABLE, assert_refused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from tests.support.cli import Finished
     from tests.support.nights import Workspace
-
-VARIABLE = "RANKEVAL_ROOTS"
-
-
-def assert_refused(done: Finished, *names: str) -> None:
-    """Check that a command was refused for where something lies, and that what it names is said."""
-    assert (done.code, f"{VARIABLE} says so" in done.message) == (2, True), done.err
-    for name in names:
-        assert name in done.message
 
 
 @pytest.fixture
@@ -44,12 +36,6 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
 def outside(workspace: Workspace, format_: str) -> Path:
     """Write the log outside of the allowed folder, without a column of dates that only a filter reads."""
     return nights.write_table(workspace.folder.parent / "outside" / format_, nights.recommendations(), format_)
-
-
-def plan(workspace: Workspace, format_: str, path: str) -> Finished:
-    """Open the inputs, but compute nothing."""
-    workspace.change(inputs__recommendations={"format": format_, "path": path})
-    return rankeval("run", workspace.config, "--date", FIRST.isoformat(), "--dry-run")
 
 
 def log_of(spark: SparkSession, workspace: Workspace, format_: str, path: str) -> DataFrame:
@@ -83,6 +69,26 @@ def test_pattern_over_a_link_leads_nowhere_else(spark: SparkSession, inside: Wor
         assert log_of(spark, inside, format_, path).count() >= len(nights.recommendations())  # a line more of csv
 
 
+def test_published_run_is_not_reproduced_from_elsewhere(own_copy: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    (run,) = where(Results(own_copy.root).runs(date=FIRST, evaluation="nightly"), status="PUBLISHED").to_pylist()
+    reproduced = ("reproduce", own_copy.root, "--run-id", run["run_id"])
+    recorded = Path(run["inputs"][0]["location"]).parent
+
+    monkeypatch.setenv(VARIABLE, f"{own_copy.root},{recorded}")
+    done = rankeval(*reproduced)  # in a temporary folder of its own, which nobody names
+    assert done.code == 0, done.err
+    assert_refused(rankeval(*reproduced, "--scratch", own_copy.folder / "scratch"), "results root")
+
+    monkeypatch.setenv(VARIABLE, own_copy.root)
+    assert_refused(rankeval(*reproduced), "inputs.recommendations.path", "inputs.held_out.path", str(recorded))
+
+
+def plan(workspace: Workspace, format_: str, path: str) -> Finished:
+    """Open the inputs, but compute nothing."""
+    workspace.change(inputs__recommendations={"format": format_, "path": path})
+    return rankeval("run", workspace.config, "--date", FIRST.isoformat(), "--dry-run")
+
+
 @pytest.mark.usefixtures("spark")
 def test_log_of_a_delta_table_names_no_file_elsewhere(inside: Workspace) -> None:
     place = outside(inside, "delta")
@@ -102,75 +108,15 @@ def test_log_of_a_delta_table_names_no_file_elsewhere(inside: Workspace) -> None
     assert plan(inside, "delta", "inputs/recommendations").code == 0
 
 
-def test_published_run_is_not_reproduced_from_elsewhere(own_copy: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    (run,) = where(Results(own_copy.root).runs(date=FIRST, evaluation="nightly"), status="PUBLISHED").to_pylist()
-    reproduced = ("reproduce", own_copy.root, "--run-id", run["run_id"])
-    recorded = Path(run["inputs"][0]["location"]).parent
-
-    monkeypatch.setenv(VARIABLE, f"{own_copy.root},{recorded}")
-    done = rankeval(*reproduced)  # in a temporary folder of its own, which nobody names
-    assert done.code == 0, done.err
-    assert_refused(rankeval(*reproduced, "--scratch", own_copy.folder / "scratch"), "results root")
-
-    monkeypatch.setenv(VARIABLE, own_copy.root)
-    assert_refused(rankeval(*reproduced), "inputs.recommendations.path", "inputs.held_out.path", str(recorded))
-
-
-def test_results_elsewhere_are_left_alone_by_every_command(
+def test_quarantine_of_a_root_leads_nowhere_else(
     own_copy: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "allowed"))
-    root, link = own_copy.root, tmp_path / "allowed" / "results"
-    link.parent.mkdir()
-    link.symlink_to(root)
-    before = sorted(Path(root).rglob("*"))
-    for place in (root, link, f"file://{root}", f"{tmp_path}/allowed/../workspace/results"):
-        for command in (
-            ("show", place),
-            ("show", place, "--gaps"),
-            ("gate", place),
-            ("runs", place),
-            ("compare", place, "--against", "previous"),
-            ("score", place, "--measures", "RR@1"),
-            ("maintain", place),
-            ("reproduce", place, "--run-id", "x"),
-        ):
-            assert_refused(rankeval(*command), "results root")
-    assert_refused(rankeval("run", own_copy.config, "--date", FIRST), "results.root", "inputs.held_out.path")
-    set_elsewhere = ("--set", f"results.root={root}", "--set", "inputs.segments.path=/etc")
-    assert_refused(rankeval("run", own_copy.config, "--date", FIRST, *set_elsewhere), "/etc")
-    assert sorted(Path(root).rglob("*")) == before
-
-
-@pytest.mark.parametrize("linked", ["metrics", "_staging", "_quarantine", "_locks"])
-def test_folder_of_a_root_leads_nowhere_else(
-    own_copy: Workspace, tmp_path: Path, linked: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv(VARIABLE, str(own_copy.folder))
-    place, target = Path(own_copy.root, linked), tmp_path / "elsewhere"
-    if place.exists():
-        place.rename(target)
-    target.mkdir(exist_ok=True)
-    place.symlink_to(target)
-    before = sorted(target.rglob("*"))
+    target = tmp_path / "elsewhere"
+    target.mkdir()
+    Path(own_copy.root, "_quarantine").symlink_to(target)
     rows = [*nights.recommendations(), {**nights.recommendations()[0], "user_id": None}]
     own_copy.write("recommendations", rows)  # a row for the quarantine
     done = rankeval("run", own_copy.config, "--date", FIRST, "--set", "results.quarantine=true")
-    assert_refused(done, f"results/{linked}")
-    assert sorted(target.rglob("*")) == before
-
-
-@pytest.mark.usefixtures("spark")
-def test_table_of_a_root_names_no_file_elsewhere(own_copy: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, own_copy.root)
-    assert rankeval("show", own_copy.root).code == 0
-    outside = own_copy.folder / "outside"
-    Path(own_copy.root, "metrics").rename(outside)
-    log = Path(own_copy.root, "metrics", "_delta_log")
-    log.mkdir(parents=True)
-    for file in (outside / "_delta_log").glob("*.json"):
-        actions = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-        for action in (one["add"] for one in actions if "add" in one):
-            action["path"] = f"{outside.as_uri()}/{action['path']}"
-        (log / file.name).write_text("\n".join(map(json.dumps, actions)), encoding="utf-8")
-    assert_refused(rankeval("show", own_copy.root), "results root, table metrics")
+    assert_refused(done, "results/_quarantine")
+    assert list(target.iterdir()) == []

@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 
 
 def frames_of(day: date) -> Frames:
-    rows = {
-        "recommendations": two_nights.recommendations(),
-        "held_out": two_nights.held_out(),
-        "segments": two_nights.segments(),
-    }
-    return {name: nights.arrow_of(nights.of_date(each, day)) for name, each in rows.items()}
+    return {name: nights.arrow_of(nights.of_date(rows, day)) for name, rows in two_nights.inputs().items()}
 
 
 @pytest.fixture(scope="module")

@@ -64,14 +64,6 @@ def test_means_are_those_worked_out_by_hand(workspace: Workspace) -> None:
     assert [status for _, _, status in runs(workspace)] == ["RUNNING", "PUBLISHING", "PUBLISHED"]
 
 
-def test_date_without_rows_is_published_empty_and_says_so(workspace: Workspace) -> None:
-    result = run(workspace, WITHOUT_ROWS)
-    assert result.reason == "no rows for 2026-01-03 in recommendations and held_out"
-    assert {table: len(rows(workspace, table)) > 0 for table in TABLES} == {
-        table: table == "checks" for table in TABLES
-    }
-
-
 def lose(workspace: Workspace, *names: str, day: date = FIRST) -> None:
     """Leave the rows of a date out of some inputs."""
     of_all = {"recommendations": nights.recommendations(), "held_out": nights.held_out()}

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from pyspark.sql import functions as F
 
 from rankeval_spark.results import Results
 from tests.support import nights, two_nights
 from tests.support.arrow_frames import by, tuples, where
 from tests.support.cli import rankeval
-from tests.support.frames import frame_of
 from tests.support.two_nights import NOW, THEN, shift, values
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from tests.support.cli import Finished
     from tests.support.nights import Workspace
 
@@ -26,33 +22,18 @@ NUMBERS = ("input", "check", "count", "share", "verdict", "sample_keys")
 
 
 @pytest.fixture(scope="module")
-def done(
-    _shared_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Workspace, Finished, Finished]:
-    """Run both nights; between them, copy the first one's means to the seven days before it."""
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, Finished, Finished]:
+    """Run both nights; between them, the seven days before the first one, with the same rows."""
     made = two_nights.workspace(tmp_path_factory.mktemp("compared") / "workspace", nights.PARQUET)
     first = rankeval("run", made.config, "--date", THEN)
-    repeat_before(_shared_session, made.root)
+    for name, rows in two_nights.inputs().items():
+        of_then = [row for row in rows if row["day"] == THEN.isoformat()]
+        earlier = [{**row, "day": str(THEN - timedelta(days=ago))} for row in of_then for ago in range(1, 8)]
+        made.write(name, [*rows, *earlier], nights.PARQUET)
+    dates = ("--from", THEN - timedelta(days=7), "--to", THEN - timedelta(days=1))
+    assert rankeval("backfill", made.config, *dates).code == 0
     made.change(measures=["RR", "P"])
     return made, first, rankeval("run", made.config, "--date", NOW)
-
-
-def repeat_before(spark: SparkSession, root: str) -> None:
-    """Leave what seven more nights with the means of the first one would have left in ``metrics`` and ``runs``."""
-    results, days = Results(spark, root), [THEN - timedelta(days=day) for day in range(1, 8)]
-    ago = frame_of(spark, [(day, index) for index, day in enumerate(days)], "evaluation_date date, n int")
-    version = results.table_versions()["metrics"] + 1
-    for table, frame in (("metrics", results.metrics()), ("runs", results.runs().where("status = 'PUBLISHED'"))):
-        repeated = frame.drop("evaluation_date").crossJoin(F.broadcast(ago))
-        if table == "runs":
-            versions = F.map_concat(F.map_filter("table_versions", lambda key, _: key != "metrics"), pinned(version))
-            recorded = F.col("recorded_at") + F.make_dt_interval(secs=F.lit(1))
-            repeated = repeated.withColumns({"table_versions": versions, "recorded_at": recorded})
-        repeated.select(*frame.columns).write.format("delta").mode("append").save(f"{root}/{table}")
-
-
-def pinned(version: int) -> Any:  # noqa: ANN401 - Column has two classes, classic and Connect
-    return F.create_map(F.lit("metrics"), F.lit(version).cast("bigint"))
 
 
 def test_rules_against_the_previous_night_are_judged_in_the_run_and_again(

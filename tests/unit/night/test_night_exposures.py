@@ -10,10 +10,7 @@ import pytest
 from rankeval_spark import schemas
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
-from rankeval_spark.config.recorded_definitions import RecordedDefinition
-from rankeval_spark.results import MeasureRecord, Results, audit
-from rankeval_spark.results.audit import RowsInProcess
-from tests.spark.results import nights as small
+from rankeval_spark.results import Results
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST
@@ -86,16 +83,3 @@ def test_a_measure_without_its_catalogue_is_refused_before_anything_is_read(work
     assert refused.code == 2
     refused.assert_readable()
     assert "found CatalogCoverage, but no catalogue; expected inputs.items, or inputs.train" in refused.message
-
-
-@pytest.mark.parametrize(("value", "n_faults"), [(0.5, 0), (None, 0), (1.1, 1), (float("nan"), 1)])
-def test_a_value_out_of_range_is_found_before_it_is_published(value: float | None, n_faults: int) -> None:
-    coverage = MeasureRecord("CatalogCoverage", 2, None, RecordedDefinition("CatalogCoverage", {}), 0.0, 1.0)
-    row = {**small.metric_rows(small.RANKS)[0], "measure": "CatalogCoverage", "k": 2, "value": value}
-    metrics = small.table(schemas.METRICS, [*small.metric_rows(small.RANKS), row])
-
-    faults = audit.exposures(metrics, [*small.MEASURES, coverage])
-
-    assert [fault.where for fault in faults] == ["table metrics, model als, CatalogCoverage at k = 2"] * n_faults
-    user_metrics = RowsInProcess([small.table(schemas.USER_METRICS, small.user_rows(small.RANKS))])
-    assert audit.user_metrics(user_metrics, metrics, [*small.MEASURES, coverage]) == []

@@ -1,4 +1,4 @@
-"""Measures that read the scores of hits on Spark: what fails a job or a night, and what published lists take."""
+"""Measures that read the scores of hits: what fails a night, and what published lists take."""
 
 from __future__ import annotations
 
@@ -7,33 +7,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rankeval_spark import columns as C, evaluate
-from rankeval_spark.apps.error_translation import translated_errors
+from rankeval_spark import columns as C
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.apps.published.rescoring import past_nights, score_night
 from rankeval_spark.config import load_config
-from rankeval_spark.errors import ChecksFailedError, InputError
+from rankeval_spark.errors import InputError
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.results import Results
 from tests.support.arrow_frames import by
-from tests.support.frames import table
 from tests.support.nights import FIRST, SECOND
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.support.nights import Workspace
-
-
-def test_user_whose_prediction_is_missing_is_named_by_a_readable_fault(spark: SparkSession) -> None:
-    log = table(spark, "model_id user_id item_id score", ("als", 7, 1, 4.5), ("als", 8, 1, 4.5), ids="bigint")
-    held_out = table(spark, "user_id item_id gain", (7, 1, 5.0), (8, 1, 5.0), (8, 2, 1.0), ids="bigint")
-    asked = evaluate(log.coalesce(1), held_out, measures=["MAE(missing='error')"])
-    with (
-        pytest.raises(ChecksFailedError, match="lists, such as that of user '8' under model 'als'"),
-        translated_errors(),
-    ):
-        asked.user_metrics.collect()
 
 
 def test_score_that_is_no_probability_is_a_readable_fault_of_the_night(

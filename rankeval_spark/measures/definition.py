@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar, get_args, get_type_hints
 
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio
@@ -36,30 +36,21 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.lists import CutLists
     from rankeval_spark.measures.options import NotOffered
 
+# ``kernel(inputs, *, option=default, ...)`` returns values of shape (n_lists, n_cutoffs), or their two parts where they
+# are ratios; of all lists together, where the inputs are exposures or rates of groups of lists, of shape (n_groups,)
 Kernel: TypeAlias = Callable[..., FloatMatrix | Ratio]
-"""``kernel(cut, *, option=default, ...)``: lists cut at several cutoffs in, values (n_lists, n_cutoffs) out, or the two
-parts of each value where that is a ratio.
-
-Of kind ``exposure`` and ``parity``: the exposures, or the rates, of several groups of lists in, values (n_groups,) out.
-"""
-
 K = TypeVar("K", bound=Kernel)
 
 Link: TypeAlias = Literal["identity", "log", "square"]  # function of the value that is averaged
-
 CutoffNeed: TypeAlias = Literal["required", "optional", "forbidden"]  # whether a measure takes a cutoff
-
+# Which value is the better one; of what only describes lists, such as their popularity, neither is
 Better: TypeAlias = Literal["higher", "lower", "neither"]
-"""Which value of a measure is the better one; of what only describes lists, such as their popularity, neither is."""
-
 Options: TypeAlias = Mapping[str, OptionValue]
 
+# What a kernel takes: lists, each of which has a value; or, of all lists of a slice together, the exposure of items or
+# the rates at which groups of items are recommended, or a category of items is
 Kind: TypeAlias = Literal["list", "exposure", "parity"]
-"""What a kernel takes: lists, each of which has a value; or, of all lists of a slice together, the exposure of items or
-the rates at which groups of items are recommended, or a category of items is."""
-
-_KINDS: Final[Mapping[str, Kind]] = {"CutLists": "list", "Exposure": "exposure", "Rates": "parity"}
-"""By the type of the first parameter."""
+_KINDS: Final[Mapping[str, Kind]] = {"CutLists": "list", "Exposure": "exposure", "Rates": "parity"}  # by parameter type
 
 OF_JUDGEMENTS: Final = {HIT_SCORES, LIST_NAMES, VALUES}  # needs that are no facts of items
 
@@ -78,7 +69,7 @@ class Cutoff:
 
     def but(self, need: CutoffNeed, **option: OptionValue) -> Cutoff:
         """Return the rule with an exception for one value of an option."""
-        return replace(self, exceptions=(*self.exceptions, *((need, name, value) for name, value in option.items())))
+        return replace(self, exceptions=(*self.exceptions, *((need, *pair) for pair in option.items())))
 
     def need(self, options: Options) -> CutoffNeed:
         """Return the rule for a full set of options."""
@@ -86,7 +77,6 @@ class Cutoff:
         return next(hits, self.default)
 
     def __str__(self) -> str:
-        """Return the rule in words."""
         exceptions = ", ".join(f"{need} with {name}={option_text(value)}" for need, name, value in self.exceptions)
         return f"{self.default} ({exceptions})" if exceptions else self.default
 
@@ -171,7 +161,16 @@ class Definition:
     # Whether unjudged items may leave the lists first; left out, where ``group`` is possible and no score is read
     judged_only: bool | None = None
     weighted: bool = False  # whether judgements may have weights: only where each relevant item adds a term of its own
-    kernel: Kernel = field(init=False)  # the function that is decorated
+    # Facts that follow from the function that is decorated
+    kernel: Kernel = field(init=False)
+    kind: Kind = field(init=False)  # input of the kernel
+    is_ratio: bool = field(init=False)  # whether a value has parts that can be summed over users: option ``agg``
+    family: str = field(init=False)  # part of :mod:`rankeval_spark.measures` that defines it, such as ``accuracy``
+    doc: str = field(init=False)
+    summary: str = field(init=False)  # first line of the docstring
+    # Least and greatest published value with any options: of GMAP not the logarithms that its users have
+    published_bounds: tuple[float, float] = field(init=False)
+    range: str = field(init=False)  # the same as ``[0, 1]`` or ``[0, inf)``
 
     def __call__(self, kernel: K) -> K:
         """Register the measure of ``kernel`` and return that, documented; ValueError where its definition is refused.
@@ -179,7 +178,9 @@ class Definition:
         That is so where another measure has one of the names, and where a user without a value would have 0, which may
         be the best value.
         """
-        self.kernel = kernel
+        annotations = [getattr(hint, "__name__", hint) for hint in inspect.get_annotations(kernel).values()]
+        self.kernel, self.kind, self.is_ratio = kernel, _KINDS[annotations[0]], annotations[-1] == "Ratio"
+        self.family = kernel.__module__.removeprefix(f"{__package__}.").partition(".")[0]
         if self.kind != "list":
             self.interval = "jackknife"
         elif self.better != "higher" and self.without_relevant is None:
@@ -196,30 +197,18 @@ class Definition:
                 raise ValueError(message)
             SPELLINGS[plain(spelling)] = self.name, presets
         DEFINED[self.name] = self
-        first, _, rest = inspect.cleandoc(kernel.__doc__ or "").partition("\n")
+        low, high = self.bounds
+        low, high = self.published_bounds = (math.exp(low), math.exp(high)) if self.link == "log" else (low, high)
+        self.range = f"{'(' if math.isinf(low) else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
+        self.summary, _, rest = inspect.cleandoc(kernel.__doc__ or "").partition("\n")
         undefined = "never undefined" if self.undefined == "never" else f"NaN: {self.undefined}"
-        kernel.__doc__ = f"{first}\n\n``{self.formula}``: in {self.range}; {undefined}.\n{rest}"
+        self.doc = kernel.__doc__ = f"{self.summary}\n\n``{self.formula}``: in {self.range}; {undefined}.\n{rest}"
         return kernel
-
-    @property
-    def kind(self) -> Kind:
-        """Input of the kernel."""
-        first = next(iter(inspect.get_annotations(self.kernel).values()))
-        return _KINDS[getattr(first, "__name__", first)]
-
-    @cached_property
-    def _hints(self) -> Mapping[str, Any]:
-        return get_type_hints(self.kernel, include_extras=True)
-
-    @property
-    def is_ratio(self) -> bool:
-        """True if a value is a ratio, whose parts can be summed over users; the measure then has the option ``agg``."""
-        return self._hints["return"] is Ratio
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
         """Options of the kernel and those that follow from what it is, as they are printed: ``rel`` first, by name."""
-        own = options_of(self.kernel, self._hints)
+        own = options_of(self.kernel, get_type_hints(self.kernel, include_extras=True))
         needs = {*with_options(self.needs, {option.name: option.default for option in own})}
         is_of_judgements = self.kind == "list" and needs <= OF_JUDGEMENTS
         takes_group = is_of_judgements if self.group is None else self.group
@@ -239,37 +228,10 @@ class Definition:
         """Return the option called ``name``, in any case."""
         return next((option for option in self.options if option.name.casefold() == name.casefold()), None)
 
-    @property
+    @cached_property
     def defaults(self) -> Options:
         """Value of every option where it is left out."""
         return {option.name: option.default for option in self.options}
-
-    @property
-    def family(self) -> str:
-        """Part of :mod:`rankeval_spark.measures` that defines the measure, such as ``accuracy``."""
-        return self.kernel.__module__.removeprefix(f"{__package__}.").partition(".")[0]
-
-    @property
-    def doc(self) -> str:
-        """Docstring of the kernel; its first line is :attr:`summary`."""
-        return inspect.getdoc(self.kernel) or ""
-
-    @property
-    def summary(self) -> str:
-        """First line of the docstring."""
-        return self.doc.partition("\n")[0]
-
-    @property
-    def published_bounds(self) -> tuple[float, float]:
-        """Least and greatest published value with any options: of GMAP not the logarithms that its users have."""
-        low, high = self.bounds
-        return (math.exp(low), math.exp(high)) if self.link == "log" else (low, high)
-
-    @property
-    def range(self) -> str:
-        """Range of the published values, such as ``[0, 1]`` or ``[0, inf)``."""
-        low, high = self.published_bounds
-        return f"{'(' if math.isinf(low) else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
 
     def values(self, inputs: CutLists | Exposure | Rates, options: Options) -> FloatMatrix:
         """Compute the values; of a measure that is a ratio, the ratios."""

@@ -38,19 +38,9 @@ class GroupStatistic:
 
     @property
     def way(self) -> str:
-        """Setting and table that give it, in words.
-
-        >>> find_statistic("GroupGap").way
-        'with slices the table group_metrics has it of every measure, as GroupGap(nDCG); docs/slices.md'
-        """
-        return (
-            f"with {self.setting} the table group_metrics has it of every measure, as {self.name}(nDCG); docs/slices.md"
-        )
-
-    @property
-    def fix(self) -> str:
-        """Advice for a config that requests it in ``measures``."""
-        return f"leave it out: {self.way}"
+        """Setting and table that give it, in words."""
+        table = f"the table group_metrics has it of every measure, as {self.name}(nDCG)"
+        return f"with {self.setting} {table}; docs/slices.md"
 
 
 ALL: Final = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -33,7 +32,6 @@ def mean_weight() -> Measure:
     return Measure.of("ImportanceWeight")
 
 
-@dataclass(frozen=True)
 class MeasureSet:
     """The measures of a run, from :meth:`of` or :meth:`parse`.
 
@@ -47,7 +45,50 @@ class MeasureSet:
     ['ItemCoverage@20']
     """
 
-    measures: tuple[Measure, ...]
+    def __init__(self, measures: tuple[Measure, ...]) -> None:
+        self.measures = measures
+        self.per_list = tuple(measure for measure in measures if measure.has_user_values)
+        self.exposures = tuple(measure for measure in measures if not measure.has_user_values)
+        # A measure of each column, in order of first mention; at its other cutoffs it has the same options
+        self.by_column: Mapping[str, Measure] = {measure.column: measure for measure in self.per_list}
+        self.columns = tuple(self.by_column)
+        self.labels = tuple(measure.label for measure in self.by_column.values())
+        # Columns of denominators, by the column of their measure, which is a ratio of sums over users
+        self.weights: Mapping[str, str] = {
+            column: measure.weight_column for column, measure in self.by_column.items() if measure.weight_column
+        }
+        self.stored = (*self.columns, *self.weights.values())  # columns of ``user_metrics`` that hold the measures
+
+        # Cutoffs, ascending; 0 (the whole list) last. Without a measure per list, those at which lists are counted.
+        self.ks = tuple(sorted({measure.k for measure in self.per_list or measures}, key=_whole_list_last))
+        self.last_cutoff = max((k for k in self.ks if k != WHOLE_LIST), default=WHOLE_LIST)
+        requested = {(measure.column, measure.k) for measure in self.per_list}
+        self.requested_ks: Mapping[str, tuple[int, ...]] = {
+            column: tuple(k for k in self.ks if (column, k) in requested) for column in self.columns
+        }
+
+        # Columns of measures that publish a mean of the users' values, or a ratio of sums over them
+        self.comparable = tuple(column for column, measure in self.by_column.items() if measure.link == "identity")
+        # Value of a user without a hit, in the order of the columns; 0 where such a user has none
+        of_misses = (measure.without_relevant for measure in self.by_column.values())
+        self.without_hits = tuple(0.0 if math.isnan(value) else value for value in of_misses)
+        self.needs = frozenset(need for measure in self.per_list for need in measure.needs)
+        # Columns of the measures that weigh impressions by their propensities
+        self.weighing = frozenset(column for column, measure in self.by_column.items() if PROPENSITIES in measure.needs)
+        # Item groups to which measures are restricted, in order of first mention: the bits of the judgements
+        self.groups = tuple(dict.fromkeys(measure.group for measure in self.per_list if measure.group is not None))
+        # Models with whose lists measures compare each list, in order of first mention
+        others = (measure.other_model for measure in self.per_list)
+        self.other_models = tuple(dict.fromkeys(model for model in others if model is not None))
+        # Rank down to which facts of the recommended items are read; 0 where it is the whole list, or none is read
+        described = (measure.k for measure in self.per_list if not DESCRIBED.isdisjoint(measure.needs))
+        self.item_depth = max(described, key=_whole_list_last, default=WHOLE_LIST)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MeasureSet) and self.measures == other.measures
+
+    def __hash__(self) -> int:
+        return hash(self.measures)
 
     @classmethod
     def of(cls, measures: Sequence[Measure]) -> MeasureSet:
@@ -91,91 +132,9 @@ class MeasureSet:
             raise ConfigError(*faults)
         return cls.of(measures)
 
-    @cached_property
-    def per_list(self) -> tuple[Measure, ...]:
-        """The measures that have a value for each list."""
-        return tuple(measure for measure in self.measures if measure.has_user_values)
-
-    @cached_property
-    def exposures(self) -> tuple[Measure, ...]:
-        """The measures that are functions of all lists of a slice together."""
-        return tuple(measure for measure in self.measures if not measure.has_user_values)
-
-    @cached_property
-    def by_column(self) -> Mapping[str, Measure]:
-        """A measure of each column, in order of first mention; at its other cutoffs it has the same options."""
-        return {measure.column: measure for measure in self.per_list}
-
-    @cached_property
-    def columns(self) -> tuple[str, ...]:
-        """Column of each measure with a value for each list, whatever its cutoffs."""
-        return tuple(self.by_column)
-
-    @cached_property
-    def labels(self) -> tuple[str, ...]:
-        """Name without cutoff of each column."""
-        return tuple(measure.label for measure in self.by_column.values())
-
-    @cached_property
-    def ks(self) -> tuple[int, ...]:
-        """Cutoffs, ascending; 0 (the whole list) last. Without a measure per list, those at which lists are counted."""
-        return tuple(sorted({measure.k for measure in self.per_list or self.measures}, key=_whole_list_last))
-
-    @cached_property
-    def last_cutoff(self) -> int:
-        """Largest cutoff at which lists are cut; 0, the whole list, without any."""
-        return max((k for k in self.ks if k != WHOLE_LIST), default=WHOLE_LIST)
-
-    @cached_property
-    def requested_ks(self) -> Mapping[str, tuple[int, ...]]:
-        """Requested cutoffs, by column."""
-        asked = {(measure.column, measure.k) for measure in self.per_list}
-        return {column: tuple(k for k in self.ks if (column, k) in asked) for column in self.columns}
-
     def is_requested_at(self, column: str) -> NDArray[np.bool_]:
         """Return, for each of ``ks``, whether the measure of a column is requested there."""
         return np.isin(self.ks, self.requested_ks[column])
-
-    @cached_property
-    def comparable(self) -> tuple[str, ...]:
-        """Columns of measures that publish a mean of the users' values, or a ratio of sums over them."""
-        return tuple(column for column, measure in self.by_column.items() if measure.link == "identity")
-
-    @cached_property
-    def weights(self) -> Mapping[str, str]:
-        """Columns of denominators, by the column of their measure, which is a ratio of sums over users."""
-        return {column: m.weight_column for column, m in self.by_column.items() if m.weight_column is not None}
-
-    @cached_property
-    def stored(self) -> tuple[str, ...]:
-        """Columns of ``user_metrics`` that hold the measures: their values, then the denominators."""
-        return (*self.columns, *self.weights.values())
-
-    @cached_property
-    def without_hits(self) -> tuple[float, ...]:
-        """Value of a user without a hit, in the order of the columns; 0 where such a user has none."""
-        values = [measure.without_relevant for measure in self.by_column.values()]
-        return tuple(0.0 if math.isnan(value) else value for value in values)
-
-    @cached_property
-    def needs(self) -> frozenset[str]:
-        """Facts of the lists beyond ranks and gains that any of the measures with a value for each list reads."""
-        return frozenset(need for measure in self.per_list for need in measure.needs)
-
-    @cached_property
-    def groups(self) -> tuple[str, ...]:
-        """Item groups to which measures are restricted, in order of first mention: the bits of the judgements."""
-        return tuple(dict.fromkeys(m.group for m in self.per_list if m.group is not None))
-
-    @cached_property
-    def other_models(self) -> tuple[str, ...]:
-        """Models with whose lists measures compare each list, in order of first mention."""
-        return tuple(dict.fromkeys(m.other_model for m in self.per_list if m.other_model is not None))
-
-    @cached_property
-    def weighing(self) -> frozenset[str]:
-        """Columns of the measures that weigh impressions by their propensities."""
-        return frozenset(column for column, measure in self.by_column.items() if PROPENSITIES in measure.needs)
 
     @cached_property
     def with_mean_weight(self) -> MeasureSet:
@@ -185,11 +144,6 @@ class MeasureSet:
         (('IPS', 'ImportanceWeight'), ('P',))
         """
         return MeasureSet(tuple(dict.fromkeys([*self.measures, mean_weight()]))) if self.weighing else self
-
-    @cached_property
-    def item_depth(self) -> int:
-        """Rank down to which facts of the recommended items are read; 0 where it is the whole list."""
-        return max((m.k for m in self.per_list if not DESCRIBED.isdisjoint(m.needs)), key=_whole_list_last)
 
     def requiring(self) -> dict[str, list[str]]:
         """Return the labels of the measures that need each value of :data:`required_facts.REQUIRES`.

@@ -11,7 +11,7 @@ import hashlib
 import math
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from copy import copy
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -53,22 +53,88 @@ class UnknownMeasureError(ConfigError):
     """A measure that does not exist is requested."""
 
 
-@dataclass(frozen=True)
 class Measure:
-    """A measure with all its options and its cutoff: a value, equal to another that computes the same number.
+    """A measure with all its options and its cutoff, and what follows from them.
 
-    :meth:`parse` reads one from text, :meth:`of` builds one in code; :attr:`entry` has its facts.
+    It is equal to another one that computes the same number. :meth:`parse` reads one from text, :meth:`of` builds one
+    in code; :attr:`entry` has what holds with any options.
 
     >>> measure = Measure.parse('precision( denom = "min", REL = 2.0 ) @ 5')
     >>> str(measure), measure.label, measure.column, measure.k
     ("P(rel=2,denom='min')@5", "P(rel=2,denom='min')", 'p_rel_2_denom_min', 5)
     >>> Measure.parse("ndcg_cut_10") == Measure.of("nDCG", k=10)
     True
+    >>> measure = Measure.parse("P(agg='micro')@5")
+    >>> measure.definition, measure.recorded_options, measure.weight_column
+    ("P(rel=1,agg='micro',denom='k')", {'rel': '1', 'agg': 'micro', 'denom': 'k'}, 'p_agg_micro__weight')
+    >>> Measure.parse("R(group='Комедия')@10").column
+    'r_group_ec4d73fa'
     """
 
-    name: str  # canonical, such as ``"P"``
-    _options: tuple[tuple[str, OptionValue], ...]
-    k: int = WHOLE_LIST  # cutoff; 0 means the whole list
+    def __init__(self, name: str, options: Iterable[tuple[str, OptionValue]], k: int = WHOLE_LIST) -> None:
+        self.name = name  # canonical, such as ``"P"``
+        self.options: Mapping[str, OptionValue] = dict(options)  # value of every option, ``rel`` first, then by name
+        self.k = k  # cutoff; 0 means the whole list
+        entry, defaults = self.entry, self.entry.defaults
+
+        group, other_model = self.options.get(GROUP), self.options.get(MODEL)
+        self.group = group if isinstance(group, str) else None  # item group whose judgements alone count
+        self.other_model = other_model if isinstance(other_model, str) else None  # whose lists each list is compared to
+        # Whether unjudged items leave the list before it is cut, whatever the policy of the run
+        self.is_judged_only = self.options.get(JUDGED_ONLY) is True
+        self.is_weighted = self.options.get(WEIGHTED) is True  # judgements count as often as their weights say
+        self.is_micro = self.options.get(AGG) == "micro"  # the aggregate is a ratio of sums over users
+        unseen = (AGG, GROUP, JUDGED_ONLY, WEIGHTED)
+        self.kernel_options = {option: value for option, value in self.options.items() if option not in unseen}
+        # Every option that has a value, as text without quotes
+        self.recorded_options: Mapping[str, str] = {
+            option: value if isinstance(value, str) else option_text(value)
+            for option, value in self.options.items()
+            if value is not None
+        }
+
+        fixed = (name for name, preset in entry.printed_as.items() if preset.items() <= self.options.items())
+        shown = {
+            option: value
+            for option, value in self.options.items()
+            if value != defaults[option] or option in entry.always_printed
+        }
+        self.label = _call(next(fixed, name), shown)  # value of column ``measure``: no cutoff, defaults left out
+        self.definition = _call(name, self.options)  # name with every option that has a value, without the cutoff
+        # Column in ``user_metrics``: the label as a lower-case slug, with a hash of it for letters of other alphabets
+        self.column = re.sub(r"[^a-z0-9]+", "_", self.label.casefold()).strip("_")
+        if any(letter.isalnum() and not letter.isascii() for letter in self.label):
+            self.column += f"_{hashlib.sha256(self.label.encode()).hexdigest()[:8]}"
+        # Column of the denominators; None unless they are summed
+        self.weight_column = f"{self.column}__weight" if self.is_micro else None
+
+        self.link: Link = entry.micro_link if self.is_micro else entry.link  # function of the value that is averaged
+        self.is_proportion = entry.interval == "wilson"  # a list has 0 or 1, so that the mean is a share of users
+        self.has_user_values = entry.kind == "list"  # every list has a value, and the measure a column
+        self.is_mean_of_users = self.has_user_values and not self.is_micro and self.link == "identity"
+        self.better: Better = with_options(entry.better, self.options)
+        self.needs_catalogue = with_options(entry.needs_catalogue, self.options)
+        self.has_mean_over_ties = with_options(entry.has_mean_over_ties, self.options)
+        # Whether the order of tied items by gain bounds the value, or does not change it. Not so with weights: of two
+        # items the one with the smaller gain may be worth more.
+        self.is_bounded_by_gains = not self.is_weighted and with_options(entry.is_bounded_by_gains, self.options)
+        own_needs = with_options(entry.needs, self.options)
+        of_group = () if self.group is None else (need_of(self.group),)
+        self.needs = (*own_needs, *((WEIGHTS,) if self.is_weighted else ()), *of_group)  # beyond ranks and gains
+
+        # Value of a user without a defined value where a population counts that user, and of the same user where they
+        # count as served perfectly; NaN where no population gives a value
+        (least, greatest), (low, high) = entry.published_bounds, entry.bounds
+        if entry.without_relevant is not None:
+            self.without_relevant = with_options(entry.without_relevant, self.options)
+        else:
+            self.without_relevant = 0.0 if OF_JUDGEMENTS - {HIT_SCORES} >= {*own_needs} else math.nan
+        best = max(0.0, low) if self.better == "lower" else min(1.0, high)
+        self.at_best = math.nan if math.isnan(self.without_relevant) else best
+        # Least and greatest published value; the least of GMAP and LogAP is their floor, the greatest of a norm 1
+        if low == -math.inf and high == 0:
+            least = math.exp(self.without_relevant) if self.link == "log" else self.without_relevant
+        self.bounds = least, 1.0 if self.options.get("norm") is True else greatest
 
     @classmethod
     def parse(
@@ -94,16 +160,14 @@ class Measure:
     def of(cls, name: str, *, k: int = WHOLE_LIST, **options: OptionValue | Mapping[float, float]) -> Measure:
         """Return the measure of a name and option values; checked like one that is read.
 
-        >>> str(Measure.of("P", k=5, rel=2))
-        'P(rel=2)@5'
-        >>> str(Measure.of("nDCG", gains={1: 1, 2: 3}))
-        'nDCG(gains={1:1,2:3})'
+        >>> str(Measure.of("P", k=5, rel=2)), str(Measure.of("nDCG", gains={1: 1, 2: 3}))
+        ('P(rel=2)@5', 'nDCG(gains={1:1,2:3})')
         """
         return cls.parse(with_cutoff(_call(name, options), k), where="Measure.of")
 
     @classmethod
     def recorded(cls, name: str, options: Mapping[str, str], k: int) -> Measure:
-        """Return the measure of what is recorded of it: its name, its :attr:`recorded_options` and its cutoff.
+        """Return the measure of what is recorded of it: its name, its ``recorded_options`` and its cutoff.
 
         UnknownMeasureError or ConfigError as :meth:`parse`, at ``runs.measures``: another version recorded it.
 
@@ -111,184 +175,15 @@ class Measure:
         'P(rel=2)@5'
         """
         match = _find(name, _RECORDED)
-        reader = _Reader(f"{_RECORDED}, {name}", match, {})
         texts = {option.name for option in match.entry.options if option.takes_text}
         pairs = [(option, option_text(value) if option in texts else value) for option, value in options.items()]
+        reader = _Reader(f"{_RECORDED}, {name}", match, {})
         return reader.measure(pairs, [] if k == WHOLE_LIST else [str(k)])
 
     @property
     def entry(self) -> Definition:
-        """Definition of the measure, whatever its options are."""
+        """Definition of the measure, whatever its options are; never pickled."""
         return registry.get(self.name)
-
-    @property
-    def options(self) -> Mapping[str, OptionValue]:
-        """Value of every option, ``rel`` first and then by name."""
-        return MappingProxyType(dict(self._options))
-
-    @property
-    def recorded_options(self) -> Mapping[str, str]:
-        """Every option that has a value, as text without quotes.
-
-        >>> Measure.parse("P@5").recorded_options
-        {'rel': '1', 'agg': 'macro', 'denom': 'k'}
-        """
-        return {
-            name: value if isinstance(value, str) else option_text(value)
-            for name, value in self._options
-            if value is not None
-        }
-
-    @property
-    def label(self) -> str:
-        """Canonical name without the cutoff, defaults left out: the value of column ``measure``."""
-        entry, defaults = self.entry, self.entry.defaults
-        fixed = (name for name, preset in entry.printed_as.items() if preset.items() <= self.options.items())
-        given = {
-            name: value for name, value in self._options if value != defaults[name] or name in entry.always_printed
-        }
-        return _call(next(fixed, self.name), given)
-
-    @property
-    def definition(self) -> str:
-        """Name with every option that has a value, without the cutoff.
-
-        >>> Measure.parse("P@5").definition
-        "P(rel=1,agg='macro',denom='k')"
-        """
-        return _call(self.name, self.options)
-
-    @property
-    def column(self) -> str:
-        """Name of the measure's column in ``user_metrics``: the label as a lower-case slug.
-
-        Letters of other alphabets are no part of it: a hash of the label replaces them.
-
-        >>> Measure.parse("nDCG(dcg='exp-log2')@10").column
-        'ndcg_dcg_exp_log2'
-        >>> Measure.parse("R(group='Комедия')@10").column
-        'r_group_ec4d73fa'
-        """
-        slug = re.sub(r"[^a-z0-9]+", "_", self.label.casefold()).strip("_")
-        if any(letter.isalnum() and not letter.isascii() for letter in self.label):
-            return f"{slug}_{hashlib.sha256(self.label.encode()).hexdigest()[:8]}"
-        return slug
-
-    @property
-    def kernel_options(self) -> Mapping[str, OptionValue]:
-        """The options that the kernel takes."""
-        unseen = (AGG, GROUP, JUDGED_ONLY, WEIGHTED)
-        return MappingProxyType({name: value for name, value in self._options if name not in unseen})
-
-    @property
-    def group(self) -> str | None:
-        """Item group whose judgements alone count; None where all do."""
-        group = self.options.get(GROUP)
-        return group if isinstance(group, str) else None
-
-    @property
-    def is_judged_only(self) -> bool:
-        """True if items without a judgement leave the list before it is cut, whatever the run's policy says."""
-        return self.options.get(JUDGED_ONLY) is True
-
-    @property
-    def is_weighted(self) -> bool:
-        """True if judgements count as often as their weights say."""
-        return self.options.get(WEIGHTED) is True
-
-    @property
-    def other_model(self) -> str | None:
-        """Model whose lists the list is compared with, if any."""
-        model = self.options.get(MODEL)
-        return model if isinstance(model, str) else None
-
-    @property
-    def is_proportion(self) -> bool:
-        """True if a list has 0 or 1, so that the mean is a share of the users and has Wilson's interval."""
-        return self.entry.interval == "wilson"
-
-    @property
-    def is_micro(self) -> bool:
-        """True if the aggregate is a ratio of sums over users."""
-        return self.options.get(AGG) == "micro"
-
-    @property
-    def weight_column(self) -> str | None:
-        """Name of the column with the denominators in ``user_metrics``; None unless they are summed.
-
-        >>> Measure.parse("P(agg='micro')@5").weight_column
-        'p_agg_micro__weight'
-        """
-        return f"{self.column}__weight" if self.is_micro else None
-
-    @property
-    def link(self) -> Link:
-        """Function of the value that is averaged: the value itself, its logarithm or its square."""
-        return self.entry.micro_link if self.is_micro else self.entry.link
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Least and greatest published value; the least of GMAP and LogAP is their floor, the greatest of a norm 1."""
-        (least, greatest), (low, high) = self.entry.published_bounds, self.entry.bounds
-        if low == -math.inf and high == 0:
-            least = math.exp(self.without_relevant) if self.link == "log" else self.without_relevant
-        return least, 1.0 if self.options.get("norm") is True else greatest
-
-    @property
-    def has_user_values(self) -> bool:
-        """True if every list has a value of its own, and the measure a column in ``user_metrics``."""
-        return self.entry.kind == "list"
-
-    @property
-    def is_mean_of_users(self) -> bool:
-        """True if the published value is the mean of the users' values."""
-        return self.has_user_values and self.weight_column is None and self.link == "identity"
-
-    @property
-    def needs_catalogue(self) -> bool:
-        """True if all items must be known, recommended or not."""
-        return with_options(self.entry.needs_catalogue, self.options)
-
-    @property
-    def better(self) -> Better:
-        """The better side of the values, if either is."""
-        return with_options(self.entry.better, self.options)
-
-    @property
-    def without_relevant(self) -> float:
-        """Value of a user without a defined value where a population counts that user; NaN for none."""
-        value = self.entry.without_relevant
-        if value is None:
-            needs = with_options(self.entry.needs, self.options)
-            return 0.0 if OF_JUDGEMENTS - {HIT_SCORES} >= {*needs} else math.nan
-        return with_options(value, self.options)
-
-    @property
-    def at_best(self) -> float:
-        """Value of the same user where they count as served perfectly; NaN where no population gives a value."""
-        low, high = self.entry.bounds
-        best = max(0.0, low) if self.better == "lower" else min(1.0, high)
-        return math.nan if math.isnan(self.without_relevant) else best
-
-    @property
-    def has_mean_over_ties(self) -> bool:
-        """True if the mean over all orders of tied items is known."""
-        return with_options(self.entry.has_mean_over_ties, self.options)
-
-    @property
-    def is_bounded_by_gains(self) -> bool:
-        """True if the order of tied items by gain bounds the value, or does not change it.
-
-        Not so with weights: of two items the one with the smaller gain may be worth more.
-        """
-        return not self.is_weighted and with_options(self.entry.is_bounded_by_gains, self.options)
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """Facts of the lists beyond ranks and gains that are read with these options."""
-        of_group = () if self.group is None else (need_of(self.group),)
-        of_weights = (WEIGHTS,) if self.is_weighted else ()
-        return (*with_options(self.entry.needs, self.options), *of_weights, *of_group)
 
     def at(self, k: int) -> Measure:
         """Return the same measure with another cutoff; 0 = whole list.
@@ -299,11 +194,21 @@ class Measure:
         faults = _cutoff_faults(self.entry, self.options, k, where=f"{self.label} at cutoff {k}")
         if faults:
             raise ConfigError(*faults)
-        return replace(self, k=k)
+        changed = copy(self)
+        changed.k = k
+        return changed
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Measure) and (self.name, self.options, self.k) == (other.name, other.options, other.k)
+
+    def __hash__(self) -> int:
+        return hash((self.name, frozenset(self.options.items()), self.k))
 
     def __str__(self) -> str:
-        """Canonical name with its cutoff."""
         return with_cutoff(self.label, self.k)
+
+    def __repr__(self) -> str:
+        return f"Measure.parse({str(self)!r})"
 
 
 def with_cutoff(label: str, k: int) -> str:
@@ -411,7 +316,7 @@ class _Reader:
             self.faults += _cutoff_faults(entry, options, k, where=self.where)
         if self.faults:
             raise ConfigError(*self.faults)
-        return Measure(entry.name, tuple(options.items()), k)
+        return Measure(entry.name, options.items(), k)
 
     def pairs(self, text: str) -> list[tuple[str, str]]:
         """Split a text into names and values of options."""
@@ -488,7 +393,7 @@ def _find(name: str, where: str) -> Match:
         return match
     if other := group_statistics.find_statistic(name):
         found, expected = f"{other.name!r}, which is not requested as a measure", "a measure of the lists of a model"
-        raise UnknownMeasureError(Fault(where, found, expected, other.fix))
+        raise UnknownMeasureError(Fault(where, found, expected, f"leave it out: {other.way}"))
     if several := registry.meanings_of(name):
         found, expected = f"{name!r}, which has several meanings", "a name of one of them"
         raise UnknownMeasureError(Fault(where, found, expected, several.others))

@@ -9,12 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
 from rankeval_spark.measures.required_facts import BY_POPULARITY
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 T = TypeVar("T")
 
@@ -32,7 +29,7 @@ class GainMap:
     True
     """
 
-    # Grades from 0 on, ascending, each with its gain: not negative, not falling, and not all 0
+    # Grades from 0, ascending, each with its gain: not negative, not falling, and not all 0
     pairs: tuple[tuple[float, float], ...]
 
     @classmethod
@@ -42,7 +39,12 @@ class GainMap:
             return None
         sides = [[_number(side.strip()) for side in entry.split(":")] for entry in text[1:-1].split(",")]
         pairs = sorted((entry[0], entry[1]) for entry in sides if len(entry) == 2)  # noqa: PLR2004 - grade and gain
-        return cls(tuple(pairs)) if len(pairs) == len(sides) and _is_rising(pairs) else None
+        if not pairs or len(pairs) != len(sides):
+            return None
+        (least_grade, least_gain), (best_grade, best_gain) = pairs[0], pairs[-1]
+        is_rising = all(low[0] < high[0] and low[1] <= high[1] for low, high in pairwise(pairs))
+        is_in_range = least_grade >= 0 and least_gain >= 0 and best_gain > 0 and max(best_grade, best_gain) < math.inf
+        return cls(tuple(pairs)) if is_rising and is_in_range else None
 
 
 OptionValue: TypeAlias = str | float | bool | GainMap | None
@@ -68,11 +70,9 @@ class Above:
     below: float = math.inf
 
     def __contains__(self, number: float) -> bool:
-        """Return True if a number lies between them."""
         return self.low < number < self.below
 
     def __str__(self) -> str:
-        """Write the bounds."""
         return f"above {self.low:g}" + (f" and below {self.below:g}" if self.below < math.inf else "")
 
 
@@ -84,11 +84,9 @@ class Between:
     high: float
 
     def __contains__(self, number: float) -> bool:
-        """Return True if a number is one of these or lies between them."""
         return self.low <= number <= self.high
 
     def __str__(self) -> str:
-        """Write the bounds."""
         return f"from {self.low:g} to {self.high:g}"
 
 
@@ -169,7 +167,10 @@ class Option:
         if self.choices or self.takes_text or isinstance(self.default, bool):
             known: tuple[OptionValue, ...] = self.choices or (() if self.takes_text else (True, False))
             choice = next((value for value in known if str(value).casefold() == inside.casefold()), None)
-            return inside if choice is None and self.takes_text and _can_be_printed(inside) else choice
+            # Other text is taken where it is the same when it is printed and read again
+            has_both_quotes = {"'", '"'} <= set(inside)
+            is_text = bool(inside) and inside.strip() == inside and inside.isprintable() and not has_both_quotes
+            return inside if choice is None and self.takes_text and is_text else choice
         number = _number(text)
         return None if math.isnan(number) or (self.bounds and number not in self.bounds) else number
 
@@ -234,41 +235,22 @@ def _number(text: str) -> float:
     return float(text) if _NUMBER.fullmatch(text) else math.nan
 
 
-def _is_rising(pairs: Sequence[tuple[float, float]]) -> bool:
-    """Return True if grades rise from 0 or above and gains, not negative, rise with them or stay, up to one above 0."""
-    (least_grade, least_gain), (best_grade, best_gain) = pairs[0], pairs[-1]
-    steps = pairwise(pairs)
-    return (
-        least_grade >= 0
-        and least_gain >= 0
-        and best_gain > 0
-        and max(best_grade, best_gain) < math.inf
-        and all(low[0] < high[0] and low[1] <= high[1] for low, high in steps)
-    )
-
-
-def _can_be_printed(inside: str) -> bool:
-    """Return True if a text from between its quotes is the same when it is printed and read again."""
-    return bool(inside) and inside.strip() == inside and inside.isprintable() and not {"'", '"'} <= set(inside)
-
-
 def _unquoted(text: str) -> str:
     is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
     return text[1:-1] if is_quoted else text
 
 
+# ``rel``: above 0, because an item without a judgement has gain 0
 Level: TypeAlias = Annotated[float, Above(0), "Gain from which on an item is relevant."]
-"""``rel``. Above 0, because an item without a judgement has gain 0."""
 
+# ``max_rel``: never from the data, because all values would change with one new grade
 GreatestGain: TypeAlias = Annotated[
     float, Above(0), "Greatest gain there can be; a judgement with a gain above it is an error."
 ]
-"""``max_rel``. It never comes from the data: all values would change with one new grade."""
 
 Persistence: TypeAlias = Annotated[
     float, Above(0, below=1), "Probability that a user goes on to the next item; the expected depth is 1 / (1 - p)."
 ]
-"""``p``."""
 
 RecallWeight: TypeAlias = Annotated[float, Above(0), "How many times more recall counts than precision."]  # ``beta``
 
@@ -294,12 +276,8 @@ MODEL: Final = "model"  # option of a measure that also looks at the lists of an
 Agg: TypeAlias = Literal["macro", "micro"]
 
 AGG: Final = "agg"  # the option of every measure that is a ratio; kernels do not see it
-
 GROUP: Final = "group"  # option of every measure of judgements alone; kernels see lists with fewer judgements
-
-JUDGED_ONLY: Final = "judged_only"
-"""The option of every such measure in which unjudged items take places; kernels see shorter lists."""
-
+JUDGED_ONLY: Final = "judged_only"  # the same, where unjudged items take places; kernels see shorter lists
 WEIGHTED: Final = "weighted"  # option of every measure that adds up relevant items; kernels see judgements with weights
 
 GROUP_OPTION: Final = Option(

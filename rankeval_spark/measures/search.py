@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, Union
 
@@ -27,14 +28,13 @@ _MAX_SUGGESTED: Final = 3
 _MAX_OF_A_WORD: Final = 6  # measures that share a word, above which it alone suggests none
 _WEIGHT_OF_A_NAME: Final = 0.7  # of one name alone; the rest is that of all words about the measure
 
-_SILENT: Final = frozenset(
+_SILENT: Final = frozenset(  # words that say nothing about a measure
     re.findall(
         r"\w+",
         "a an and are as at be between by for from how in is it of on or over per that the to top with k n m u "
         "metric metrics measure measures score scores value values",
     )
 )
-"""Words that say nothing about a measure."""
 
 _SAME_WORDS: Final = {
     **dict.fromkeys(("avg", "mean", "averaged"), "average"),
@@ -55,11 +55,7 @@ class _Called(NamedTuple):
 
     entry: Searched
     names: tuple[str, ...]  # that are requested, the canonical one first; then those of other tools
-    phrases: tuple[str, ...]  # full names and words
-
-    @property
-    def all(self) -> tuple[str, ...]:
-        return (*self.phrases, *self.names)
+    all: tuple[str, ...]  # full names and words, then these names
 
 
 def find_measures(phrase: str) -> list[Searched]:
@@ -125,25 +121,24 @@ def _without_cutoff(phrase: str) -> str:
 @cache
 def _called() -> tuple[_Called, ...]:
     """List what everything is called, statistics of groups last."""
-    measures = (
-        _Called(entry, (entry.name, *entry.aliases, *entry.unlike), tuple(filter(None, entry.words.split(", "))))
-        for entry in registry.entries()
+    measures: list[tuple[Searched, tuple[str, ...]]] = [
+        (entry, (entry.name, *entry.aliases, *entry.unlike)) for entry in registry.entries()
+    ]
+    statistics = [(statistic, (statistic.name,)) for statistic in group_statistics.ALL]
+    return tuple(
+        _Called(entry, names, (*filter(None, entry.words.split(", ")), *names))
+        for entry, names in (*measures, *statistics)
     )
-    statistics = (
-        _Called(statistic, (statistic.name,), tuple(filter(None, statistic.words.split(", "))))
-        for statistic in group_statistics.ALL
-    )
-    return (*measures, *statistics)
 
 
 def _of_name(wanted: str) -> list[Searched]:
     """List what has a name, those first that mention it first."""
-    found = [
-        (min(place for place, name in enumerate(called.all) if plain(name) == plain(wanted)), number, called.entry)
-        for number, called in enumerate(_called())
-        if plain(wanted) in map(plain, called.all)
-    ]
-    return [entry for _, _, entry in sorted(found, key=lambda row: row[:2])]
+    found: list[tuple[int, Searched]] = []
+    for called in _called():
+        names = [plain(name) for name in called.all]
+        if plain(wanted) in names:
+            found.append((names.index(plain(wanted)), called.entry))
+    return [entry for _, entry in sorted(found, key=lambda row: row[0])]
 
 
 def _named_in(text: str) -> list[Searched]:
@@ -152,6 +147,7 @@ def _named_in(text: str) -> list[Searched]:
 
 
 def _likeliest(wanted: str) -> list[str]:
+    """List the names of what is likeliest; none where only words of many measures speak for it."""
     found = _likenesses(wanted)
     are_common = all(_n_with().get(word, 0) > _MAX_OF_A_WORD for word in _words(wanted))  # such as "users"
     if found and are_common and found[0][1] < _ALMOST:
@@ -160,27 +156,25 @@ def _likeliest(wanted: str) -> list[str]:
 
 
 def _likenesses(wanted: str) -> list[tuple[Searched, float]]:
-    """List what is likely enough with its likeness to a phrase, the likeliest first."""
-    words = _words(wanted)
-    found = [(called.entry, _likeness(words, called)) for called in _called()] if words else []
-    return sorted((pair for pair in found if pair[1] >= MIN_LIKENESS), key=lambda pair: -pair[1])
-
-
-def _likeness(words: frozenset[str], called: _Called) -> float:
-    """Return how like a phrase is to what a measure is called, 0 to 1; rare words count most.
+    """List what is likely enough with its likeness to a phrase, 0 to 1, the likeliest first; rare words count most.
 
     It is the cosine of the phrase and the likeliest name, and in part the share of the phrase that any word about the
     measure is like.
     """
-    names = [_words(name) for name in called.all]
-    best = max(
-        _weight(shared) / math.sqrt(_weight(words) * max(_weight(name), _weight(shared)))
-        for name in names
-        if name
-        for shared in [_shared(words, name)]
-    )
-    about = frozenset().union(*names, _words(called.entry.summary))
-    return _WEIGHT_OF_A_NAME * best + (1 - _WEIGHT_OF_A_NAME) * _weight(_shared(words, about)) / _weight(words)
+    words = _words(wanted)
+    found: list[tuple[Searched, float]] = []
+    for called in _called() if words else ():
+        names = [_words(name) for name in called.all]
+        best = max(
+            _weight(shared) / math.sqrt(_weight(words) * max(_weight(name), _weight(shared)))
+            for name in filter(None, names)
+            for shared in [_shared(words, name)]
+        )
+        about = _weight(_shared(words, frozenset().union(*names, _words(called.entry.summary)))) / _weight(words)
+        likeness = _WEIGHT_OF_A_NAME * best + (1 - _WEIGHT_OF_A_NAME) * about
+        if likeness >= MIN_LIKENESS:
+            found.append((called.entry, likeness))
+    return sorted(found, key=lambda pair: -pair[1])
 
 
 def _shared(words: Collection[str], others: Collection[str]) -> frozenset[str]:
@@ -195,11 +189,7 @@ def _weight(words: Collection[str]) -> float:
 @cache
 def _n_with() -> Mapping[str, int]:
     """Count the measures by the words about them."""
-    counts: dict[str, int] = {}
-    for called in _called():
-        for word in frozenset().union(*map(_words, called.all)):
-            counts[word] = counts.get(word, 0) + 1
-    return counts
+    return Counter(word for called in _called() for word in frozenset().union(*map(_words, called.all)))
 
 
 @cache
@@ -239,34 +229,30 @@ def _is_like(word: str, other: str) -> bool:
     return has_stem or (min(len(word), len(other)) > _SHORT and _n_slips(word, other) == 1)
 
 
-def _of_slips(wanted: str, *, most: int | None = None) -> list[tuple[Searched, str]]:
+def _of_slips(
+    wanted: str,
+    *,
+    most: int | None = None,  # number of slips; as many as the length of a name allows where it is None
+) -> list[tuple[Searched, str]]:
     """List what has a name that differs by few slips of the pen, with that name, the likeliest first.
-
-    `most`: number of slips; as many as the length of a name allows where it is None.
 
     Of abbreviations only letters that changed places, or a double letter that is single, are slips: MPR is not MRR.
     """
-    spelling, found = plain(wanted), list[tuple[int, int, Searched, str]]()
-    for number, called in enumerate(_called()):
+    spelling, found = plain(wanted), list[tuple[int, Searched, str]]()
+    for called in _called():
         for name in called.names:
             known = plain(name)
-            n_slips = _n_slips(spelling, known)
-            is_short = min(len(known), len(spelling)) <= _SHORT
-            if is_short:
-                is_likely = min(len(known), len(spelling)) > 2 and _has_one_turn(spelling, known)  # noqa: PLR2004 - letters
-            else:
+            n_slips, n_letters = _n_slips(spelling, known), min(len(known), len(spelling))
+            if n_letters > _SHORT:
                 is_likely = n_slips <= max(1, len(known) // _LETTERS_A_SLIP - 1)
-            if is_likely and (most is None or n_slips <= most):
-                found.append((n_slips, number, called.entry, name))
-    return [(entry, name) for _, _, entry, name in sorted(found, key=lambda row: row[:2])]
-
-
-def _has_one_turn(written: str, other: str) -> bool:
-    """Return True if two neighbouring letters changed places, or a double letter is single."""
-    if len(written) == len(other):
-        return sorted(written) == sorted(other) and _n_slips(written, other) == 1
-    singles = {re.sub(r"(.)\1", r"\1", word) for word in (written, other)}
-    return len(singles) == 1 and abs(len(written) - len(other)) == 1
+            elif len(known) == len(spelling):
+                is_likely = sorted(known) == sorted(spelling) and n_slips == 1
+            else:
+                singles = {re.sub(r"(.)\1", r"\1", word) for word in (spelling, known)}
+                is_likely = len(singles) == 1 and abs(len(known) - len(spelling)) == 1
+            if n_letters > 2 and is_likely and (most is None or n_slips <= most):  # noqa: PLR2004 - letters
+                found.append((n_slips, called.entry, name))
+    return [(entry, name) for _, entry, name in sorted(found, key=lambda row: row[0])]
 
 
 def _n_slips(written: str, other: str) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import numpy as np
@@ -140,7 +139,12 @@ def _values_at(measure: Measure, lists: Lists, k: IntVector) -> FloatVector:
     values = np.full(lists.n_lists, np.nan)
     cutoffs, place = np.unique(k, return_inverse=True)
     for start in range(0, len(cutoffs), _MAX_CUTOFFS):
-        at_once = MeasureSet(tuple(replace(measure, k=int(one)) for one in cutoffs[start : start + _MAX_CUTOFFS]))
+        at_once = MeasureSet(
+            tuple(
+                Measure(measure.name, measure.options.items(), int(one))
+                for one in cutoffs[start : start + _MAX_CUTOFFS]
+            )
+        )
         scored = at_once.score(lists)[measure.column]  # (n_lists, cutoffs at once)
         rows = np.flatnonzero((place >= start) & (place < start + scored.shape[1]))
         values[rows] = scored[rows, place[rows] - start]

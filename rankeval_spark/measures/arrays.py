@@ -49,6 +49,41 @@ def positions(list_index: IntVector, *, n_lists: int) -> IntVector:
     return np.arange(1, len(list_index) + 1) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
+def opens_block(*keys: FloatVector | IntVector) -> BoolVector:
+    """Return True for entries that differ from the one before in any of the keys, shape (n_entries,).
+
+    >>> opens_block(np.array([0, 0, 0, 2]), np.array([0.5, 0.5, 1.0, 1.0]))
+    array([ True, False,  True,  True])
+    """
+    is_first = np.ones(len(keys[0]), dtype=np.bool_)
+    is_first[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    return is_first
+
+
+def median_by_list(list_index: IntVector, values: FloatVector, *, n_lists: int) -> FloatVector:
+    """Return the median of each list, the mean of the two in the middle of an even number; NaN for a list without any.
+
+    >>> median_by_list(np.array([0, 0, 2]), np.array([4.0, 1.0, 2.0]), n_lists=3)
+    array([2.5, nan, 2. ])
+    """
+    ordered = values[np.lexsort((values, list_index))]
+    counts = np.bincount(list_index, minlength=n_lists)
+    has_any = counts > 0
+    first, n_values = (np.cumsum(counts) - counts)[has_any], counts[has_any]
+    medians = np.full(n_lists, np.nan)
+    medians[has_any] = (ordered[first + (n_values - 1) // 2] + ordered[first + n_values // 2]) / 2
+    return medians
+
+
+def running_sums(terms: FloatVector) -> FloatVector:
+    """Sum the first d terms, for d = 0, 1, ..., all of them.
+
+    >>> running_sums(np.array([1.0, 0.5]))
+    array([0. , 1. , 1.5])
+    """
+    return np.concatenate([[0.0], np.cumsum(terms)])
+
+
 def in_ranges(first: IntVector, length: IntVector) -> IntVector:
     """List the places of ranges, one range after another, given where each begins and how long it is.
 
@@ -154,7 +189,7 @@ def scaled_rows(vectors: FloatMatrix) -> FloatMatrix:
 class Ratio:
     """Values that are ratios, by their parts: with ``agg='micro'`` each part is summed over the users.
 
-    >>> Ratio(np.array([[1.0], [0.0]]), np.array([[4.0], [2.0]]), where=np.array([[True], [False]])).values
+    >>> Ratio(np.array([[1.0], [0.0]]), np.array([[4.0], [0.0]])).values
     array([[0.25],
            [ nan]])
     """
@@ -162,11 +197,16 @@ class Ratio:
     # The parts, of shape (n_lists, n_cutoffs) or broadcastable to it. Where the denominator is 0 the ratio is 0.
     numerator: FloatMatrix
     denominator: FloatMatrix
-    where: BoolMatrix  # where the measure is defined
+    where: BoolMatrix | None = None  # where the measure is defined, if not where the denominator is above 0
     value: FloatMatrix | None = None  # the value of a list, if that is not the ratio itself
+
+    @property
+    def is_defined(self) -> BoolMatrix:
+        """Whether each list has a value."""
+        return self.denominator > 0 if self.where is None else self.where
 
     @property
     def values(self) -> FloatMatrix:
         """Value of each list at each cutoff; NaN where the measure is undefined."""
         quotients = ratio(self.numerator, self.denominator) if self.value is None else self.value
-        return where_defined(quotients, self.where)
+        return where_defined(quotients, self.is_defined)

@@ -178,7 +178,7 @@ class Definition:
         That is so where another measure has one of the names, and where a user without a value would have 0, which may
         be the best value.
         """
-        annotations = [getattr(hint, "__name__", hint) for hint in inspect.get_annotations(kernel).values()]
+        annotations = [str(getattr(hint, "__name__", hint)) for hint in inspect.get_annotations(kernel).values()]
         self.kernel, self.kind, self.is_ratio = kernel, _KINDS[annotations[0]], annotations[-1] == "Ratio"
         self.family = kernel.__module__.removeprefix(f"{__package__}.").partition(".")[0]
         if self.kind != "list":

@@ -21,10 +21,8 @@ from rankeval_spark.measures.lists import CutLists, Lists
 from rankeval_spark.measures.options import Above, option_text
 from rankeval_spark.measures.required_facts import PREDICTIONS, PROPENSITIES
 
-NEEDS: Final = (HIT_SCORES, PROPENSITIES)
-NO_IMPRESSION: Final = "the user has no impression"
+_NEEDS: Final = (HIT_SCORES, PROPENSITIES)
 _REWARD: Final = "a negative gain is a reward, as in obp"
-NO_WEIGHT: Final = "the target policy would show none of the user's impressions"
 
 Limit: TypeAlias = Annotated[float, Above(0), "Largest weight of an impression; larger ones are set to it."]
 Power: TypeAlias = Annotated[
@@ -35,9 +33,9 @@ Power: TypeAlias = Annotated[
 estimator = partial(
     Definition,
     bounds=(-math.inf, math.inf),
-    undefined=NO_IMPRESSION,
+    undefined="the user has no impression",
     cutoff=Cutoff("forbidden"),
-    needs=NEEDS,
+    needs=_NEEDS,
     default_agg="micro",
     without_relevant=0.0,
     is_bounded_by_gains=True,
@@ -70,7 +68,8 @@ def inverse_propensity_score(cut: CutLists) -> Ratio:
     >>> inverse_propensity_score(batch.cut([0])).values.round(4)
     array([[0.6667]])
     """
-    return _mean(cut.lists, _weights(cut.lists) * cut.lists.hit_gain)
+    lists = cut.lists
+    return Ratio(lists.sum_hits(_weights(lists) * lists.hit_gain), lists.n_judged)
 
 
 @estimator(
@@ -90,7 +89,8 @@ def clipped_inverse_propensity_score(cut: CutLists, *, limit: Limit = 10) -> Rat
     >>> clipped_inverse_propensity_score(batch.cut([0]), limit=1).values.round(4)
     array([[0.3333]])
     """
-    return _mean(cut.lists, np.minimum(_weights(cut.lists), limit) * cut.lists.hit_gain)
+    lists = cut.lists
+    return Ratio(lists.sum_hits(np.minimum(_weights(lists), limit) * lists.hit_gain), lists.n_judged)
 
 
 @estimator(
@@ -103,7 +103,7 @@ def clipped_inverse_propensity_score(cut: CutLists, *, limit: Limit = 10) -> Rat
     },
     formula="sum over impressions of w g / sum of w",
     bias="the interval is around a value with a bias of order 1 / n: small only where the effective sample is large",
-    undefined=NO_WEIGHT,
+    undefined="the target policy would show none of the user's impressions",
     source="Swaminathan and Joachims (2015), The self-normalized estimator for counterfactual learning; obp "
     "SelfNormalizedInverseProbabilityWeighting; "
     f"{_REWARD}",
@@ -120,8 +120,7 @@ def self_normalised_inverse_propensity_score(cut: CutLists) -> Ratio:
     array([[0.8]])
     """
     lists, weights = cut.lists, _weights(cut.lists)
-    total = lists.sum_hits(weights)
-    return Ratio(lists.sum_hits(weights * lists.hit_gain), total, where=total > 0)
+    return Ratio(lists.sum_hits(weights * lists.hit_gain), lists.sum_hits(weights))
 
 
 @estimator(
@@ -130,7 +129,7 @@ def self_normalised_inverse_propensity_score(cut: CutLists) -> Ratio:
     aliases={"DoublyRobust": {}},
     formula="(1 / |J|) sum over impressions of v + w (g - q), v = sum over the list of score q",
     source=f"Dudík et al. (2011), Doubly robust policy evaluation and learning; obp DoublyRobust; {_REWARD}",
-    needs=(*NEEDS, PREDICTIONS),
+    needs=(*_NEEDS, PREDICTIONS),
 )
 def doubly_robust(cut: CutLists) -> Ratio:
     """Mean reward that a model of the rewards predicts, corrected by the weighted errors of its predictions.
@@ -143,10 +142,13 @@ def doubly_robust(cut: CutLists) -> Ratio:
     array([[1.3125]])
     """
     lists, n_judged, weights = cut.lists, cut.lists.n_judged, _weights(cut.lists)
-    predicted, expected = lists.predictions
-    _refuse_unpredicted(expected[n_judged[:, 0] > 0])
+    predicted, expected = lists.predictions  # (n_hits,), (n_lists,)
+    if not np.isfinite(expected[n_judged[:, 0] > 0]).all():
+        found = "a predicted_reward that is NULL, NaN or infinite"
+        fix = "predict the reward of every item that the target policy shows"
+        raise JudgementError(Fault("measures", found, "a number for each item with a score above 0", fix))
     errors = np.where(weights > 0, weights * (lists.hit_gain - predicted), 0.0)
-    return Ratio(lists.sum_hits(errors) + n_judged * expected[:, None], n_judged, where=n_judged > 0)
+    return Ratio(lists.sum_hits(errors) + n_judged * expected[:, None], n_judged)
 
 
 @estimator(
@@ -166,33 +168,18 @@ def importance_weight(cut: CutLists, *, power: Power = "1") -> Ratio:
     >>> importance_weight(batch.cut([0])).values.round(4), importance_weight(batch.cut([0]), power="2").values.round(4)
     (array([[0.8333]]), array([[1.4167]]))
     """
-    return _mean(cut.lists, _weights(cut.lists) ** int(power))
+    return Ratio(cut.lists.sum_hits(_weights(cut.lists) ** int(power)), cut.lists.n_judged)
 
 
 def _weights(lists: Lists) -> FloatVector:
-    """Weight of each impression of a listed item; refuse numbers that are no probability."""
+    """Weight of each impression of a listed item; JudgementError for numbers that are no probability."""
     propensity, chance = lists.propensities, lists.scores
-    _refuse("propensity", propensity[~((propensity > 0) & (propensity <= 1))], "above 0 to 1")
-    _refuse("score", chance[~((chance >= 0) & (chance <= 1))], "from 0 to 1")
+    for what, wrong, expected in (
+        ("propensity", propensity[~((propensity > 0) & (propensity <= 1))], "above 0 to 1"),
+        ("score", chance[~((chance >= 0) & (chance <= 1))], "from 0 to 1"),
+    ):
+        if len(wrong):
+            found = f"a {what} of {option_text(float(wrong[0]))} for an impression"
+            fix = "give scores that are probabilities of the target policy, and the propensities of the log"
+            raise JudgementError(Fault("measures", found, f"a probability {expected}: that of showing the item", fix))
     return chance / propensity
-
-
-def _refuse_unpredicted(expected: FloatVector) -> None:
-    """Refuse lists with an item that is shown with a probability above 0, and of which no reward is predicted."""
-    if not np.isfinite(expected).all():
-        found = "a predicted_reward that is NULL, NaN or infinite"
-        fix = "predict the reward of every item that the target policy shows"
-        raise JudgementError(Fault("measures", found, "a number for each item with a score above 0", fix))
-
-
-def _refuse(what: str, wrong: FloatVector, expected: str) -> None:
-    if len(wrong):
-        found = f"a {what} of {option_text(float(wrong[0]))} for an impression"
-        fix = "give scores that are probabilities of the target policy, and the propensities of the log"
-        raise JudgementError(Fault("measures", found, f"a probability {expected}: that of showing the item", fix))
-
-
-def _mean(lists: Lists, numbers: FloatVector) -> Ratio:
-    """Average a number of each impression, 0 for those of items that are not listed."""
-    n_judged = lists.n_judged
-    return Ratio(lists.sum_hits(numbers), n_judged, where=n_judged > 0)

@@ -17,8 +17,10 @@ from rankeval_spark.measures.arrays import (
     FloatVector,
     IntVector,
     Ratio,
+    median_by_list,
     positions,
     ratio,
+    running_sums,
     sum_by_list,
     where_defined,
 )
@@ -90,17 +92,24 @@ class Weighting:
         return self._raised(self._plain(grades))
 
     def _plain(self, grades: FloatVector) -> FloatVector:
-        match self.gains:
-            case "binary":
-                gain = (grades >= self.rel).astype(np.float64)
-            case GainMap() as gain_map:
-                gain = _mapped(gain_map, grades)
-            case _:
-                gain = np.maximum(grades, 0.0)
+        if self.gains == "binary":
+            gain = (grades >= self.rel).astype(np.float64)
+        elif isinstance(self.gains, GainMap):
+            gain = _mapped(self.gains, grades)
+        else:
+            gain = np.maximum(grades, 0.0)
         return np.ldexp(gain, self.power) if self.power and self.dcg != "exp-log2" else gain
 
     def _raised(self, gain: FloatVector) -> FloatVector:
-        return np.ldexp(_exponential(gain), self.power) if self.dcg == "exp-log2" else gain
+        if self.dcg != "exp-log2":
+            return gain
+        greatest = float(gain.max(initial=0.0))
+        if greatest > _MAX_RAISED:
+            found = f"a gain of {option_text(greatest)}"
+            expected = f"none above {option_text(_MAX_RAISED)}: 2**gain - 1 overflows"
+            fix = "take dcg='log2', give the grades other gains (gains={...}), or correct the grades"
+            raise JudgementError(Fault("measures, dcg='exp-log2'", found, expected, fix))
+        return np.ldexp(np.exp2(gain) - 1, self.power)
 
     def of_hits(self, lists: Lists) -> FloatVector:
         """Worth of each hit: float64, shape (n_hits,)."""
@@ -124,16 +133,12 @@ class Weighting:
         is_judged, n_lists = lists.judged_gain >= 0, lists.n_lists
         owner = lists.judged_list[is_judged]
         worth = self._plain((lists.values[1] if self.gains == "value" else lists.judged_gain)[is_judged])
-        worth = worth[np.lexsort((-worth, owner))]
+        if self.unjudged == "median":
+            middle = median_by_list(owner, worth, n_lists=n_lists)
+            return np.where(np.isnan(middle), 0.0, middle)
+        best_first = worth[np.lexsort((-worth, owner))]
         n_judged = np.bincount(owner, minlength=n_lists)
-        if self.unjudged == "mean":
-            return sum_by_list(owner, worth, n_lists=n_lists) / np.maximum(n_judged, 1)
-        first = np.cumsum(n_judged) - n_judged
-        has_any = n_judged > 0
-        middle = np.zeros(n_lists)  # best first, so that the places in the middle are known
-        below, above = (first[has_any] + (n_judged[has_any] - odd) // 2 for odd in (0, 1))
-        middle[has_any] = (worth[below] + worth[above]) / 2
-        return middle
+        return sum_by_list(owner, best_first, n_lists=n_lists) / np.maximum(n_judged, 1)
 
     def discount(self, ranks: IntVector) -> FloatVector:
         """Weight of each of these ranks."""
@@ -158,7 +163,7 @@ class Weighting:
     def discounts_to(self, depth: FloatMatrix) -> FloatMatrix:
         """Sum of the weights of ranks 1 to ``depth``."""
         places = depth.astype(np.int64)
-        return np.concatenate([[0.0], np.cumsum(self.discount(np.arange(1, places.max(initial=0) + 1)))])[places]
+        return running_sums(self.discount(np.arange(1, places.max(initial=0) + 1)))[places]
 
     def share_of_ideal(self, cut: CutLists, ideal: Ideal = "judged") -> Ratio:
         """Divide the sum by that of the best order; 0 where a list without any gain is compared with itself.
@@ -183,18 +188,6 @@ class Weighting:
         return lists.once(("has gain", self), compute)
 
 
-def _exponential(gain: FloatVector) -> FloatVector:
-    greatest = float(gain.max(initial=0.0))
-    if greatest > _MAX_RAISED:
-        found, expected = (
-            f"a gain of {option_text(greatest)}",
-            f"none above {option_text(_MAX_RAISED)}: 2**gain - 1 overflows",
-        )
-        fix = "take dcg='log2', give the grades other gains (gains={...}), or correct the grades"
-        raise JudgementError(Fault("measures, dcg='exp-log2'", found, expected, fix))
-    return np.exp2(gain) - 1
-
-
 def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:
     """Look the grades up; a negative one is worth 0, like an item without a judgement, and so is 0 without a gain."""
     pairs = gain_map.pairs if gain_map.pairs[0][0] == 0 else ((0.0, 0.0), *gain_map.pairs)
@@ -205,10 +198,8 @@ def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:
     if is_unknown.any():
         grade = option_text(float(sought[is_unknown].max()))
         expected = f"only {', '.join(option_text(own) for own, _ in gain_map.pairs)} above 0"
-        place, fix = (
-            f"measures, gains={option_text(gain_map)}",
-            f"give {grade} a gain in the map, or correct the grades",
-        )
+        place = f"measures, gains={option_text(gain_map)}"
+        fix = f"give {grade} a gain in the map, or correct the grades"
         raise JudgementError(Fault(place, f"a judgement with grade {grade}", expected, fix))
     return np.where(grades < 0, 0.0, gains[position])
 
@@ -223,12 +214,8 @@ def _ideal_total(cut: CutLists, weighting: Weighting, ideal: Ideal) -> FloatMatr
     if ideal == "retrieved":
         return _total_of_retrieved(weighting, cut)
     if ideal == "k_ones":  # infinite for the whole list, which has no k
-        k = cut.k[0]
-        is_finite = np.isfinite(k)
-        running = np.cumsum(weighting.discount(np.arange(1, int(k[is_finite].max(initial=0)) + 1)))
-        totals = np.full((1, k.size), np.inf)
-        totals[0, is_finite] = running[k[is_finite].astype(np.int64) - 1]
-        return totals
+        is_finite = np.isfinite(cut.k)
+        return np.where(is_finite, weighting.discounts_to(np.where(is_finite, cut.k, 0.0)), np.inf)
     worth, discounts = weighting.of_judged(lists), weighting.discount(lists.ideal_rank)  # (n_judged,)
     # The whole list has no ideal where items without a judgement are worth something; it is never requested.
     depth = np.where(np.isfinite(cut.k), cut.k, 0.0)
@@ -260,10 +247,8 @@ def require_no_gain_above(max_rel: float, lists: Lists, *, measure: str) -> None
     """Raise JudgementError for a batch with a judgement above the scale, whether it was recommended or not."""
     greatest = float(lists.judged_gain.max(initial=0.0))
     if greatest > max_rel:
-        found, expected = (
-            f"a judgement with grade {option_text(greatest)}",
-            f"none above max_rel={option_text(max_rel)}",
-        )
+        found = f"a judgement with grade {option_text(greatest)}"
+        expected = f"none above max_rel={option_text(max_rel)}"
         fix = "set max_rel to the greatest grade there can be, or correct the grades"
         raise JudgementError(Fault(f"measures, {measure}", found, expected, fix))
 

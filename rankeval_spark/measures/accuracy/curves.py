@@ -130,7 +130,7 @@ def recall_ceiling(cut: CutLists, *, rel: Level = 1) -> Ratio:
     array([[0.25, 0.5 , 0.5 ]])
     """
     n_relevant = cut.n_relevant(rel)
-    return Ratio(np.minimum(n_relevant, cut.n_items), n_relevant, where=n_relevant > 0)
+    return Ratio(np.minimum(n_relevant, cut.n_items), n_relevant)
 
 
 @remembered
@@ -157,7 +157,7 @@ def _n_needed(need: str, level: Fraction, n_relevant: int) -> int:
     number = float(level) * n_relevant
     if need == "v9":
         return int(number + 0.9)
-    # To the nearest, halves up; adding a half first would lift the number just below one half.
+    # To the nearest, halves up; adding a half first would lift the number just below one half
     return math.floor(number) + (number - math.floor(number) >= 1 / 2)
 
 
@@ -177,8 +177,7 @@ def partial_auc(cut: CutLists, *, rel: Level = 1) -> Ratio:
     >>> partial_auc(Lists.of([Ranking([1, None, 1, 1])]).cut([1, 2])).values
     array([[0.33333333, 0.66666667]])
     """
-    n_relevant = cut.n_relevant(rel)
-    return Ratio(_area(cut, _others_above(cut, rel) + 1, rel), n_relevant, where=n_relevant > 0)
+    return Ratio(_area(cut, cut.lists.hit_rank - cut.lists.relevance(rel).n_above + 1, rel), cut.n_relevant(rel))
 
 
 @Definition(
@@ -197,18 +196,13 @@ def partial_auc_at_positives(cut: CutLists, *, rel: Level = 1) -> Ratio:
     >>> partial_auc_at_positives(Lists.of([Ranking([1, None, 1, 1])]).cut([1, 2])).values
     array([[1. , 0.75]])
     """
-    n_relevant = cut.n_relevant(rel)
-    first_k = np.maximum(_others_above(cut, rel) + 1, cut.lists.relevance(rel).n_above)
-    return Ratio(_area(cut, first_k, rel), np.minimum(n_relevant, cut.k), where=n_relevant > 0)
-
-
-def _others_above(cut: CutLists, rel: float) -> FloatVector:
-    """Items above each relevant hit that are not relevant: f."""
-    return cut.lists.hit_rank - cut.lists.relevance(rel).n_above
+    n_above = cut.lists.relevance(rel).n_above
+    first_k = np.maximum(cut.lists.hit_rank - n_above + 1, n_above)
+    return Ratio(_area(cut, first_k, rel), np.minimum(cut.n_relevant(rel), cut.k))
 
 
 def _area(cut: CutLists, first_k: FloatVector, rel: float) -> FloatMatrix:
-    """Sum 1 - f / k over the hits that count from the cutoff ``first_k`` on: shape (n_lists, n_cutoffs)."""
-    is_relevant = cut.lists.relevance(rel).is_relevant
-    n_above = cut.sum_hits(is_relevant * _others_above(cut, rel), at=first_k)
-    return cut.sum_hits(is_relevant, at=first_k) - n_above / cut.k
+    """Sum 1 - f / k over the hits that count at cutoffs of at least ``first_k``, f being the others above each."""
+    relevance = cut.lists.relevance(rel)
+    n_others = cut.sum_hits(relevance.is_relevant * (cut.lists.hit_rank - relevance.n_above), at=first_k)
+    return cut.sum_hits(relevance.is_relevant, at=first_k) - n_others / cut.k

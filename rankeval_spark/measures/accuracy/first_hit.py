@@ -9,12 +9,7 @@ import numpy as np
 
 from rankeval_spark.measures.accuracy.cumulated_gain import Weighting
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, where_defined
-from rankeval_spark.measures.definition import (
-    NO_RELEVANT,
-    Cutoff,
-    Definition,
-    OptionRule,
-)
+from rankeval_spark.measures.definition import NO_RELEVANT, Cutoff, Definition, OptionRule
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Level
 
@@ -119,9 +114,9 @@ def average_reciprocal_hit_rank(
     >>> average_reciprocal_hit_rank(Lists.of([Ranking([None, 1, None, None, 1])]).cut([2, 0])).values
     array([[0.5, 0.7]])
     """
-    weighting, n_relevant = Weighting("inverse", gains, rel), cut.n_relevant(rel)
+    weighting = Weighting("inverse", gains, rel)
     if denom == "R":
-        return Ratio(weighting.total(cut), n_relevant, where=n_relevant > 0)
+        return Ratio(weighting.total(cut), cut.n_relevant(rel))
     if denom == "ideal":
         return weighting.share_of_ideal(cut)
     return Ratio(weighting.total(cut), np.ones((1, 1)), where=weighting.has_gain(cut))

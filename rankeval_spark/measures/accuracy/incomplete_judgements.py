@@ -19,7 +19,6 @@ from rankeval_spark.measures.definition import Cutoff, Definition
 from rankeval_spark.measures.lists import CutLists, Lists, remembered
 from rankeval_spark.measures.options import Level
 
-_NEVER: Final = "never"
 _SMOOTHING: Final = 1e-5  # keeps infAP's share of relevant items away from 0 / 0; the value is trec_eval's
 
 JudgedLevel: TypeAlias = Annotated[
@@ -33,7 +32,7 @@ JudgedLevel: TypeAlias = Annotated[
     name="Judged",
     words="share of judged items, judgement coverage, judgment rate",
     formula="(items with a judgement at ranks 1..k) / m",
-    undefined=_NEVER,
+    undefined="never",
     source="ir_measures Judged; a negative gain as of trec_eval 10 unj",
     cutoff=Cutoff("optional").but("required", denom="k"),
     is_bounded_by_gains=False,
@@ -62,7 +61,7 @@ def judged_share(
     words="share of unjudged items, unjudged rate",
     aliases={"Unjudged": {}},
     formula="(items without a judgement at ranks 1..k) / k",
-    undefined=_NEVER,
+    undefined="never",
     source="trec_eval 10 unj",
     cutoff=Cutoff("required"),
     is_bounded_by_gains=False,
@@ -104,7 +103,7 @@ def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     at_most = n_relevant[lists.hit_list, 0]
     n_counted = np.minimum(n_nonrelevant[lists.hit_list, 0], at_most)
     preference = 1 - ratio(np.minimum(_nonrelevant_above(lists, rel), at_most), n_counted)
-    return Ratio(cut.sum_hits(relevance.is_relevant * preference), n_relevant, where=n_relevant > 0)
+    return Ratio(cut.sum_hits(relevance.is_relevant * preference), n_relevant)
 
 
 @Definition(
@@ -133,8 +132,7 @@ def inferred_average_precision(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     n_pooled_above = positions(lists.hit_list, n_lists=lists.n_lists) - 1
     relevant_share = (n_relevant_above + _SMOOTHING) / (n_judged_above + 2 * _SMOOTHING)
     precision = (1 + n_pooled_above * relevant_share) / lists.hit_rank
-    n_relevant = relevance.n_relevant
-    return Ratio(cut.sum_hits(relevance.is_relevant * precision), n_relevant, where=n_relevant > 0)
+    return Ratio(cut.sum_hits(relevance.is_relevant * precision), relevance.n_relevant)
 
 
 def _is_nonrelevant(gains: FloatVector, rel: float) -> BoolVector:

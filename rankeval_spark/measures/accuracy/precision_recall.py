@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix, Ratio, ratio, where_defined
+from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix, Ratio, ratio, running_sums, where_defined
 from rankeval_spark.measures.definition import (
     NO_RELEVANT,
     Cutoff,
@@ -98,10 +98,9 @@ def recall(
         if not np.isfinite(possible).all():
             smaller = cut.sum_hits(np.ldexp(of_hits, -512)), lists.sum_judged(np.ldexp(of_judged, -512))
             share = np.where(np.isfinite(possible), ratio(found, possible), ratio(*smaller))
-        return Ratio(found, possible, where=possible > 0, value=share)
-    found, n_relevant = cut.hits(rel), cut.n_relevant(rel)
-    possible = n_relevant if denom == "R" else np.minimum(n_relevant, cut.k)
-    return Ratio(found, possible, where=possible > 0)
+        return Ratio(found, possible, value=share)
+    n_relevant = cut.n_relevant(rel)
+    return Ratio(cut.hits(rel), n_relevant if denom == "R" else np.minimum(n_relevant, cut.k))
 
 
 @Definition(
@@ -238,7 +237,7 @@ def set_precision(
     whole = precision(cut, denom="len", rel=rel)
     if not relative:
         return whole
-    return Ratio(whole.numerator, np.minimum(whole.denominator, cut.n_relevant(rel)), where=whole.where)
+    return Ratio(whole.numerator, np.minimum(whole.denominator, cut.n_relevant(rel)), where=whole.is_defined)
 
 
 @Definition(
@@ -433,7 +432,7 @@ def log_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Level = 1)
     array([[-1.3863, -0.539 ]])
     """
     precision = average_precision(cut, rel=rel)
-    return where_defined(np.log(np.maximum(precision.values, floor)), precision.where)
+    return where_defined(np.log(np.maximum(precision.values, floor)), precision.is_defined)
 
 
 @Definition(
@@ -491,10 +490,10 @@ def mean_average_recall(
     relevance, n_relevant = cut.lists.relevance(rel), cut.n_relevant(rel)
     if kind == "cutoffs":
         n_missed_cutoffs = cut.sum_hits(relevance.is_relevant * (cut.lists.hit_rank - 1))
-        return Ratio(cut.hits(rel) - n_missed_cutoffs / cut.k, n_relevant, where=n_relevant > 0)
+        return Ratio(cut.hits(rel) - n_missed_cutoffs / cut.k, n_relevant)
     hits_at_hits = cut.sum_hits(relevance.is_relevant * relevance.n_above)
     divisor = n_relevant if kind == "hits_R" else np.minimum(n_relevant, cut.k)
-    return Ratio(ratio(hits_at_hits, n_relevant), divisor, where=n_relevant > 0)
+    return Ratio(ratio(hits_at_hits, n_relevant), divisor)
 
 
 @Definition(
@@ -516,7 +515,7 @@ def mean_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """
     relevance = cut.lists.relevance(rel)
     k_max = int(cut.k[np.isfinite(cut.k)].max(initial=0))
-    harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, k_max + 1))])  # 1 + 1/2 + ... + 1/i for i = 0..k
+    harmonic = running_sums(1 / np.arange(1, k_max + 1))  # 1 + 1/2 + ... + 1/i for i = 0..k
     at_cutoff = harmonic[np.minimum(cut.k, k_max).astype(np.int64)]
     above_hit = harmonic[np.minimum(cut.lists.hit_rank - 1, k_max)]
     total = cut.hits(rel) * at_cutoff - cut.sum_hits(relevance.is_relevant * above_hit)

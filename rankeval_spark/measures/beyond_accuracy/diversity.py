@@ -18,6 +18,7 @@ from rankeval_spark.measures.arrays import (
     quotient,
     ratio,
     running_count_by_list,
+    running_sums,
     sum_by_list,
     where_defined,
 )
@@ -411,7 +412,7 @@ def rank_biased_overlap(cut: CutLists, *, model: OtherModel, p: Persistence = 0.
     longer = np.maximum(cut.depth, np.minimum(cut.k, shared.length[:, None]))
     short, long = (np.maximum(length, 1).astype(np.int64) for length in (shorter, longer))
     depths = np.arange(1, long.max(initial=1) + 1)
-    powers, shares = _running(p**depths), _running(p**depths / depths)
+    powers, shares = running_sums(p**depths), running_sums(p**depths / depths)
     is_in_short = shared.depth <= np.minimum(cut.lists.n_recommended, shared.length)[shared.owner]
     in_short, n_shared = cut.sum_shared(shared, is_in_short.astype(np.float64)), _n_shared(cut, model)
     agreed = n_shared * shares[long] - cut.sum_shared(shared, shares[np.minimum(shared.depth, len(depths)) - 1])
@@ -430,8 +431,3 @@ def _n_shared(cut: CutLists, model: str) -> FloatMatrix:
 def _shorter(cut: CutLists, model: str) -> FloatMatrix:
     """Length of the shorter list of the two, cut at k; 0 where one model gave none."""
     return np.minimum(cut.depth, cut.lists.shared_with(model).length[:, None])
-
-
-def _running(terms: FloatVector) -> FloatVector:
-    """Sum the terms up to each depth, 0 of none: the sum of the first d is at index d."""
-    return np.concatenate([[0.0], np.cumsum(terms)])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 import numpy as np
 
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, FloatVector, Ratio, quotient
+from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, median_by_list, quotient
 from rankeval_spark.measures.definition import (
     Cutoff,
     Definition,
@@ -307,37 +307,25 @@ def freshness(
     >>> freshness(Lists.of([Ranking([None, None], items=[Item(age=1), Item(age=4)])]).cut([1, 2]))
     array([[1. , 2.5]])
     """
-    ages = cut.lists.known_items.values[N.ITEM_AGE]
+    facts = cut.lists.known_items
+    ages = facts.values[N.ITEM_AGE]
     is_known = ~np.isnan(ages)
     n_known = cut.sum_items(is_known.astype(np.float64))
     if stat == "median":
-        values = _medians(cut, ages, is_known)
+        kept = [np.flatnonzero(is_known & (facts.item_rank <= k)) for k in cut.k[0]]
+        n_lists = cut.lists.n_lists
+        values = np.stack([median_by_list(facts.item_list[at], ages[at], n_lists=n_lists) for at in kept], axis=1)
     else:
         known = np.where(is_known, ages, 0.0) if stat == "mean" else (ages < days).astype(np.float64)
         values = quotient(cut.sum_items(known), n_known)
     return values if unknown == "drop" else np.where(n_known == cut.n_items, values, np.nan)
 
 
-def _medians(cut: CutLists, ages: FloatVector, is_known: BoolVector) -> FloatMatrix:
-    """Sort the ages of each list once a cutoff and take the middle one, or the mean of the two in the middle."""
-    facts, n_lists = cut.lists.known_items, cut.lists.n_lists
-    medians = np.full((n_lists, cut.k.size), np.nan)
-    for column, k in enumerate(cut.k[0]):
-        kept = np.flatnonzero(is_known & (facts.item_rank <= k))
-        owner = facts.item_list[kept]
-        ordered = ages[kept][np.lexsort((ages[kept], owner))]
-        counts = np.bincount(owner, minlength=n_lists)
-        has_any = counts > 0
-        first, n_items = (np.cumsum(counts) - counts)[has_any], counts[has_any]
-        medians[has_any, column] = (ordered[first + (n_items - 1) // 2] + ordered[first + n_items // 2]) / 2
-    return medians
-
-
-NO_LIST: Final = "the user has no list"
+_NO_LIST: Final = "the user has no list"
 _LONG_TAIL: Final = "Abdollahpouri et al. (2019), Managing popularity bias in recommender systems"
 _SCALES: Final = {"C": N.TOTAL_INTERACTIONS, "max": N.MOST_INTERACTIONS}
 
-popularity = partial(Definition, undefined=NO_LIST, better="neither", without_relevant=math.nan)
+popularity = partial(Definition, undefined=_NO_LIST, better="neither", without_relevant=math.nan)
 
 
 @popularity(

@@ -1,4 +1,4 @@
-"""Names of the columns that several modules use; ``docs/glossary.md`` says what the words mean."""
+"""Names of columns, explained in ``docs/glossary.md``, and the limits that several layers share."""
 
 from __future__ import annotations
 
@@ -164,3 +164,15 @@ SEGMENT_KEY: Final = (USER_ID,)
 
 RUN_KEY: Final = (EVALUATION, EVALUATION_DATE, RUN_ID)
 """First columns of every published table."""
+
+MAX_ROWS_PER_USER: Final = 5_000_000
+"""Rows of one user in all inputs together above which a run fails."""
+
+MIN_USERS: Final = 30
+"""Users below which a comparison has no p-value: the default of ``min_slice_size``."""
+
+MIN_NIGHTS: Final = 7
+"""Earlier nights below which there is no band of expected means."""
+
+ROUNDING: Final = 1e-12
+"""Error of the mean of many values, relative to their size, that decides no verdict and is no difference."""

@@ -19,10 +19,10 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.gates import Previous
 from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.apps.published_runs import PastNight, earlier_nights, means_of, run_with_means
+from rankeval_spark.columns import MIN_NIGHTS
 from rankeval_spark.config.check_thresholds import LEAST_COUNTED
 from rankeval_spark.config.slicing import ReportedSlices
 from rankeval_spark.errors import Fault, InputError
-from rankeval_spark.limits import LEAST_NIGHTS
 from rankeval_spark.measures import Measure, MeasureSet, with_cutoff
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
@@ -79,7 +79,7 @@ class RunHistory:
         No fact where these nights are too few; means that were defined otherwise then make no band.
         """
         within = self._within(self.config.checks.drift.window_days)
-        band = within if len(within) >= LEAST_NIGHTS else []
+        band = within if len(within) >= MIN_NIGHTS else []
         last = last_alike(self.facts, self._nights)
         read = [*band, *([last] if last and last not in band else [])]
         if not read:
@@ -95,7 +95,7 @@ class RunHistory:
             band, last = [night for night in band if night in whole], last if last in whole else None
         tonight = metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
         found: list[CheckCount] = []
-        if len(band) >= LEAST_NIGHTS:
+        if len(band) >= MIN_NIGHTS:
             now, then = self.facts.definitions, {night.evaluation_date: night.definitions for night in band}
             alike = [
                 row

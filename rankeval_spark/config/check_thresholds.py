@@ -6,9 +6,9 @@ from typing import Annotated, Final, Literal, get_args
 
 from pydantic import Field, model_validator
 
+from rankeval_spark.columns import MIN_NIGHTS
 from rankeval_spark.config.base import Model, Share, Whole, fault_error
 from rankeval_spark.errors import Fault, require_same
-from rankeval_spark.limits import LEAST_NIGHTS
 
 LEAST_COUNTED: Final = 3  # earlier nights that the check `volume` needs
 
@@ -56,7 +56,7 @@ class Threshold(Model):
 class Drift(Threshold):
     """Thresholds of the check `drift`, which compares means with their recent past."""
 
-    window_days: Annotated[Whole, Field(ge=LEAST_NIGHTS, le=366)] = 28
+    window_days: Annotated[Whole, Field(ge=MIN_NIGHTS, le=366)] = 28
     """Days before the night whose published means make the band; a band needs 7 nights."""
 
 

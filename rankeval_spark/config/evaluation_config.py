@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from rankeval_spark import columns as C
+from rankeval_spark.columns import MAX_ROWS_PER_USER
 from rankeval_spark.config import spark_settings
 from rankeval_spark.config.base import (
     Flag,
@@ -42,7 +43,6 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.config.requested_measures import measures_of, model_faults
 from rankeval_spark.config.slicing import band_faults, segments_from_train
 from rankeval_spark.errors import Fault
-from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.time_zones import UTC
 
 _OUR_NAMES = re.compile(r"^rankeval(?:\.|$)|\.sample-[^.]*(?:\.\d*)?$", re.IGNORECASE)

@@ -30,6 +30,7 @@ from pydantic import (
 from typing_extensions import override
 
 from rankeval_spark import columns as C
+from rankeval_spark.columns import MAX_ROWS_PER_USER
 from rankeval_spark.config.base import (
     DAYS_PATTERN,
     MOST_DAYS,
@@ -53,7 +54,6 @@ from rankeval_spark.config.base import (
 )
 from rankeval_spark.config.inference import ModelName
 from rankeval_spark.errors import Fault, nearest
-from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.time_zones import UTC, moment_of
 
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=255)]

@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from rankeval_spark import columns as C
+from rankeval_spark.columns import MAX_ROWS_PER_USER
 from rankeval_spark.config import requested_measures as requested
 from rankeval_spark.config.base import (
     Model,
@@ -44,7 +45,6 @@ from rankeval_spark.config.requested_measures import WHOLE_LIST_WORD
 from rankeval_spark.config.slicing import NO_INTERACTION, ReportedSlices, Slice, Slicing, segments_from_train
 from rankeval_spark.config.yaml_reader import to_text
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet
 from rankeval_spark.measures.names import biases_of, notes_on
 from rankeval_spark.time_zones import UTC

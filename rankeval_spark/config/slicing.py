@@ -10,9 +10,9 @@ from typing import Annotated, Any, Final, Literal, assert_never
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
 from rankeval_spark import columns as C
+from rankeval_spark.columns import MIN_USERS
 from rankeval_spark.config.base import Model, Number, Whole, each_once, refuse_faults
 from rankeval_spark.errors import Fault, nearest
-from rankeval_spark.limits import LEAST_USERS
 
 
 def _crossing(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - a file can hold anything
@@ -144,7 +144,7 @@ class Slicing(Model):
     item_slices: Annotated[tuple[ItemSlice, ...], each_once("item slice")] = ()
     """Groups of items. Every measure that reads judgements is also computed within each group, as R(group='drama').
     Groups are categories of inputs.items, or head, middle and tail by popularity in inputs.train."""
-    min_slice_size: Annotated[Whole, Field(ge=1, lt=2**31)] = LEAST_USERS
+    min_slice_size: Annotated[Whole, Field(ge=1, lt=2**31)] = MIN_USERS
     """Number of users below which a slice is marked as small and a comparison has no p-value."""
     quantiles: Quantiles = ()
     """Shares of the users, such as 0.5 for the median: `metrics` has the quantiles of the users' values. They are exact

@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.columns import ROUNDING
 from rankeval_spark.engine.arrays import in_one_piece, lengths_of, list_column, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.engine.slices import (
@@ -37,7 +38,6 @@ from rankeval_spark.engine.slices import (
     positions_of,
     unpacked,
 )
-from rankeval_spark.limits import ROUNDING
 from rankeval_spark.statistics import value_counts
 from rankeval_spark.statistics.moments import Columns, Moments, membership_of
 from rankeval_spark.statistics.ratios import Ratios, ratio_moments_by_group

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.columns import MAX_ROWS_PER_USER
 from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
 from rankeval_spark.engine.failures import quoted, refuse_input
-from rankeval_spark.limits import MAX_ROWS_PER_USER
 from rankeval_spark.statistics.hashed_random import GOLDEN, hashes_of_bytes, mixed
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.columns import MAX_ROWS_PER_USER
 from rankeval_spark.config.policies import tie_rule
 from rankeval_spark.engine.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.attribution import AttributionRules, attribute
@@ -28,8 +29,7 @@ from rankeval_spark.engine.codes import (
     to_codes,
 )
 from rankeval_spark.engine.failures import refuse, refuse_input
-from rankeval_spark.limits import MAX_ROWS_PER_USER
-from rankeval_spark.statistics.exact_sums import exact_sums
+from rankeval_spark.statistics.moments import exact_sums
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Duplicates, HeldOutDuplicates

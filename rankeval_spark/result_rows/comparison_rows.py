@@ -169,7 +169,7 @@ class PairTests:
     def _by_delta_method(self, pairs: RatioPairs) -> Numbers:
         """Compute the numbers of ratios of sums that differ from those of users' own ratios."""
         found = paired_ratios.compare_ratios(pairs, level=self.reported.confidence, least_users=self.reported.min_size)
-        estimates = _estimates(pairs.baseline_ratio, found, found.change)
+        estimates = _estimates(pairs.ratios[1], found, found.change)
         numbers = {**estimates, "effect_size": np.full(found.n.shape, np.nan)}
         method = np.full(len(self.requested.of_sums), "delta", dtype=object)
         before = {"reason": _reason(found.n, found.reason)[0]}

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.limits import LEAST_USERS, ROUNDING
+from rankeval_spark.columns import MIN_USERS, ROUNDING
 from rankeval_spark.statistics import distributions
 from rankeval_spark.statistics.multiple_testing import adjust
 
@@ -33,12 +33,12 @@ class GateVerdict(NamedTuple):
 class Estimate(NamedTuple):
     """A number and its interval; NaN where undefined."""
 
-    value: float
-    low: float
-    high: float
+    value: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
 
 
-_UNDEFINED: Final = Estimate(math.nan, math.nan, math.nan)
+_UNDEFINED: Final = Estimate()
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ class Evidence:
     withheld: str = ""  # why there is a baseline and no difference, in words; empty where there is one
 
     def gain(self, *, is_relative: bool) -> Estimate:
-        """Difference or relative change, with the sign changed where lower is better, so that a gain is positive."""
+        """Return the difference or relative change; where lower is better, with its sign changed."""
         found = self.change if is_relative else self.difference
         return found if self.better == "higher" else Estimate(-found.value, -found.high, -found.low)
 
 
 def value_bounds(
-    evidence: Evidence, *, low: float = -math.inf, high: float = math.inf, least_users: int = LEAST_USERS
+    evidence: Evidence, *, low: float = -math.inf, high: float = math.inf, least_users: int = MIN_USERS
 ) -> GateVerdict:
     """Require that the mean itself, not its interval, lies in [low, high], but for the rounding of its sum.
 
@@ -87,19 +87,15 @@ def value_bounds(
     slack = ROUNDING * max(abs(each) for each in (*value, low, high) if math.isfinite(each)) if is_known else 0.0
     is_above = is_known and value.value > high + slack
     passes = is_known and value.value >= low - slack and not is_above
-    required = " and ".join(
-        f"{words} {end:.4g}" for words, end in (("at least", low), ("at most", high)) if math.isfinite(end)
-    )
+    ends = [f"{words} {end:.4g}" for words, end in (("at least", low), ("at most", high)) if math.isfinite(end)]
     interval = "" if math.isnan(value.low) else f"{value.low:.4g} to {value.high:.4g}, "
-    text = f"is {value.value:.4g} ({interval}{evidence.n_users:,} users)"
+    known = f"is {value.value:.4g} ({interval}{evidence.n_users:,} users)" if is_known else "is undefined"
     bound = high if is_above or not math.isfinite(low) else low
-    return _judged(
-        evidence, passes, value.value, bound, f"{text if is_known else 'is undefined'}; {required} is required"
-    )
+    return _judged(evidence, passes, value.value, bound, f"{known}; {' and '.join(ends)} is required")
 
 
 def least_change(
-    evidence: Evidence, *, least: float, is_relative: bool = False, least_users: int = LEAST_USERS
+    evidence: Evidence, *, least: float, is_relative: bool = False, least_users: int = MIN_USERS
 ) -> GateVerdict:
     """Require a gain: the whole interval of the gain must be at ``least`` or above.
 
@@ -115,7 +111,7 @@ def least_change(
 
 
 def non_inferiority(
-    evidence: Evidence, *, margin: float, is_relative: bool = False, least_users: int = LEAST_USERS
+    evidence: Evidence, *, margin: float, is_relative: bool = False, least_users: int = MIN_USERS
 ) -> GateVerdict:
     """Allow a small loss: the interval of the gain must lie above ``-margin``.
 
@@ -131,7 +127,7 @@ def non_inferiority(
 
 
 def no_significant_regression(
-    rows: Sequence[Evidence], *, alpha: float, least_users: int = LEAST_USERS
+    rows: Sequence[Evidence], *, alpha: float, least_users: int = MIN_USERS
 ) -> list[GateVerdict]:
     """Fail rows that are significantly worse: one-sided tests, Holm's correction over the rows of the rule.
 
@@ -155,58 +151,6 @@ def no_significant_regression(
     ]
 
 
-def no_match(rule: str, hint: str = "") -> GateVerdict:
-    """Verdict of a rule that no computed measure, cutoff and model matches."""
-    hinted = f" ({hint})" if hint else ""
-    return _not_compared("no_match", f"{rule} matches nothing that was computed{hinted}: failed.")
-
-
-def too_few_users(what: str, n_users: int, least_users: int) -> GateVerdict:
-    """Verdict of a row with too few users."""
-    text = f"{what} has {n_users:,} users, fewer than the {least_users} that a verdict needs: not judged."
-    return _not_compared("too_few_users", text)
-
-
-def too_little_support(what: str, unsupported: str) -> GateVerdict:
-    """Verdict of a value, or a difference, that few users decide by large weights.
-
-    >>> too_little_support("als: IPS", "an effective sample of 2 of 10,000 users, where a verdict needs 30").sentence
-    'als: IPS is undecided: too little support, an effective sample of 2 of 10,000 users, where a verdict needs 30: not
-    judged.'
-    """
-    return _not_compared("too_little_support", f"{what} is undecided: too little support, {unsupported}: not judged.")
-
-
-def too_few_groups(what: str, least_users: int) -> GateVerdict:
-    """Verdict of a comparison of groups with fewer than two groups."""
-    text = f"{what} has fewer than two groups of {least_users:,} users with a value: not judged."
-    return _not_compared("too_few_users", text)
-
-
-def missing_slice(what: str) -> GateVerdict:
-    """Verdict of a slice that a rule names and that has no user with a value."""
-    return _not_compared("missing_slice", f"{what} has no users in these results: failed.")
-
-
-def no_common_users(what: str, versus: str) -> GateVerdict:
-    """Verdict of a slice in which no user has a value under both models."""
-    return _not_compared("missing_slice", f"{what} has no users with a value under {versus} too: failed.")
-
-
-def no_baseline(what: str, versus: str, hint: str = "") -> GateVerdict:
-    """Verdict of a row without a baseline, as on the first night.
-
-    >>> no_baseline("als: nDCG@10", "baseline popular", "the models are als and pop").sentence
-    'als: nDCG@10 has no baseline popular to be compared with yet (the models are als and pop): not judged.'
-    """
-    text = f"{what} has no {versus} to be compared with yet{f' ({hint})' if hint else ''}: not judged."
-    return _not_compared("no_baseline", text)
-
-
-def _not_compared(outcome: Outcome, sentence: str) -> GateVerdict:
-    return GateVerdict(outcome, math.nan, math.nan, sentence)
-
-
 def _regression_verdict(row: Evidence, p: float, family_size: int, alpha: float) -> GateVerdict:
     known = _change_in_words(row, row.gain(is_relative=False), is_relative=False)
     if math.isnan(row.difference.value):
@@ -224,39 +168,85 @@ def _regression_verdict(row: Evidence, p: float, family_size: int, alpha: float)
 
 
 def _unless_impossible(evidence: Evidence, least_users: int) -> GateVerdict | None:
-    """Verdict of a comparison that cannot be made; None where it can."""
+    """Return the verdict of a comparison that cannot be made; None where it can."""
+    least = max(least_users, MIN_COMPARED)
     if evidence.withheld:
-        text = f"{evidence.what} against {evidence.versus} is {evidence.withheld}: failed."
-        return _not_compared("failed", text)
+        return _undecided("failed", f"{evidence.what} against {evidence.versus} is {evidence.withheld}: failed.")
     if not evidence.versus:
         return no_baseline(evidence.what, evidence.lacking)
-    if evidence.n_users < max(least_users, MIN_COMPARED):
-        return too_few_users(evidence.what, evidence.n_users, max(least_users, MIN_COMPARED))
-    if evidence.unsupported:
-        return too_little_support(evidence.what, evidence.unsupported)
-    return None
+    if evidence.n_users < least:
+        return too_few_users(evidence.what, evidence.n_users, least)
+    return too_little_support(evidence.what, evidence.unsupported) if evidence.unsupported else None
 
 
-def _change_in_words(evidence: Evidence, gain: Estimate, is_relative: bool) -> str:
-    if math.isnan(gain.value) or math.isnan(gain.low):
-        return f"has no {'relative change from' if is_relative else 'difference to'} {evidence.versus}"
-    direction = "better" if gain.value > 0 else "worse"
-    same = f"is as {evidence.versus}"
-    text = f"is {_amount(abs(gain.value), is_relative)} {direction} than {evidence.versus}" if gain.value else same
-    users = f"{evidence.n_users:,} users{'' if evidence.is_paired else ', not all the same'}"
-    return f"{text} ({_signed(gain.low, gain, is_relative)} to {_signed(gain.high, gain, is_relative)}, {users})"
+def no_match(rule: str, hint: str = "") -> GateVerdict:
+    """Return the verdict of a rule that no computed measure, cutoff and model matches."""
+    return _undecided("no_match", f"{rule} matches nothing that was computed{f' ({hint})' if hint else ''}: failed.")
 
 
-def _amount(number: float, is_relative: bool) -> str:
-    return f"{100 * number:.3g} %" if is_relative else f"{number:.4g}"
+def too_few_users(what: str, n_users: int, least_users: int) -> GateVerdict:
+    """Return the verdict of a row with too few users."""
+    text = f"{what} has {n_users:,} users, fewer than the {least_users} that a verdict needs: not judged."
+    return _undecided("too_few_users", text)
 
 
-def _signed(number: float, interval: Estimate, is_relative: bool) -> str:
-    """Write an end of an interval, with its sign where the interval includes losses."""
-    text = _amount(number, is_relative)
-    return f"+{text}" if number > 0 and interval.low < 0 else text
+def too_little_support(what: str, unsupported: str) -> GateVerdict:
+    """Return the verdict of a value, or a difference, that few users decide by large weights.
+
+    >>> too_little_support("als: IPS", "an effective sample of 2 of 10,000 users, where a verdict needs 30").sentence
+    'als: IPS is undecided: too little support, an effective sample of 2 of 10,000 users, where a verdict needs 30: not
+    judged.'
+    """
+    return _undecided("too_little_support", f"{what} is undecided: too little support, {unsupported}: not judged.")
+
+
+def too_few_groups(what: str, least_users: int) -> GateVerdict:
+    """Return the verdict of a comparison of groups with fewer than two groups."""
+    text = f"{what} has fewer than two groups of {least_users:,} users with a value: not judged."
+    return _undecided("too_few_users", text)
+
+
+def missing_slice(what: str) -> GateVerdict:
+    """Return the verdict of a slice that a rule names and that has no user with a value."""
+    return _undecided("missing_slice", f"{what} has no users in these results: failed.")
+
+
+def no_common_users(what: str, versus: str) -> GateVerdict:
+    """Return the verdict of a slice in which no user has a value under both models."""
+    return _undecided("missing_slice", f"{what} has no users with a value under {versus} too: failed.")
+
+
+def no_baseline(what: str, versus: str, hint: str = "") -> GateVerdict:
+    """Return the verdict of a row without a baseline, as on the first night.
+
+    >>> no_baseline("als: nDCG@10", "baseline popular", "the models are als and pop").sentence
+    'als: nDCG@10 has no baseline popular to be compared with yet (the models are als and pop): not judged.'
+    """
+    text = f"{what} has no {versus} to be compared with yet{f' ({hint})' if hint else ''}: not judged."
+    return _undecided("no_baseline", text)
+
+
+def _undecided(outcome: Outcome, sentence: str) -> GateVerdict:
+    return GateVerdict(outcome, math.nan, math.nan, sentence)
 
 
 def _judged(evidence: Evidence, passes: bool, observed: float, bound: float, text: str) -> GateVerdict:
     outcome: Outcome = "passed" if passes else "failed"
     return GateVerdict(outcome, float(observed), bound, f"{evidence.what} {text}: {outcome}.")
+
+
+def _change_in_words(evidence: Evidence, gain: Estimate, is_relative: bool) -> str:
+    if math.isnan(gain.value) or math.isnan(gain.low):
+        return f"has no {'relative change from' if is_relative else 'difference to'} {evidence.versus}"
+    text = f"is as {evidence.versus}"
+    if gain.value:
+        direction = "better" if gain.value > 0 else "worse"
+        text = f"is {_amount(abs(gain.value), is_relative)} {direction} than {evidence.versus}"
+    low, high = (  # with a sign where the interval includes losses
+        f"+{_amount(end, is_relative)}" if end > 0 and gain.low < 0 else _amount(end, is_relative) for end in gain[1:]
+    )
+    return f"{text} ({low} to {high}, {evidence.n_users:,} users{'' if evidence.is_paired else ', not all the same'})"
+
+
+def _amount(number: float, is_relative: bool) -> str:
+    return f"{100 * number:.3g} %" if is_relative else f"{number:.4g}"

@@ -1,7 +1,4 @@
-"""Gaps between groups of users: the difference of the extremes, an interval that accounts for their choice, a test.
-
-Functions of :class:`GroupMeans` have one row per measure.
-"""
+"""Gaps between groups of users: the difference of the extremes, an interval that accounts for their choice, a test."""
 
 from __future__ import annotations
 
@@ -24,17 +21,14 @@ TIE: Final = 1e-10  # share of the greater of two means up to which their differ
 MIN_HITS: Final = 20  # users of a group with a value other than that of a user without a hit, below which there is no p
 _MAX_FREEDOM: Final = 1000  # degrees of freedom above which the quantile does not change in the third digit
 _MIN_GROUPS: Final = 2  # groups that a difference needs
-
 _PRIOR_HITS: Final = 1.0  # hits by which a dispersion is drawn to that of zeros and ones: few hits show little of it
-
 _MIN_EFFECTIVE: Final = 30  # effective hits below which a varied mean without a greatest value has no bounds
-
 _MIN_TAIL: Final = 1e-300  # probability below which normal quantiles do not grow further
 
 
 @dataclass(frozen=True, eq=False)
 class GroupMeans:
-    """A measure in each group, for each of several measures."""
+    """A measure in each group; a row for each of several measures."""
 
     values: Values  # (..., n_groups), the measure; NaN for a group that the row leaves out
     std_errors: Values  # (..., n_groups); a value without an error leaves its row without an interval
@@ -53,16 +47,12 @@ class GroupMeans:
     @property
     def in_logs(self) -> GroupMeans:
         """The same groups, with the logarithms of geometric means."""
-        rows, cells = np.asarray(self.is_log), self.per_group(self.is_log)
+        cells = self.per_group(self.is_log)
         with np.errstate(divide="ignore", invalid="ignore"):
-            least, greatest = (np.where(rows, np.log(end), end) for end in self.bounds)
-            return replace(
-                self,
-                values=np.where(cells, np.log(self.values), self.values),
-                std_errors=np.where(cells, self.std_errors / self.values, self.std_errors),
-                bounds=(least, greatest),
-                is_log=False,
-            )
+            least, greatest = (np.where(np.asarray(self.is_log), np.log(end), end) for end in self.bounds)
+            values = np.where(cells, np.log(self.values), self.values)
+            errors = np.where(cells, self.std_errors / self.values, self.std_errors)
+        return replace(self, values=values, std_errors=errors, bounds=(least, greatest), is_log=False)
 
     @property
     def range_by_group(self) -> tuple[Values, Values]:
@@ -92,11 +82,9 @@ def gap_of(groups: GroupMeans) -> Gap:
 
     All pairs at once, with the quantile of the studentized range of so many groups (Games & Howell 1976) and limits of
     each group that may be unsymmetric, see :func:`limits_of`. A difference D of two groups lies in ``D - |(d_g, e_h)|``
-    to ``D + |(e_g, d_h)|``, with d and e the distances from a value to its lower and upper limit (Zou & Donner 2008,
-    Construction of confidence limits about effect measures). With ``d = e = q se / sqrt(2)`` it is the interval of
-    Games & Howell. The gap lies between the greatest lower and the greatest upper end. The two extremes alone would
-    seldom seem equal: 21 equal groups of 100 users have a mean gap of 0.115. The degrees of freedom are the least of
-    all pairs (Welch), rounded down to two digits so that few quantiles are computed; both widen the interval.
+    to ``D + |(e_g, d_h)|``, with d and e the distances from a value to its lower and upper limit (Zou & Donner 2008).
+    The gap lies between the greatest lower and the greatest upper end. The degrees of freedom are the least of all
+    pairs (Welch), rounded down to two digits so that few quantiles are computed; both widen the interval.
 
     >>> found = gap_of(GroupMeans(np.array([0.2, 0.5, 0.4]), np.full(3, 0.02), np.full(3, 99.0), 0.95))
     >>> [round(float(each), 3) for each in found]
@@ -123,12 +111,10 @@ def gap_of(groups: GroupMeans) -> Gap:
 
 
 def ratio_interval(groups: GroupMeans) -> tuple[Values, Values]:
-    """Interval, within [0, 1], of the ratio of the least to the greatest true value; NaN where there is no ratio.
+    """Return the interval in [0, 1] of the least true value divided by the greatest; NaN without a ratio.
 
-    All pairs at once, from the limits of each group as in :func:`gap_of`: Donner & Zou (2012), Closed-form confidence
-    intervals for functions of the normal mean and standard deviation. The least ratio of two groups lies between the
-    least lower and the least upper end. Where the groups are equal the ratio is 1, the end of its range, which the
-    interval nearly always holds.
+    All pairs at once, from the limits of each group as in :func:`gap_of` (Donner & Zou 2012). The least ratio of two
+    groups lies between the least lower and the least upper end.
 
     >>> low, high = ratio_interval(GroupMeans(np.array([0.2, 0.5]), np.full(2, 0.02), np.full(2, 99.0), 0.95))
     >>> round(float(low), 3), round(float(high), 3)
@@ -165,13 +151,10 @@ def ratio_interval(groups: GroupMeans) -> tuple[Values, Values]:
 
 
 def worst_interval(groups: GroupMeans, *, is_greatest: NDArray[np.bool_] | bool = False) -> tuple[Values, Values]:
-    """Interval of the worst group's true value; the worst value is the greatest where ``is_greatest``.
+    """Return the interval of the worst group's true value; NaN without groups, or where a group has no limits.
 
-    NaN without groups, and where a group has no limits. The interval of the observed worst group alone lies too low,
-    because it was chosen.
-
-    All k groups lie at once in their limits at the level ``1 - (1 - level) / k`` (Bonferroni), see :func:`limits_of`.
-    So the least true value lies between the least lower and the least upper limit, and so does the greatest.
+    The worst value is the greatest where ``is_greatest``. All k groups lie at once in their limits at the level
+    ``1 - (1 - level) / k`` (Bonferroni), so the least true value lies between the least lower and the least upper one.
 
     >>> groups = GroupMeans(np.array([0.2, 0.21]), np.array([0.02, 0.005]), np.array([99.0, 99.0]), 0.95)
     >>> [round(float(end), 3) for end in worst_interval(groups)]
@@ -191,10 +174,9 @@ def limits_of(
     quantile: Values,  # (..., n_groups), of Student's distribution: how many errors a limit lies from its mean
     tail: Values,  # (..., 1), probability of a miss on one side
 ) -> tuple[Values, Values]:
-    """Lower and upper limit of the true mean of each group; NaN without an error or as below.
+    """Return the lower and upper limit of each group's true mean; NaN without an error or as below.
 
-    The mean y of n users with few hits lies below the truth where its error is too small: an interval has to use the
-    error that each possible true value would have.
+    An interval of few hits has to use the error that each possible true value would have:
 
     - A share has the interval of Clopper & Pearson (1934).
     - A mean in a finite range, as y in [0, 1], has Wilson's with ``n y (1 - y) / s^2`` trials and Student's quantile.
@@ -224,14 +206,13 @@ def gap_p(
     errors: Values,  # (n_groups, n_columns), standard errors
     sums: ReplicateSums,  # of the distances of the users to the mean of their group
 ) -> Values:
-    """P of equal means of all groups, shape (n_columns,).
+    """Return p of equal means of all groups, shape (n_columns,); NaN where an error is NaN.
 
     The statistic is the greatest studentised difference of two groups, ``t = max |m_g - m_h| / sqrt(se_g^2 + se_h^2)``,
     and ``p = (1 + #{t* >= t}) / (1 + B)``. In replicate b the users of each group are drawn again, and t* is that of
-    the distances of their means to the means of the groups. Random labels would test that groups have the same
-    distribution; even of a studentised statistic (Chung & Romano 2013) they reject equal means in 0 to 3 % of samples
-    instead of 5 % where the groups differ in their share of zeros. Here each group keeps its own distribution. A
-    replicate without an error counts as extreme, unless there is no difference either. NaN where an error is NaN.
+    the distances of their means to the means of the groups. So each group keeps its own distribution, where random
+    labels reject equal means in 0 to 3 % of samples instead of 5 %. A replicate without an error counts as extreme,
+    unless there is no difference either.
     """
     rounding = TIE * np.abs(means)[..., None]
     observed = _greatest_t(means[..., None], errors[..., None], rounding)[..., 0]
@@ -245,7 +226,7 @@ def gap_p(
 
 
 def _greatest_t(means: Values, errors: Values, rounding: Values) -> Values:
-    """Greatest studentised difference of two groups, shape (n_columns, n_replicates); NaN without an error."""
+    """Return the greatest studentised difference of two groups, (n_columns, n_replicates); NaN without an error."""
     greatest = np.zeros(means.shape[1:])
     for group in range(len(means) - 1):
         distance = np.abs(means[group + 1 :] - means[group])
@@ -258,7 +239,7 @@ def _greatest_t(means: Values, errors: Values, rounding: Values) -> Values:
 
 
 def _plain_limits(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[Values, Values]:
-    """Lower and upper limit of each group's true mean, for values as they are averaged."""
+    """Return the lower and upper limit of each group's true mean, for values as they are averaged."""
     values, errors = groups.values, groups.std_errors
     n = np.where(np.isnan(errors), np.nan, groups.freedom + 1)
     least, greatest = groups.range_by_group
@@ -285,14 +266,14 @@ def _plain_limits(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[V
 
 
 def _share_unseen(n: Values, tail: Values) -> Values:
-    """Greatest share of users that n users may not show: Wilson's upper bound for 0 of n."""
+    """Return the greatest share of users that n users may not show: Wilson's upper bound for 0 of n."""
     normal = -special.ndtri(np.maximum(tail, _MIN_TAIL))
     share: Values = normal**2 / (n + normal**2)
     return share
 
 
 def _clopper_pearson(n: Values, share: Values, error: Values, tail: Values) -> tuple[Values, Values]:
-    """Limits of a share of n users; users with several lists count as fewer or more trials."""
+    """Return limits of a share of n users; users with several lists count as fewer or more trials."""
     trials = n * np.where(error > 0, share * (1 - share) / (error**2 * (n - 1)), 1.0)
     hits, misses = trials * share, trials * (1 - share)
     lower = np.where(hits > 0, special.betaincinv(hits, misses + 1, tail), 0.0)
@@ -300,18 +281,18 @@ def _clopper_pearson(n: Values, share: Values, error: Values, tail: Values) -> t
 
 
 def _of_range(n: Values, mean: Values, error: Values, quantile: Values) -> tuple[Values, Values]:
-    """Limits of a mean of values in [0, 1]."""
+    """Return limits of a mean of values in [0, 1]."""
     variance, most = n * error**2, mean * (1 - mean)
     hits = np.minimum(*(n * end**2 / (variance + end**2) for end in (mean, 1 - mean)))
     dispersion = (hits * np.minimum(variance / most, 1.0) + _PRIOR_HITS) / (hits + _PRIOR_HITS)
     step = quantile**2 * dispersion / n
     half = np.sqrt(step * (most + step / 4))
-    ends = tuple((mean + step / 2 + sign * half) / (1 + step) for sign in (-1, 1))
-    return np.clip(ends[0], 0.0, 1.0), np.clip(ends[1], 0.0, 1.0)
+    low, high = (np.clip((mean + step / 2 + sign * half) / (1 + step), 0.0, 1.0) for sign in (-1, 1))
+    return low, high
 
 
 def _of_half_range(n: Values, mean: Values, error: Values, quantile: Values) -> tuple[Values, Values]:
-    """Limits of a mean of values from 0 without a greatest one."""
+    """Return limits of a mean of values from 0 without a greatest one."""
     hits = n * mean**2 / (n * error**2 + mean**2)
     step = np.where((hits >= _MIN_EFFECTIVE) | (hits > n / 2), quantile**2 * error**2 / mean, np.nan)
     half = np.sqrt(step * (mean + step / 4))
@@ -320,9 +301,9 @@ def _of_half_range(n: Values, mean: Values, error: Values, quantile: Values) -> 
 
 @np.errstate(over="ignore", invalid="ignore")
 def _distances(groups: GroupMeans) -> tuple[Values, Values]:
-    """Distances of the limits of each group from its value if all pairs are compared; see :func:`gap_of`.
+    """Return how far each group's limits are from its value if all pairs are compared, see :func:`gap_of`.
 
-    Those of geometric means, which are anything but symmetric, are the limits that hold for all groups at once.
+    Those of geometric means, which are not symmetric at all, are the limits that hold for all groups at once.
     """
     n = np.sum(~np.isnan(groups.values), axis=-1)
     errors = np.where(np.isnan(groups.values), np.nan, groups.std_errors)
@@ -335,7 +316,7 @@ def _distances(groups: GroupMeans) -> tuple[Values, Values]:
 
 
 def _together(groups: GroupMeans, one: Values, other: Values) -> Values:
-    """Distance of a difference's limit from those of both groups: their sum where both hold at once."""
+    """Combine the distances of both groups: their sum where both limits hold at once, else the hypotenuse."""
     return np.where(groups.per_group(groups.is_log), one + other, np.hypot(one, other))
 
 
@@ -347,19 +328,17 @@ def _is_bounded(groups: GroupMeans, limits: Values) -> NDArray[np.bool_]:
 
 
 def _exponents(values: Values) -> NDArray[np.int32]:
-    """Power of two by which a row is divided, so that its fourth powers are doubles."""
+    """Return the power of two by which a row is divided, so that its fourth powers are doubles."""
     exponents: NDArray[np.int32] = np.frexp(np.fmax.reduce(np.abs(values), axis=-1, keepdims=True, initial=0.0))[1]
     return exponents
 
 
 def _greatest(values: Values) -> Values:
-    """Greatest value of each row that is not NaN; -inf without one."""
     greatest: Values = np.fmax.reduce(values, axis=-1, initial=-np.inf)
     return greatest
 
 
 def _least(values: Values) -> Values:
-    """Least value of each row that is not NaN; inf without one."""
     least: Values = np.fmin.reduce(values, axis=-1, initial=np.inf)
     return least
 
@@ -380,7 +359,7 @@ def _mean_difference(ordered: Values, n: NDArray[np.int_]) -> Values:
 
 
 def _least_freedom(errors: Values, freedom: Values) -> Values:
-    """Least degrees of freedom (Welch) of all pairs; infinite where no pair has any spread."""
+    """Return the least degrees of freedom (Welch) of all pairs; infinite where no pair has any spread."""
     squares = np.ldexp(errors, -_exponents(errors)) ** 2
     terms = np.divide(squares**2, freedom, out=np.full(squares.shape, np.nan), where=freedom > 0)
     least = np.full(errors.shape[:-1], np.inf)
@@ -393,7 +372,7 @@ def _least_freedom(errors: Values, freedom: Values) -> Values:
 
 
 def _quantiles(n: NDArray[np.int_], freedom: Values, level: float) -> Values:
-    """Quantile of the studentized range for each row, at the first two digits of its degrees of freedom."""
+    """Return quantiles of the studentized range by row, at the first two digits of its degrees of freedom."""
     found = np.full(n.shape, np.nan)
     for place in np.argwhere(n >= _MIN_GROUPS):
         row = tuple(place)

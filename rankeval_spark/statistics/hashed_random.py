@@ -14,22 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 Hashes: TypeAlias = NDArray[np.int64]  # hash of each user's id, shape (n_users,), signed as in Spark
-
 Words: TypeAlias = NDArray[np.uint64]
 Purpose: TypeAlias = Literal["weights", "signs", "permutations"]
 
 SPARK_SEED: Final = 42  # seed of Spark's `xxhash64(column)`
-
 _PRIMES: Final = tuple(
     np.uint64(prime)
     for prime in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 )
 GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)  # increment of SplitMix64: 2^64 divided by the golden ratio, odd
-
 _PURPOSES: Final[dict[Purpose, int]] = {"weights": 1, "signs": 2, "permutations": 3}
 _MAX_PURPOSES: Final = 8
-
-_WEIGHTS_A_WORD: Final = 4
 _LEVELS: Final = 1 << 16
 _POISSON: Final[NDArray[np.uint8]] = np.searchsorted(
     np.cumsum([math.exp(-1) / math.factorial(count) for count in range(12)]), (np.arange(_LEVELS) + 0.5) / _LEVELS
@@ -37,9 +32,7 @@ _POISSON: Final[NDArray[np.uint8]] = np.searchsorted(
 
 
 def user_hashes(ids: Sequence[str], seed: int = SPARK_SEED) -> Hashes:
-    """XXH64 of each id as UTF-8, equal to Spark's ``xxhash64(user_id)``.
-
-    ``seed`` is that of the hash, not of an evaluation. Collet, xxHash fast digest algorithm, specification 0.1.1.
+    """Return XXH64 of each id as UTF-8, equal to Spark's ``xxhash64(user_id)`` (Collet, specification 0.1.1).
 
     >>> user_hashes(["", "7", "007"]).tolist()
     [-7444071767201028348, -7434725489921472031, 4253822561066836160]
@@ -54,7 +47,7 @@ def hashes_of_bytes(
     ends: NDArray[np.integer],  # (n_users + 1,), offset of each id, and the end of the last one
     seed: int = SPARK_SEED,
 ) -> Hashes:
-    """XXH64 of concatenated ids."""
+    """Return XXH64 of concatenated ids."""
     starts, lengths = ends[:-1], np.diff(ends)
     hashes = np.empty(len(lengths), dtype=np.uint64)
     for length in np.unique(lengths).tolist():
@@ -64,12 +57,11 @@ def hashes_of_bytes(
 
 
 def words(hashes: Hashes, *, seed: int, purpose: Purpose, n_words: int, part: int = 0) -> Words:
-    """First words of each user's stream: uint64, shape (n_users, n_words).
+    """Return the first words of each user's stream: uint64, shape (n_users, n_words).
 
-    Streams of different purposes are independent; ``part`` numbers several streams of one purpose.
-
-    SplitMix64 (Steele, Lea & Flood 2014, Fast splittable pseudorandom number generators): word i is
-    ``mix(state + (i + 1) golden)``, with the state ``mix(hash xor mix(seed + (8 part + purpose) golden))``.
+    Streams of different purposes are independent; ``part`` numbers several streams of one purpose. SplitMix64 (Steele,
+    Lea & Flood 2014): word i is ``mix(state + (i + 1) golden)``, with the state ``mix(hash xor mix(seed + (8 part +
+    purpose) golden))``.
     """
     stream = seed + (_MAX_PURPOSES * part + _PURPOSES[purpose]) * int(GOLDEN)
     key = mixed(np.array([stream % (1 << 64)], dtype=np.uint64))
@@ -88,14 +80,13 @@ def poisson_weights(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np
     array([[0, 1, 1, 0, 3],
            [1, 1, 2, 1, 2]], dtype=uint8)
     """
-    n_words = -(-replicates // _WEIGHTS_A_WORD)
-    stream = words(hashes, seed=seed, purpose="weights", n_words=n_words)
+    stream = words(hashes, seed=seed, purpose="weights", n_words=-(-replicates // 4))
     weights: NDArray[np.uint8] = _POISSON[_split(stream, "<u2")[:, :replicates]]
     return weights
 
 
 def signs(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.int8]:
-    """Sign of each user in each replicate: -1 or 1 with equal probability, shape (n_users, replicates).
+    """Return the sign of each user in each replicate: -1 or 1 with equal probability, shape (n_users, replicates).
 
     >>> signs(user_hashes(["ann", "bob"]), seed=0, replicates=5)
     array([[ 1,  1, -1,  1, -1],
@@ -107,10 +98,10 @@ def signs(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.int8]:
 
 
 def permutations(hashes: Hashes, *, seed: int, replicates: int, n_systems: int) -> NDArray[np.uint8]:
-    """Random order of the systems of each user in each replicate: every order is equally likely.
+    """Return a random order of the systems for each user and replicate: (n_systems, n_users, replicates).
 
-    The result, of shape (n_systems, n_users, replicates), says which system is at each place: the systems in the order
-    of their 32 random bits. Equal bits (a chance of 2^-32) keep the order of the systems.
+    It says which system is at each place: the systems in the order of their 32 random bits. Equal bits (a chance of
+    2^-32) keep the order of the systems.
 
     >>> permutations(user_hashes(["ann"]), seed=0, replicates=4, n_systems=3)[:, 0]
     array([[1, 1, 2, 0],
@@ -153,9 +144,20 @@ def _xxh64(text: NDArray[np.uint8], seed: int) -> Words:
     """Hash rows of bytes of one length."""
     n, length = text.shape
     one, two, three, four, five = _PRIMES
-    start = np.full(n, seed % (1 << 64), dtype=np.uint64)
+    acc = np.full(n, seed % (1 << 64), dtype=np.uint64)
     done = length // 32 * 32
-    acc = _long(text[:, :done], start) if done else start + five
+    if done:  # stripes of 32 bytes go to four accumulators
+        accs = [acc + one + two, acc + two, acc.copy(), acc - one]
+        for position, lane in enumerate(np.ascontiguousarray(text[:, :done]).view("<u8").T):
+            accs[position % 4] = _round(accs[position % 4], lane)
+        merged = sum(
+            (_rotated(each, bits) for each, bits in zip(accs, (1, 7, 12, 18), strict=True)), np.zeros_like(acc)
+        )
+        for each in accs:
+            merged = (merged ^ _round(np.zeros_like(each), each)) * one + four
+        acc = merged
+    else:
+        acc += five
     acc += np.uint64(length)
     eights = np.ascontiguousarray(text[:, done : done + (length - done) // 8 * 8]).view("<u8")
     for lane in eights.T:
@@ -170,18 +172,6 @@ def _xxh64(text: NDArray[np.uint8], seed: int) -> Words:
     for bits, prime in ((33, two), (29, three)):
         acc = (acc ^ (acc >> np.uint64(bits))) * prime
     return acc ^ (acc >> np.uint64(32))
-
-
-def _long(text: NDArray[np.uint8], start: Words) -> Words:
-    """Hash stripes of 32 bytes with four accumulators."""
-    one, two, _, four, _ = _PRIMES
-    accs = [start + one + two, start + two, start.copy(), start - one]
-    for position, lane in enumerate(np.ascontiguousarray(text).view("<u8").T):
-        accs[position % 4] = _round(accs[position % 4], lane)
-    merged = sum((_rotated(acc, bits) for acc, bits in zip(accs, (1, 7, 12, 18), strict=True)), np.zeros_like(start))
-    for acc in accs:
-        merged = (merged ^ _round(np.zeros_like(acc), acc)) * one + four
-    return merged
 
 
 def _round(acc: Words, lane: Words) -> Words:

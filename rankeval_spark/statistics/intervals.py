@@ -15,7 +15,6 @@ from rankeval_spark.statistics.moments import SQUARES, trusted
 Values: TypeAlias = NDArray[np.float64]
 
 MIN_NONZERO: Final = 10  # users with a value other than 0, or by squared skewness, for a certain interval
-
 _ROUNDING: Final = 1e-12  # standard deviation up to which values count as all equal: rounding of values of the order 1
 
 PUBLISHED: Final[Mapping[str, Callable[[Values], Values]]] = {
@@ -37,11 +36,9 @@ class Spread(NamedTuple):
 
 
 def t_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: float) -> tuple[Values, Values]:
-    """Student's interval of a mean, ``mean -+ t_{n-1, (1 + level) / 2} sqrt(m2 / (n - 1) / n)``.
+    """Return Student's interval of a mean, from the sum of squared deviations ``m2``; NaN below two users.
 
-    ``m2`` is the sum of squared deviations from the mean. NaN below two users.
-
-    Values 1, 2 and 3: 2 -+ 4.3027 / sqrt(3).
+    ``mean -+ t_{n-1, (1 + level) / 2} sqrt(m2 / (n - 1) / n)``. Values 1, 2 and 3: 2 -+ 4.3027 / sqrt(3).
 
     >>> low, high = t_interval(3, 2.0, 2.0, 0.95)
     >>> float(low.round(4)), float(high.round(4))
@@ -64,12 +61,12 @@ def skewed_interval(
     *,
     lean: ArrayLike = 0.0,  # that of `ratios.skewed` where the means are ratios of sums
 ) -> tuple[Values, Values]:
-    """Hall's interval of a mean, which allows for skewness, within the range of the values; NaN below two users.
+    """Return Hall's interval of a mean, which allows for skewness, in the range of the values; NaN below two users.
 
-    Hall (1992), On the removal of skewness by transformation. Student's T of a mean of skewed values is skewed, and
-    ``g(T) = T + a T^2 + a^2 T^3 / 3 + s / (6 sqrt n)`` is not, with s the skewness of the values and ``a = s / (3 sqrt
-    n)``. The interval is that of all means with ``|g(T)| <= t_{n-1}``; without skewness it is Student's. T of a ratio
-    of sums also grows with its square, by ``h = lean / sqrt(n (n - 1) m2)``; there ``a - h`` takes the place of a.
+    Student's T of a mean of skewed values is skewed, and ``g(T) = T + a T^2 + a^2 T^3 / 3 + s / (6 sqrt n)`` is not,
+    with s the skewness of the values and ``a = s / (3 sqrt n)`` (Hall 1992). The interval is that of all means with
+    ``|g(T)| <= t_{n-1}``; without skewness it is Student's. T of a ratio of sums also grows with its square, by ``h =
+    lean / sqrt(n (n - 1) m2)``; there ``a - h`` takes the place of a.
 
     Of values in a finite range none vary more than least and greatest values of the same mean do. So the interval ends
     where that of a share of n users ends, which is Wilson's with the quantile of t.
@@ -86,20 +83,20 @@ def skewed_interval(
     relative = skewness(n, m2, m3) / np.sqrt(many)
     bend = relative - 3 * np.divide(lean, many * (many - 1) * std_error, out=np.zeros_like(mean), where=std_error > 0)
     quantile = _t_quantile(many - 1, (1 + level) / 2)
-    low, high = (mean - std_error * _untransformed(end - relative / 6, bend) for end in (quantile, -quantile))
+    # T with g(T) = end, without the difference of (cbrt(1 + bend end) - 1) / a, which loses the digits of a small a.
+    ends = [end - relative / 6 for end in (quantile, -quantile)]
+    roots = [np.cbrt(1 + bend * end) for end in ends]
+    low, high = (mean - std_error * (3 * end / (1 + root + root**2)) for end, root in zip(ends, roots, strict=True))
     width = np.where(np.isfinite(greatest - least), greatest - least, np.nan)
     shares = _wilson(np.clip((mean - least) / width, 0.0, 1.0), many, quantile**2)
-    of_share = (
+    floor, ceiling = (
         np.where(np.isnan(width), end, least + width * share) for end, share in zip(bounds, shares, strict=True)
     )
-    low, high = (
-        choose(end, own) for choose, end, own in zip((np.maximum, np.minimum), (low, high), of_share, strict=True)
-    )
-    return np.minimum(low, mean), np.maximum(high, mean)
+    return np.minimum(np.maximum(low, floor), mean), np.maximum(np.minimum(high, ceiling), mean)
 
 
 def skewness(n: ArrayLike, m2: ArrayLike, m3: ArrayLike) -> Values:
-    """Skewness ``sqrt(n) m3 / m2^1.5`` of values, at most ``(n - 2) / sqrt(n - 1)``; 0 without spread.
+    """Return the skewness ``sqrt(n) m3 / m2^1.5``, at most ``(n - 2) / sqrt(n - 1)``; 0 without spread.
 
     >>> float(skewness(4, 0.75, 0.375).round(4))
     1.1547
@@ -120,17 +117,12 @@ def are_uncertain(n: Values, m2: Values, m3: Values, n_nonzero: Values) -> NDArr
 
 
 def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLike) -> tuple[Values, Values]:
-    """Wilson's interval of a share, or of a mean of users' shares; NaN below two users or outside [0, 1].
+    """Return Wilson's interval of a share, or of a mean of users' shares; NaN below two users or outside [0, 1].
 
-    Arguments as for :func:`t_interval`; ``level`` may differ by row.
-
-    Wilson (1927), Probable inference, the law of succession, and statistical inference. Where users have 0 or 1,
-    ``m2 / n = mean (1 - mean)`` and this is Wilson's interval for n trials. Values in between (several lists per user)
-    vary less, which counts as more trials: ``n_eff = n mean (1 - mean) / (m2 / n)``, and n where all values are equal.
-    The same formula serves a linearised mean over the lists of users: single lists give Wilson's n, users with unequal
-    numbers of lists may count as fewer trials than n.
-
-    7 of 10 users have a hit:
+    Arguments are those of :func:`t_interval`; ``level`` may differ by row. Where users have 0 or 1, ``m2 / n = mean (1
+    - mean)`` and this is Wilson's interval (1927) for n trials. Values in between (several lists per user) vary less,
+    which counts as more trials: ``n_eff = n mean (1 - mean) / (m2 / n)``, and n where all values are equal. The same
+    formula serves a linearised mean over the lists of users. 7 of 10 users have a hit:
 
     >>> low, high = wilson_interval(10, 0.7, 10 * 0.7 * 0.3, 0.95)
     >>> float(low.round(4)), float(high.round(4))
@@ -146,7 +138,7 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLi
 
 
 def are_equal(n: ArrayLike, mean: ArrayLike, m2: ArrayLike) -> NDArray[np.bool_]:
-    """Return where all values, at least two, are equal but for rounding; arguments as for :func:`t_interval`."""
+    """Return where all values, at least two, are equal but for rounding; arguments are those of `t_interval`."""
     n, mean, m2 = _as_arrays(n, mean, m2)
     with np.errstate(over="ignore"):
         return (n > 1) & (trusted(m2, mean) <= n * (_ROUNDING * mean) ** 2)
@@ -155,14 +147,11 @@ def are_equal(n: ArrayLike, mean: ArrayLike, m2: ArrayLike) -> NDArray[np.bool_]
 def equal_values_interval(
     n: ArrayLike, value: ArrayLike, bounds: tuple[ArrayLike, ArrayLike], level: ArrayLike
 ) -> tuple[Values, Values]:
-    """Interval of a mean over n users who all have the same value; NaN below two users or outside a finite range.
+    """Return the interval of a mean over n users with the same value; NaN below two or outside a finite range.
 
-    Users who are equal by chance have no spread to learn from: Student's interval would be a point. But at most a share
-    u of all users has another value, with u Wilson's upper bound of none in n, and each of these is in the range. So
-    the mean lies between ``value - u (value - least)`` and ``value + u (greatest - value)``. If no user has a hit, the
-    interval of nDCG is that of Success.
-
-    None of 38 users has a hit:
+    Student's interval would be a point. But at most a share u of all users has another value, with u Wilson's upper
+    bound of none in n, and each of these is in the range. So the mean lies between ``value - u (value - least)`` and
+    ``value + u (greatest - value)``. None of 38 users has a hit:
 
     >>> low, high = equal_values_interval(38, 0.0, (0.0, 1.0), 0.95)
     >>> float(low.round(4)), float(high.round(4))
@@ -181,14 +170,11 @@ def delete_a_group(
     level: float,
     bounds: tuple[float, float],  # range of the statistic, to which the interval is cut
 ) -> Spread:
-    """Jackknife interval of a statistic that is no mean; NaN below two groups or where a `without` is NaN.
+    """Return the jackknife interval of a statistic that is no mean; NaN below two groups or if a `without` is NaN.
 
-    Busing, Meijer & van der Leeden (1999), Delete-m jackknife for unequal m: with G groups and h_g = n / n_g,
-    ``se^2 = 1/G sum_g (p_g - p)^2 / (h_g - 1)``, where ``p_g = h_g t - (h_g - 1) t_g`` and ``p = sum_g p_g / h_g``, and
-    ``t -+ t_{G-1} se``. Groups of equal size give the usual delete-a-group jackknife (Shao & Tu 1995). Hashed groups
-    differ in size, and a statistic that grows with the number of users differs with them.
-
-    The mean of 1, 2 and 3, each a group: the error is that of a mean, sqrt(1 / 3).
+    The delete-m jackknife for groups of unequal size (Busing, Meijer & van der Leeden 1999): with G groups and h_g =
+    n / n_g, ``se^2 = 1/G sum_g (p_g - p)^2 / (h_g - 1)``, where ``p_g = h_g t - (h_g - 1) t_g`` and ``p = sum_g p_g /
+    h_g``, and ``t -+ t_{G-1} se``. The mean of 1, 2 and 3, each a group: the error is that of a mean, sqrt(1 / 3).
 
     >>> without = np.array([[2.5, 2.0, 1.5]])
     >>> spread = delete_a_group(np.array([2.0]), without, np.ones((1, 3), int), 0.95, (0, 10))
@@ -209,10 +195,7 @@ def delete_a_group(
 
 
 def published(link: str, means: Values) -> Values:
-    """Undo a link: return the published value for a mean of linked values, or for an end of its interval.
-
-    An interval of a mean of squares can end below 0; its root is 0.
-    """
+    """Return the published value of a mean of linked values, or of an end of its interval; 0 for squares below 0."""
     with np.errstate(over="ignore"):  # the end of a wide interval of logarithms is infinite
         return PUBLISHED[link](means)
 
@@ -233,25 +216,15 @@ def published_error(link: str, values: Values, std_errors: Values) -> Values:
 
 
 def _wilson(share: Values, trials: Values, quantile_squared: Values) -> tuple[Values, Values]:
-    """Wilson's interval of a share of so many trials."""
+    """Return Wilson's interval of a share of so many trials."""
     centre = (share + quantile_squared / (2 * trials)) / (1 + quantile_squared / trials)
     spread = np.sqrt(quantile_squared * (share * (1 - share) / trials + quantile_squared / (4 * trials**2)))
     half = spread / (1 + quantile_squared / trials)
     return np.clip(centre - half, 0.0, 1.0), np.clip(centre + half, 0.0, 1.0)
 
 
-def _untransformed(end: Values, bend: Values) -> Values:
-    """T with ``T + a T^2 + a^2 T^3 / 3 = end``, where ``bend`` is 3 a.
-
-    The closed form ``(cbrt(1 + 3 a end) - 1) / a``, without its difference, which would lose all digits of a small a.
-    """
-    root = np.cbrt(1 + bend * end)
-    t: Values = 3 * end / (1 + root + root**2)
-    return t
-
-
 def _t_quantile(freedom: Values, probability: float) -> Values:
-    """Quantile at each number of degrees of freedom; computed once for each distinct one."""
+    """Return the quantile at each number of degrees of freedom; computed once for each distinct one."""
     distinct, position = np.unique(freedom, return_inverse=True)
     quantiles: Values = distributions.t_quantile(probability, distinct)
     return quantiles[position].reshape(freedom.shape)

@@ -41,10 +41,8 @@ def adjust(
     """Adjust p-values for the number of tests.
 
     Of the sorted p of a family of f: Holm (1979) ``max_{j <= i} (f - j + 1) p_(j)``, Bonferroni ``f p``, Benjamini &
-    Hochberg (1995) ``min_{j >= i} f p_(j) / j``, all at most 1. Holm keeps the chance of any false finding below alpha,
-    without assumptions, and is never weaker than Bonferroni; Benjamini-Hochberg keeps the expected share of false
-    findings below alpha. A p-value from B replicates is at least 1 / (B + 1). Where ``f / (B + 1) > alpha`` no single
-    p-value could be significant: it is left out with its reason.
+    Hochberg (1995) ``min_{j >= i} f p_(j) / j``, all at most 1. A p-value from B replicates is at least 1 / (B + 1).
+    Where ``f / (B + 1) > alpha`` no single p-value could be significant: it is left out with its reason.
 
     >>> p = np.array([0.01, 0.04, 0.03, np.nan])
     >>> found = adjust(p, np.zeros(4, dtype=np.int64), correction="holm", alpha=0.05)
@@ -96,7 +94,7 @@ class Tukey(NamedTuple):
 
 
 def user_means(values: Values) -> Values:
-    """Mean of each user over the models, (n_users, 1, n_columns), from (n_users, n_models, n_columns) values."""
+    """Return each user's mean over the models, (n_users, 1, n_columns), of (n_users, n_models, n_columns) values."""
     with np.errstate(over="ignore", invalid="ignore"):
         means: Values = values.mean(axis=1, keepdims=True)
         is_beyond = ~np.isfinite(means)  # the sum of the models, not the mean
@@ -104,11 +102,10 @@ def user_means(values: Values) -> Values:
 
 
 def row_centred(values: Values) -> Values:
-    """Values minus each user's mean over the models, shape (n_users, n_models, n_columns); 0 where only rounding.
+    """Return values minus each user's mean over the models, (n_users, n_models, n_columns); 0 where only rounding.
 
-    NaN for a user and column where any model has no value, infinite where a value is. The central moments of these
-    columns are all that the analysis needs: their means differ as the means of the values do, and ``sum_j m2_j`` is the
-    residual sum of squares.
+    NaN for a user and column where any model has no value, infinite where a value is. The means of these columns differ
+    as those of the values do, and ``sum_j m2_j`` is the residual sum of squares.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         centred: Values = values - user_means(values)
@@ -118,10 +115,7 @@ def row_centred(values: Values) -> Values:
 
 
 def squared_rounding(values: Values, centred: Values) -> Values:
-    """Return the squared deviations that rounding can cause, shape (n_users, n_columns); 0 without a difference.
-
-    It depends on the user's own values alone: next to a user with a value of 1e12 the models still differ for others.
-    """
+    """Return the squared deviations that rounding can cause, (n_users, n_columns); 0 without a difference."""
     greatest = np.abs(values).max(axis=1)
     differs = np.nan_to_num(centred).any(axis=1)
     with np.errstate(over="ignore"):
@@ -139,13 +133,11 @@ def compare_all(
     """Compare all pairs of models on the same users; all intervals of a row cover together at the ``level``.
 
     NaN below two users, and where squares leave the range of a double. Without residual variance only ``delta``,
-    ``residual_variance``, and a p of 1 where models are equal for every user are no NaN: differences that are all 0 are
-    no evidence of one.
+    ``residual_variance``, and a p of 1 where models are equal for every user are no NaN.
 
-    Sakai (2018), Laboratory experiments in information retrieval, chapter 4: two-way analysis without replication,
-    ``V_E = sum of squared residuals / ((m - 1)(n - 1))`` and ``q = |mean_i - mean_j| / sqrt(V_E / n)``. If the
-    differences of all pairs have the same variance, q has the distribution of the studentized range of m, with
-    (m - 1)(n - 1) degrees of freedom. For m = 2 this is the paired t test.
+    Two-way analysis without replication (Sakai 2018, chapter 4): ``V_E = sum of squared residuals / ((m - 1)(n - 1))``
+    and ``q = |mean_i - mean_j| / sqrt(V_E / n)``. If the differences of all pairs have the same variance, q has the
+    distribution of the studentized range of m, with (m - 1)(n - 1) degrees of freedom.
 
     >>> values = np.array([[1.0, 2.0, 4.0], [0.0, 2.0, 3.0], [1.0, 1.0, 4.0], [2.0, 3.0, 4.0]])
     >>> centred = row_centred(values[:, :, None])[:, :, 0]
@@ -176,10 +168,9 @@ def compare_all(
 
 
 def permuted_sums(centred: Values, hashes: NDArray[np.int64], draws: Draws, groups: SliceGroups | None = None) -> Sums:
-    """Add up :func:`row_centred` values with the models of each user in random order.
+    """Add up :func:`row_centred` values with each user's models in random order, the same for columns and groups.
 
-    Returns the sum at each place of the order: shape (n_groups, n_models, n_columns, replicates). All columns and
-    groups share a user's orders.
+    Returns the sum at each place of the order: shape (n_groups, n_models, n_columns, replicates).
     """
     known = np.where(np.isnan(centred), 0.0, centred)
     n_models = centred.shape[1]
@@ -206,12 +197,10 @@ def randomised_p(
     absolute: Values,  # (n_columns,), sum over users and models of their absolute values
     sums: Sums,  # (n_models, n_columns, n_replicates), from `permuted_sums`
 ) -> Values:
-    """Randomised Tukey HSD: share of the random orders in which the range of the means is at least the difference.
+    """Return p of the randomised Tukey HSD, (n_columns, n_pairs); NaN where sums are beyond the range of a double.
 
-    ``(1 + #{range* >= |difference| - eps}) / (1 + B)``, shape (n_columns, n_pairs), with eps 1e-13 of ``absolute``;
-    adjusted for all pairs. NaN where sums are beyond the range of a double. It assumes neither normal values nor equal
-    variances. The observed order is one of the B + 1, so p is never 0. Carterette (2012), Multiple testing in
-    statistical analysis of systems-based information retrieval experiments.
+    The share of the random orders in which the range of the means is at least the difference, ``(1 + #{range* >=
+    |difference| - eps}) / (1 + B)``, with eps 1e-13 of ``absolute``; adjusted for all pairs (Carterette 2012).
     """
     one, other = np.array(list(combinations(range(len(totals)), 2))).T
     with np.errstate(over="ignore", invalid="ignore"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from rankeval_spark.limits import LEAST_NIGHTS, ROUNDING
+from rankeval_spark.columns import MIN_NIGHTS, ROUNDING
 from rankeval_spark.statistics import distributions, moments, paired_ratios, ratios
 from rankeval_spark.statistics.moments import Moments
 from rankeval_spark.statistics.paired_ratios import RatioPairs
@@ -27,11 +27,7 @@ _TO_STD_DEV: Final = 1.4826  # standard deviation of a normal distribution in un
 
 
 class Shift(NamedTuple):
-    """Change from one night to the next, each attribute of the shape of the moments; NaN below two users on either.
-
-    ``p_less`` is the p-value of a fall, ``p_greater`` of a rise. Without spread they are those of
-    :func:`paired_tests.equal_differences_p`.
-    """
+    """Change from one night to the next, each attribute of the shape of the moments; NaN below two users on either."""
 
     delta: Values
     std_error: Values
@@ -39,8 +35,8 @@ class Shift(NamedTuple):
     high: Values
     freedom: Values
     p: Values
-    p_less: Values
-    p_greater: Values
+    p_less: Values  # of a fall
+    p_greater: Values  # of a rise
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +99,15 @@ class RatioNights:
         """Linearise both ratios: aggregates of means with the same spread.
 
         The delta method with the user as the unit: a user with numerator a and denominator b moves the ratio r by
-        ``e = (a - r b) / mean b``, whose mean over the night is 0. So the squared deviations of a night are the sum of
-        ``e^2``, and the covariance of :func:`shift_between` comes from the products of a common user's two e.
+        ``e = (a - r b) / mean b``. So the squared deviations of a night are the sum of ``e^2``, and the covariance of
+        :func:`shift_between` comes from the products of a common user's two e.
         """
         now, before = (Moments(each.numerator.n, *each.as_means) for each in (self.now, self.before))
-        own, earlier = _gradient(self.now), _gradient(self.before)
+        gradients = []  # of the ratio of each night: by the mean numerator and by the mean denominator
+        for night in (self.now, self.before):
+            below = np.where(night.denominator.mean > 0, night.denominator.mean, np.nan)
+            gradients.append((1 / below, -night.numerator.mean / below**2))
+        own, earlier = gradients
         of_now = np.stack([*own, *own], axis=-1)  # a later value is the difference plus the earlier value
         of_before = np.stack([np.zeros_like(earlier[0]), np.zeros_like(earlier[0]), *earlier], axis=-1)
         about_means = np.einsum("...i,...ij,...j->...", of_now, self.common.cross, of_before)
@@ -115,12 +115,6 @@ class RatioNights:
         products = np.nan_to_num(about_means) + self.common.n * np.nan_to_num(off_now * off_before)
         above, below = (Moments(self.common.n, each.mean, np.zeros_like(each.mean)) for each in (now, before))
         return Nights(now, before, Ratios(above, below, products))
-
-
-def _gradient(night: Ratios) -> tuple[Values, Values]:
-    """Gradient of the ratio: by the mean numerator and by the mean denominator."""
-    below = np.where(night.denominator.mean > 0, night.denominator.mean, np.nan)
-    return 1 / below, -night.numerator.mean / below**2
 
 
 def nights_by_group(
@@ -161,21 +155,15 @@ def shift_between(nights: Nights, *, level: float) -> Shift:
     """Compare the means of two nights that share some users.
 
     ``se^2 = se_1^2 + se_2^2 - 2 sum_common (x - mean x)(y - mean y) / (n_1 n_2)``, with the means of all users of each
-    night: users of one night only count too. The degrees of freedom are those of the smaller night, n - 1. Where all
-    users are common that is the number of the paired test; elsewhere it is conservative.
+    night: users of one night only count too. The degrees of freedom are those of the smaller night, n - 1. The
+    covariance is divided by ``n_1 n_2``, the variances by ``n (n - 1)``, so that two identical nights keep a standard
+    error of ``sqrt(2 / n)`` times that of one night: conservative.
 
-    The covariance is divided by ``n_1 n_2``, the variances by ``n (n - 1)``. So two identical nights keep a standard
-    error of ``sqrt(2 / n)`` times that of one night, which is conservative too. Rounding of 0 counts as 0.
+    Three users on each night and none in common, and a mean that rises from 2 to 2.5:
 
-    Three users on each night and none in common, a comparison of two samples:
-
-    >>> from rankeval_spark.statistics import moments, ratios
     >>> no_user = ratios.ratio_moments_by_group(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0, dtype=np.int64), 1)
     >>> everyone = np.zeros(3, dtype=np.int64)
     >>> now, before = (moments.moments_by_group(np.array([[x], [x + 1], [x + 2]]), everyone, 1) for x in (1.5, 1.0))
-
-    The mean rises from 2 to 2.5:
-
     >>> found = shift_between(Nights(now, before, no_user), level=0.95)
     >>> float(found.delta[0, 0]), float(found.std_error[0, 0].round(4)), float(found.p[0, 0].round(4))
     (0.5, 0.8165, 0.6026)
@@ -198,12 +186,10 @@ def shift_between(nights: Nights, *, level: float) -> Shift:
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
 def relative_change_of_nights(nights: Nights, *, level: float) -> Change:
-    """Change of the mean as a share of the earlier mean; NaN where the earlier mean is not above 0.
+    """Return the change of the mean as a share of the earlier mean; NaN where the earlier mean is not above 0.
 
-    The delta method: with ``r = mean x / mean y`` and the covariance of the means of :func:`shift_between`,
-    ``se^2 = (se_1^2 - 2 r cov + r^2 se_2^2) / (mean y)^2``.
-
-    Without common users, from 2 to 3 with a standard error of 0.1 on either night:
+    By the delta method with ``r = mean x / mean y``, ``se^2 = (se_1^2 - 2 r cov + r^2 se_2^2) / (mean y)^2``. Without
+    common users, from 2 to 3 with a standard error of 0.1 on either night:
 
     >>> no_user = ratios.ratio_moments_by_group(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0, dtype=np.int64), 1)
     >>> night = [np.array([[number]]) for number in (100, 3.0, 99.0)]
@@ -233,12 +219,9 @@ def _freedom(now: Moments, before: Moments) -> Values:
 
 
 def _covariance(nights: Nights) -> Values:
-    """Covariance of both nights' means: products of common users' distances from each night's mean.
-
-    ``common.cross`` has the distances from the means of the common users, so n times the product of those means'
-    distances is added.
-    """
+    """Return the covariance of both nights' means: products of common users' distances from each night's mean."""
     now, before, common = nights.now, nights.before, nights.common
+    # The products of `common` are about the means of the common users.
     off_now = np.nan_to_num(common.numerator.mean - now.mean)
     off_before = np.nan_to_num(common.denominator.mean - before.mean)
     products = common.cross + common.numerator.n * off_now * off_before
@@ -261,9 +244,8 @@ def band_of(
 ) -> DriftBand:
     """Compute the band in which the next night is expected: ``median -+ max(4 * 1.4826 MAD, 2 median se)``.
 
-    The first term is four robust standard deviations between nights, because nights differ by more than their users
-    alone explain. The second keeps the band open where the nights were equal by chance. One or two unusual nights move
-    neither.
+    The first term is four robust standard deviations between nights, which differ by more than their users alone
+    explain. The second keeps the band open where the nights were equal by chance.
 
     >>> band = band_of(np.array([[0.30, 0.31, 0.29, 0.30, 0.32, 0.30, 0.28]]), np.full((1, 7), 0.001))
     >>> [round(float(each[0]), 4) for each in band]
@@ -273,7 +255,7 @@ def band_of(
     centre = _medians(values)
     spread = _TO_STD_DEV * _medians(np.abs(values - centre[:, None]))
     half = np.fmax(4 * spread, 2 * _medians(std_errors))
-    centre, half = (np.where(n_nights >= LEAST_NIGHTS, each, np.nan) for each in (centre, half))
+    centre, half = (np.where(n_nights >= MIN_NIGHTS, each, np.nan) for each in (centre, half))
     return DriftBand(centre, centre - half, centre + half, n_nights.astype(np.int64))
 
 
@@ -284,7 +266,7 @@ def has_drifted(values: Values, band: DriftBand) -> NDArray[np.bool_]:
 
 
 def _medians(values: Values) -> Values:
-    """Median of each row without its NaN; NaN where there is nothing else."""
+    """Return the median of each row without its NaN; NaN where there is nothing else."""
     ordered = np.sort(values, axis=1)
     n = (~np.isnan(values)).sum(axis=1)
     if not values.shape[1]:

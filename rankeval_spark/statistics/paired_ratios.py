@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from rankeval_spark.limits import LEAST_USERS
+from rankeval_spark.columns import MIN_USERS
 from rankeval_spark.statistics import distributions, intervals
 from rankeval_spark.statistics.moments import SQUARES, is_tiny, means_of, membership_of
 from rankeval_spark.statistics.paired_tests import OUT_OF_RANGE, Change, difference_of, equal_differences_p, reasons_of
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.moments import Matrix
 
 N_PARTS: Final = 4  # per user and column: differences of numerators and denominators, and both of the baseline
-
 N_NUMBERS: Final = 2 + N_PARTS + N_PARTS**2  # numbers of a group and column, as `RatioPairs.to_bytes` writes them
 _ROUNDING: Final = 8 * np.finfo(np.float64).eps  # share of its terms below which a sum is only rounding
 _ONE: Final = 1e-9  # standard deviation of the denominators, relative to their mean, within which they are all equal
@@ -29,8 +28,7 @@ _ONE: Final = 1e-9  # standard deviation of the denominators, relative to their 
 class RatioPairs:
     """Means of the four parts of each column in each group of users, and products of their deviations.
 
-    Differences replace the model's own numerators and denominators: where two models are nearly the same, nothing is
-    lost in a difference of large numbers.
+    Differences replace the model's own numbers: where two models are nearly the same, nothing is lost.
     """
 
     n: NDArray[np.int64]  # (n_groups, n_columns), users with all four
@@ -60,16 +58,17 @@ class RatioPairs:
         return np.where(is_lost[..., None, None], np.nan, self.cross)
 
     @property
-    def baseline_ratio(self) -> Values:
-        """Ratio of the baseline; NaN where its denominator is not above 0."""
-        return _ratios(self.means)[1]
+    def ratios(self) -> tuple[Values, Values]:
+        """Ratio of the model and of the baseline; NaN where a denominator is not above 0."""
+        above, below = self.means[..., 0] + self.means[..., 2], self.means[..., 1] + self.means[..., 3]
+        baseline = np.where(self.means[..., 3] > 0, self.means[..., 3], np.nan)
+        return above / np.where(below > 0, below, np.nan), self.means[..., 2] / baseline
 
     @property
     def has_one_denominator(self) -> NDArray[np.bool_]:
-        """True where all users have the same denominator under both models, so that the ratios are means over users.
+        """True where all users have the same denominator under both models, to within 1e-9 of it for rounding.
 
-        To within 1e-9 of it: the mean of equal denominators that are no whole numbers is rounded. False where squares
-        are beyond the range of a double.
+        The ratios are then means over users. False where squares are beyond the range of a double.
         """
         _, difference, _, below = range(N_PARTS)
         is_same = (self.means[..., difference] == 0) & (self.cross[..., difference, difference] == 0)
@@ -132,17 +131,14 @@ def ratio_pairs_by_group(
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
-def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = LEAST_USERS) -> RatioComparison:
+def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = MIN_USERS) -> RatioComparison:
     """Compare the ratios of two models on the same users, merged over all users.
 
     The delta method with the user as the unit. Let a, b be the sums of numerators and denominators of the model, and c,
     d those of the baseline. A user moves the difference ``a/b - c/d`` by ``(a_u - (a/b) b_u) / b - (c_u - (c/d) d_u) /
     d``. Interval and p follow from the variance of these terms and Student's t with n - 1 degrees of freedom. Where all
-    terms are equal, p is that of equal differences, ``2^(1 - n)``.
-
-    If the models are equal, the term of a user is in proportion to ``(a_u - c_u) - (a/b) (b_u - d_u)``: 0 for a user
-    whose numerator and denominator are the same under both. So these are not among the differences that a test needs.
-    A user with 1 of 2 under one model and 2 of 4 under the other differs, although the own ratios are the same.
+    terms are equal, p is that of equal differences, ``2^(1 - n)``. Users whose numerator and denominator are the same
+    under both models are not among the differences that a test needs.
 
     Half of the users find one more of their four relevant items:
 
@@ -153,8 +149,15 @@ def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = LEAST_
     >>> float(compared.delta[0, 0]), float(compared.std_error[0, 0].round(5))
     (0.125, 0.02002)
     """
-    model, baseline = _gradients(pairs.means)
-    ratio, below = _ratios(pairs.means)
+    ratio, below = pairs.ratios
+    # Gradient of each ratio by the means of the four parts, (..., 4).
+    by_model, by_baseline = (
+        1 / np.where(each > 0, each, np.nan)
+        for each in (pairs.means[..., 1] + pairs.means[..., 3], pairs.means[..., 3])
+    )
+    zero = np.zeros_like(ratio)
+    model = np.stack([by_model, -ratio * by_model, by_model, -ratio * by_model], axis=-1)
+    baseline = np.stack([zero, zero, by_baseline, -below * by_baseline], axis=-1)
     delta = difference_of(ratio, below)
     delta, m2 = np.where(np.isinf(delta), np.nan, delta), _variation(pairs.products, model - baseline)
     many = np.where(pairs.n > 1, pairs.n, np.nan)
@@ -175,27 +178,8 @@ def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = LEAST_
     return RatioComparison(pairs.n, delta, std_error, low, high, p, change, reason)
 
 
-def _ratios(means: Values) -> tuple[Values, Values]:
-    """Ratio of the model and of the baseline; NaN where a denominator is not above 0."""
-    above, below = means[..., 0] + means[..., 2], means[..., 1] + means[..., 3]
-    return above / np.where(below > 0, below, np.nan), means[..., 2] / np.where(
-        means[..., 3] > 0, means[..., 3], np.nan
-    )
-
-
-def _gradients(means: Values) -> tuple[Values, Values]:
-    """Gradient of each ratio by the means of the four parts, (..., 4)."""
-    ratio, below = _ratios(means)
-    model, baseline = (1 / np.where(each > 0, each, np.nan) for each in (means[..., 1] + means[..., 3], means[..., 3]))
-    zero = np.zeros_like(ratio)
-    return (
-        np.stack([model, -ratio * model, model, -ratio * model], axis=-1),
-        np.stack([zero, zero, baseline, -below * baseline], axis=-1),
-    )
-
-
 def _variation(cross: Values, gradient: Values) -> Values:
-    """Squared deviations of the users' terms; 0 where they are only rounding, NaN where squares are no doubles."""
+    """Return squared deviations of the users' terms; 0 where only rounding, NaN where squares are no doubles."""
     squares = gradient[..., :, None] * gradient[..., None, :]
     terms = np.where(np.isfinite(squares), cross * squares, np.nan)
     total = terms.sum(axis=(-1, -2))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rankeval_spark.limits import LEAST_USERS
+from rankeval_spark.columns import MIN_USERS
 from rankeval_spark.statistics import distributions, intervals, ratios, resampling
 from rankeval_spark.statistics.moments import SQUARES, membership_of
 from rankeval_spark.statistics.ratios import Ratios
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 Counts: TypeAlias = NDArray[np.int64]
 
 MAX_FEW: Final = 20  # largest number of non-zero differences of which all signs are enumerated
-
+MIN_DIFFERENCES: Final = 6  # other than ties, for a p-value: five give a two-sided p of at least 1/16
 ROUNDING: Final = 1e-14  # share of the greater of two values below which their difference is rounding and counts as 0
-
 SUM_ROUNDING: Final = 1e-13  # share of the sum of absolute values up to which sums of the same numbers may be equal
-
+OUT_OF_RANGE: Final = "out_of_range"  # reason of a test without a p whose squares leave the range of a double
 _N_SINGLE: Final = 13  # numbers of a group and column in addition to its few differences
-
 _GREATEST: Final = float(np.finfo(np.float64).max)
+_HALF: Final = MAX_FEW // 2
+# Every assignment of signs to half of the differences: (1024, 10).
+_SIGNS: Final = 1.0 - 2.0 * ((np.arange(1 << _HALF)[:, None] >> np.arange(_HALF)) & 1)
 
 
 def difference_of(values: Values, baseline: Values) -> Values:
-    """Difference of the values of two models; 0 where only rounding differs, infinite where a value is.
+    """Return the difference of two models' values; 0 where only rounding differs, infinite where a value is.
 
-    Sums over the same items differ in the last bits when the order of addition differs; such a user is a tie. What is
-    rounding depends on the user's own two values alone.
+    Sums over the same items differ in the last bits when the order of addition differs; such a user is a tie.
 
     >>> difference_of(np.array([0.1 + 0.2, 0.5]), np.array([0.3, 0.25])).tolist()
     [0.0, 0.25]
@@ -78,11 +78,9 @@ class PairedValues:
 
 @dataclass(frozen=True, eq=False)
 class Differences:
-    """Aggregates of the users' differences d in each group.
+    """Aggregates of the users' differences d in each group: precise where two models are nearly the same.
 
-    With d in place of the model's value, no precision is lost where two models are nearly the same. What is rounding
-    depends on each user's own two values, see :func:`difference_of`: next to a user with a value of 1e12 the others
-    still differ.
+    What is rounding depends on each user's own two values: next to a user with a value of 1e12 the others still differ.
     """
 
     moments: Ratios  # of d as the numerator and of the baseline's values as the denominator
@@ -167,42 +165,30 @@ class Differences:
 
 def differences_by_group(pairs: PairedValues, group: NDArray[np.integer], n_groups: int) -> Differences:
     """Aggregate the differences of the users of each group."""
-    sums = membership_of(group, n_groups)
-    none = np.zeros((n_groups, pairs.difference.shape[1]))
+    sums, difference = membership_of(group, n_groups), pairs.difference
+    none = np.zeros((n_groups, difference.shape[1]))
     beyond = [none, none] if pairs.beyond is None else [sums @ each for each in pairs.beyond]
     with np.errstate(invalid="ignore"):  # of infinite differences
-        ends = np.hstack([-pairs.difference - pairs.rounding, pairs.difference - pairs.rounding])
-    low, high = np.hsplit(_greatest(ends, group, n_groups), 2)
+        ends = np.hstack([-difference - pairs.rounding, difference - pairs.rounding])
+    greatest = np.full((n_groups, ends.shape[1]), -np.inf)
+    order = np.argsort(group, kind="stable")
+    found, starts = np.unique(group[order], return_index=True)
+    if found.size:
+        greatest[found] = np.fmax(np.fmax.reduceat(ends[order], starts, axis=0), -np.inf)
+    low, high = np.hsplit(greatest, 2)
     n_wins, n_losses = (
-        np.rint(sums @ each.astype(np.float64)).astype(np.int64)
-        for each in (pairs.difference > 0, pairs.difference < 0)
+        np.rint(sums @ each.astype(np.float64)).astype(np.int64) for each in (difference > 0, difference < 0)
     )
-    return Differences(
-        ratios.ratio_moments_by_group(pairs.difference, pairs.baseline, group, n_groups),
-        -low,
-        high,
-        _sums(sums @ np.abs(np.nan_to_num(pairs.difference))),
-        n_wins,
-        n_losses,
-        _few(pairs.difference, group, n_wins + n_losses),
-        *beyond,
-    )
+    moments = ratios.ratio_moments_by_group(difference, pairs.baseline, group, n_groups)
+    absolute = _sums(sums @ np.abs(np.nan_to_num(difference)))
+    few = _few(difference, group, n_wins + n_losses)
+    return Differences(moments, -low, high, absolute, n_wins, n_losses, few, *beyond)
 
 
 def _sums(*parts: Matrix) -> Matrix:
     """Add up, to at most the greatest double."""
     with np.errstate(over="ignore"):
         return np.minimum(sum(parts), _GREATEST)
-
-
-def _greatest(values: Matrix, group: NDArray[np.integer], n_groups: int) -> Matrix:
-    """Greatest value of each column in each group; -inf without one."""
-    greatest = np.full((n_groups, values.shape[1]), -np.inf)
-    order = np.argsort(group, kind="stable")
-    found, starts = np.unique(group[order], return_index=True)
-    if found.size:
-        greatest[found] = np.fmax(np.fmax.reduceat(values[order], starts, axis=0), -np.inf)
-    return greatest
 
 
 def _few(difference: Matrix, group: NDArray[np.integer], n_different: Counts) -> Values:
@@ -219,15 +205,6 @@ def _few(difference: Matrix, group: NDArray[np.integer], n_different: Counts) ->
         first = np.cumsum(counts) - counts
         few[row, np.arange(len(row)) - first[row]] = values
     return few.reshape(*n_different.shape, MAX_FEW)
-
-
-_HALF: Final = MAX_FEW // 2
-# Every assignment of signs to half of the differences: (1024, 10).
-_SIGNS: Final = 1.0 - 2.0 * ((np.arange(1 << _HALF)[:, None] >> np.arange(_HALF)) & 1)
-
-MIN_DIFFERENCES: Final = 6  # other than ties, for a p-value: five give a two-sided p of at least 1/16
-
-OUT_OF_RANGE: Final = "out_of_range"  # reason of a test without a p whose squares leave the range of a double
 
 
 class Comparison(NamedTuple):
@@ -255,14 +232,13 @@ class Change(NamedTuple):
     high: Values
 
 
-def compare_means(differences: Differences, *, level: float, least_users: int = LEAST_USERS) -> Comparison:
+def compare_means(differences: Differences, *, level: float, least_users: int = MIN_USERS) -> Comparison:
     """Compare a model with a baseline on the users that have a value under both; ``differences`` of all users.
 
-    ``t = mean(d) / (sd(d) / sqrt(n))`` with n - 1 degrees of freedom (Student 1908; the default as in Smucker, Allan &
-    Carterette 2007 and Urbano, Lima & Hanjalic 2019). With at most 20 differences other than ties, all signs are
-    enumerated instead: for 5 users better and none worse, p is .0625, where t gives .025. Below 6 differences, or below
-    ``least_users`` users (t is unreliable for skewed differences of few users), there is no p-value. If all d are
-    equal, p is 1 where they are 0, and else ``2^(1 - n)``: the share of assignments of signs that are as one-sided.
+    ``t = mean(d) / (sd(d) / sqrt(n))`` with n - 1 degrees of freedom. With at most 20 differences other than ties, all
+    signs are enumerated instead. Below 6 differences, or below ``least_users`` users (t is unreliable for skewed
+    differences of few users), there is no p-value. If all d are equal, p is 1 where they are 0, and else ``2^(1 - n)``:
+    the share of assignments of signs that are as one-sided.
 
     >>> values = np.arange(40.0)[:, None]
     >>> pairs = PairedValues.of(values, np.full((40, 1), 15.0))
@@ -288,12 +264,9 @@ def compare_means(differences: Differences, *, level: float, least_users: int = 
 
 
 def randomized(
-    differences: Differences, sums: Sums, *, least_users: int = LEAST_USERS
+    differences: Differences, sums: Sums, *, least_users: int = MIN_USERS
 ) -> tuple[Values, NDArray[np.str_], NDArray[np.str_]]:
-    """Return the two-sided p of random signs, or of all if they are few; the test; and why there is no p.
-
-    The test is ``randomization``, ``exact`` or ``equal``. ``sums`` are those of ``sign_sums`` of the same users.
-    """
+    """Return the two-sided p of random signs, or of all if they are few; the test; and why there is no p."""
     of_few, test = _small_sample(differences)
     with np.errstate(over="ignore"):
         total = differences.n * differences.moments.numerator.mean
@@ -326,15 +299,11 @@ def monte_carlo_p(
 def all_signs(
     differences: Values,  # (n_rows, n_differences), NaN and 0 are left out, because their sign changes nothing
 ) -> Values:
-    """Two-sided p of all signs of at most 20 differences; 1 without a difference. ValueError for more than 20.
+    """Return the two-sided p of all signs of at most 20 differences; 1 without a difference.
 
     It is the share of the ``2^n`` sums that are at least as extreme as the observed one, less 1e-13 of the sum of
-    absolute values for rounding.
-
-    The sums of each half, 1024 of either, are sorted and searched for pairs that reach the observed sum. That replaces
-    a million additions.
-
-    Five users of five prefer the model: 2 of 32 assignments of signs are as extreme.
+    absolute values for rounding. The sums of each half, 1024 of either, are sorted and searched for pairs that reach
+    the observed sum. ValueError for more than 20. Five users of five prefer the model, as 2 of 32 assignments do:
 
     >>> all_signs(np.ones((1, 5))).tolist()
     [0.0625]
@@ -356,27 +325,28 @@ def all_signs(
     return np.where(far <= 0, 1.0, np.minimum(2 * shares, 1.0))
 
 
-def reasons(differences: Differences, *, least_users: int = LEAST_USERS) -> NDArray[np.str_]:
-    """Return why a test of differences has no p: ``one_user``, ``few_users`` or ``few_differences``; else empty."""
+def reasons(differences: Differences, *, least_users: int = MIN_USERS) -> NDArray[np.str_]:
+    """Return why a test of differences has no p, see :func:`reasons_of`; else empty."""
     n = differences.n
     n_different = np.where(differences.is_degenerate, n, differences.n_other_than_0)
     return reasons_of(n, np.where(differences.is_all_zero, 0, n_different), least_users=least_users)
 
 
 def reasons_of(n: Counts, n_different: Counts, *, least_users: int) -> NDArray[np.str_]:
-    """Return why a test on n users has no p-value if ``n_different`` of them differ; if none does, p is 1."""
+    """Return why a test on n users has no p: ``one_user``, ``few_users`` or ``few_differences``; else empty.
+
+    ``n_different`` of the users differ; if none does, p is 1.
+    """
     is_few = (n_different < MIN_DIFFERENCES) & (n_different > 0)
     return np.select([n <= 1, n < least_users, is_few], ["one_user", "few_users", "few_differences"], "")
 
 
 def relative_change(differences: Differences, *, level: float) -> Change:
-    """Change of the mean as a share of the baseline's mean.
+    """Return the change of the mean as a share of the baseline's mean; NaN where that is not above 0.
 
     ``delta = x / y - 1`` of the means, by the delta method ``se^2 = (s_xx - 2 (1 + delta) s_xy + (1 + delta)^2 s_yy) /
-    (n y^2)``, which is the variance of ``d - delta y``. Dividing the interval of the difference by the baseline's mean
-    would cover only 73 % at a large change, because y varies too.
-
-    The model is always twice as good as the baseline, so the change has no spread.
+    (n y^2)``. Dividing the interval of the difference by the baseline's mean would cover only 73 % at a large change,
+    because y varies too. The model is always twice as good as the baseline, so the change has no spread:
 
     >>> baseline = np.array([[1.0], [2.0], [3.0]])
     >>> pairs = PairedValues.of(2 * baseline, baseline)
@@ -389,14 +359,14 @@ def relative_change(differences: Differences, *, level: float) -> Change:
 
 
 def _spread(n: Counts, m2: Values) -> tuple[Values, Values]:
-    """Sample standard deviation and standard error; NaN below two users."""
+    """Return the sample standard deviation and the standard error; NaN below two users."""
     many = np.where(n > 1, n, np.nan)
     std_dev = np.sqrt(m2 / (many - 1))
     return std_dev, std_dev / np.sqrt(many)
 
 
 def _small_sample(differences: Differences) -> tuple[Values, NDArray[np.str_]]:
-    """Two-sided p of rows of at most 20 differences (``exact``) or equal ones (``equal``); NaN and '' elsewhere."""
+    """Return the two-sided p of at most 20 differences (``exact``) or equal ones (``equal``); else NaN and ''."""
     n, is_equal = differences.n, differences.is_degenerate & (differences.n > 0)
     is_few = ~is_equal & (n > 0) & (differences.n_other_than_0 <= MAX_FEW)
     p = np.full(n.shape, np.nan)
@@ -406,17 +376,14 @@ def _small_sample(differences: Differences) -> tuple[Values, NDArray[np.str_]]:
 
 
 def equal_differences_p(n: Counts, delta: Values) -> tuple[Values, Values, Values]:
-    """p-values where all differences are equal, two-sided, of a fall and of a rise: shares of the ``2^n`` signs."""
+    """Return p-values where all differences are equal, two-sided, of a fall and of a rise: shares of ``2^n`` signs."""
     one_side = np.where(delta == 0, 1.0, 0.5 ** n.astype(np.float64))
     return np.minimum(2 * one_side, 1.0), np.where(delta > 0, 1.0, one_side), np.where(delta < 0, 1.0, one_side)
 
 
 FEW_COMMON_LISTS: Final = "few_common_lists"  # reason of a comparison that is withheld
-
 FEW_COMMON_JUDGED_LISTS: Final = "few_common_judged_lists"  # the same where judgements name lists, which are counted
-
 TOO_LITTLE_SUPPORT: Final = "too_little_support"  # reason where few impressions carry the weights of a model
-
 MIN_SHARE: Final = 10  # one in this many users, at least, has lists of both models
 
 
@@ -431,9 +398,9 @@ class Listed(NamedTuple):
 def are_too_few(everyone: Listed, evaluated: Listed) -> np.ndarray:
     """Return where two models serve different users, so that paired differences compare how many each one serves.
 
-    Fewer than one in ten users of the smaller model have lists of both, judged or not. It is no matter if the users
-    that are compared are shared: if one in ten of them with a list of the larger model have lists of both, such as a
-    panel that both models serve. A model without any list is compared: it fails its users.
+    Fewer than one in ten users of the smaller model have lists of both, judged or not; unless one in ten evaluated
+    users with a list of the larger model have lists of both, such as a panel that both models serve. A model without
+    any list is compared: it fails its users.
 
     >>> everyone = Listed(np.array([900, 900, 900, 5000]), np.array([100, 100, 0, 5000]), np.array([9, 10, 0, 80]))
     >>> evaluated = Listed(np.array([900, 900, 900, 80]), np.array([100, 100, 0, 80]), np.array([9, 10, 0, 80]))

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 Zeros = Literal["wilcox", "pratt"]
 
 TIE: Final = 1e-10  # share of a magnitude by which the next greater one exceeds it at least: what is nearer is a tie
-
 EXACT: Final = 50  # most differences of which all assignments of signs are counted, as scipy does without ties
 
 
@@ -31,10 +30,7 @@ class Magnitudes(NamedTuple):
 
 
 def sign_test(n_wins: Counts, n_losses: Counts) -> Values:
-    """Two-sided p of the sign test; ties are left out, and without wins and losses p is 1.
-
-    Twice the smaller tail of the binomial distribution with probability 1/2, at most 1. Ihemelandu & Ekstrand (2023):
-    with many users, signs and ranks reject where means are equal.
+    """Return the two-sided p of the sign test; ties are left out, and without wins and losses p is 1.
 
     >>> sign_test(np.array([5, 0]), np.array([0, 0])).tolist()
     [0.0625, 1.0]
@@ -86,17 +82,15 @@ def magnitudes_from_bytes(states: Sequence[bytes]) -> list[Values]:
 
 
 def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> float:
-    """Two-sided p of Wilcoxon's signed-rank test: exact for at most 50 differences other than 0, NaN without any.
+    """Return the two-sided p of Wilcoxon's signed-rank test: exact for at most 50 differences, NaN without any.
 
     ``wilcox`` (Wilcoxon 1945) leaves users without a difference out before ranking; ``pratt`` (Pratt 1959) ranks them
     and drops their ranks. ``W = sum of ranks with d > 0``; ties have the mean of their ranks. With at most 50
-    differences, p is twice the share of all assignments of signs whose W is as far to one side. The normal
-    approximation would give six users who win alike a p of .014, where the least possible one is ``2 / 2^6 = .031``.
+    differences, p is twice the share of all assignments of signs whose W is as far to one side.
 
-    Beyond 50, W is taken as normal. Its mean is ``(n (n + 1) - z (z + 1)) / 4``. Its variance, corrected for ties, is
-    ``(n (n + 1)(2 n + 1) - z (z + 1)(2 z + 1)) / 24 - sum (t^3 - t) / 48``, with z the zeros that were ranked and t
-    the users of each magnitude. There is no correction for continuity. The null hypothesis is that the differences are
-    symmetric about 0, not that their mean is 0.
+    Beyond 50, W is taken as normal, without a correction for continuity. Its mean is ``(n (n + 1) - z (z + 1)) / 4``,
+    its variance ``(n (n + 1)(2 n + 1) - z (z + 1)(2 z + 1)) / 24 - sum (t^3 - t) / 48``, with z the zeros that were
+    ranked and t the users of each magnitude.
 
     Of 16 assignments of signs to the ranks 1 to 4, 7 have a sum of at least 6:
 
@@ -112,7 +106,8 @@ def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> float:
         return _exact_p(counts, n_ranked_zeros)
     statistic = float(counts.n_positive @ _ranks(tied, n_ranked_zeros))
     mean = (n * (n + 1) - n_ranked_zeros * (n_ranked_zeros + 1)) / 4
-    variance = (_cubes(n) - _cubes(n_ranked_zeros)) / 24 - float((tied.astype(np.float64) ** 3 - tied).sum()) / 48
+    cubes, zeros_left_out = (float(size * (size + 1) * (2 * size + 1)) for size in (n, n_ranked_zeros))
+    variance = (cubes - zeros_left_out) / 24 - float((tied.astype(np.float64) ** 3 - tied).sum()) / 48
     return float(2 * special.ndtr(-abs(statistic - mean) / np.sqrt(variance)))
 
 
@@ -124,9 +119,8 @@ def _ranks(tied: Counts, n_ranked_zeros: int) -> Values:
 def _exact_p(counts: Magnitudes, n_ranked_zeros: int) -> float:
     """Count the assignments of signs by their sum of positive ranks: two-sided p.
 
-    Streitberg & Röhmel (1986), the shift algorithm: one rank after the other is added to the sums so far or not. Ranks
-    are doubled, so that they are whole numbers. With more zeros than the ranks after them can sum up to, only the
-    number of positive differences and then these ranks order the sums; further zeros change nothing.
+    Each rank is added to the sums so far or not (the shift algorithm of Streitberg & Röhmel 1986). Ranks are doubled,
+    so that they are whole numbers. More zeros than the ranks after them can sum up to change nothing further.
     """
     tied = counts.n_positive + counts.n_negative
     n = int(tied.sum())
@@ -137,7 +131,3 @@ def _exact_p(counts: Magnitudes, n_ranked_zeros: int) -> float:
         ways[rank:] += ways[:-rank]
     observed = int(counts.n_positive @ ranks)
     return min(2 * float(min(ways[: observed + 1].sum(), ways[observed:].sum())) / 2.0**n, 1.0)
-
-
-def _cubes(n: int) -> float:
-    return float(n * (n + 1) * (2 * n + 1))

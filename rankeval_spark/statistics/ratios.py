@@ -32,7 +32,7 @@ class Ratios:
 
     @classmethod
     def of(cls, n: NDArray[np.number], *numbers: Matrix) -> Ratios:
-        """Combine what :attr:`numbers` gave."""
+        """Build from :attr:`numbers`."""
         mean, m2, below_mean, below_m2, cross, *more = numbers
         users, (m3, below_m3, *cubes) = n.astype(np.int64), more or (None, None)
         above, below = Moments(users, mean, m2, m3), Moments(users, below_mean, below_m2, below_m3)
@@ -40,16 +40,13 @@ class Ratios:
 
     @property
     def numbers(self) -> tuple[NDArray[Any], ...]:
-        """Users, mean and squared deviations of the numerators, those of the denominators, and their products.
-
-        Then, where there are any, cubed deviations of both and their products.
-        """
+        """Users, means and squares of both, products; then, where there are any, cubes of both and their products."""
         (n, mean, m2, *m3), (_, below_mean, below_m2, *below_m3) = self.numerator.numbers, self.denominator.numbers
         return (n, mean, m2, below_mean, below_m2, self.cross, *m3, *below_m3, *self.cubes)
 
     @np.errstate(over="ignore", invalid="ignore")
     def merge(self, other: Ratios) -> Ratios:
-        """Moments of both sets of users together; the products merge as squares and cubes do."""
+        """Return the moments of both sets of users together; the products merge as squares and cubes do."""
         n = self.numerator.n + other.numerator.n
         own, its = (each.numerator.n / np.maximum(n, 1) for each in (self, other))
         above = np.nan_to_num(other.numerator.mean - self.numerator.mean)
@@ -84,7 +81,7 @@ class Ratios:
         return linearised(above.mean, above.m2, below.mean, below.m2, self.cross)
 
     def at(self, places: Places) -> Ratios:
-        """Moments at these places, in this order."""
+        """Return the moments at these places, in this order."""
         cubes = tuple(each[places] for each in self.cubes)
         return Ratios(self.numerator.at(places), self.denominator.at(places), self.cross[places], cubes)
 
@@ -117,7 +114,7 @@ class Ratios:
 def ratio_moments_by_group(
     numerator: Matrix, denominator: Matrix, group: NDArray[np.integer], n_groups: int, *, has_cubes: bool = False
 ) -> Ratios:
-    """Moments of each pair of columns in each group, on request with cubes; both are NaN where undefined."""
+    """Return the moments of each pair of columns in each group, both NaN where undefined; with cubes on request."""
     above, below = (
         Columns.of(values).by_group(group, n_groups, has_cubes=has_cubes) for values in (numerator, denominator)
     )
@@ -135,13 +132,9 @@ def linearised(
     """Express a ratio as a mean: the ratio, and the squared deviations of a mean with the same spread.
 
     Arguments are those of :class:`Ratios`; ``mean`` and ``m2`` are of the numerators. NaN where the sum of the
-    denominators is 0. The squares are NaN where they leave the range of a double.
-
-    The delta method with the user as the unit: ``m2 = sum ((numerator - ratio denominator) / denominator_mean)^2``.
-    With U users, the interval of a mean with this ``m2`` has the variance ``U / (U - 1) sum (numerator - ratio
-    denominator)^2 / (sum denominator)^2`` and U - 1 degrees of freedom.
-
-    1 of 2 and 3 of 4 are 4 of 6, off by -1/3 and 1/3 at a mean of 3:
+    denominators is 0. The squares are NaN where they leave the range of a double. The delta method with the user as the
+    unit: ``m2 = sum ((numerator - ratio denominator) / denominator_mean)^2``. 1 of 2 and 3 of 4 are 4 of 6, off by -1/3
+    and 1/3 at a mean of 3:
 
     >>> ratio, m2 = linearised(2.0, 2.0, 3.0, 2.0, 2.0)
     >>> float(ratio.round(4)), float(m2.round(4))
@@ -171,10 +164,7 @@ def skewed(
 
     They are the sums over users of ``e^3`` and of ``e b / mean b``, with ``e = (numerator - ratio denominator) / mean
     b`` the terms that :func:`linearised` squares. ``cubes`` are the sums of ``a a a``, ``b b b``, ``a a b`` and
-    ``a b b``, with a and b the deviations as in :class:`Ratios`.
-
-    With the second sum the error of a ratio goes along with its estimate: a sample with a large ratio has other
-    denominators too. It is 0 where all denominators are equal.
+    ``a b b``, with a and b the deviations as in :class:`Ratios`. The second sum is 0 where all denominators are equal.
 
     1 of 2, 3 of 4 and 0 of 1 are 4 of 7, off by -1/7, 5/7 and -4/7 at a mean of 7/3:
 

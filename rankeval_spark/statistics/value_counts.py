@@ -17,7 +17,6 @@ Ints: TypeAlias = NDArray[np.int64]
 Doubles: TypeAlias = NDArray[np.float64]
 
 MAX_VALUES: Final = 2049  # distinct values of a cell that are kept: [0, 1] has so many multiples of 2^-11
-
 EXACT: Final = -1075  # exponent of a cell whose values are as they were: every double is a multiple of 2^-1074
 _STEPS: Final = 11  # a range below 2^x has at most MAX_VALUES multiples of 2^(x - 11)
 
@@ -47,12 +46,16 @@ class Levels:
         for place, (levels, codes) in enumerate(zip(self.values, self.codes, strict=True)):
             is_defined = codes >= 0
             code = group[is_defined].astype(np.int64) * len(levels) + codes[is_defined]
-            found, count = _occurring(code, n_groups * len(levels))
+            if n_groups * len(levels) > 4 * len(code):
+                found, count = np.unique(code, return_counts=True)
+            else:
+                every = np.bincount(code, minlength=n_groups * len(levels))
+                found = np.flatnonzero(every)
+                count = every[found]
             cells.append(found // max(1, len(levels)) * n_columns + place)
             values.append(levels[found % max(1, len(levels))])
             counts.append(count)
-        n_cells = n_groups * n_columns
-        return _counted(_joined(cells), np.concatenate([np.empty(0), *values]), _joined(counts), _exact(n_cells))
+        return _counted(cells, values, counts, np.full(n_groups * n_columns, EXACT, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +63,8 @@ class ValueCounts:
     """Distinct values of each cell, and how many users have each.
 
     A cell with more than :data:`MAX_VALUES` of them holds its values rounded down to a multiple of ``2**exponent``,
-    the smallest power of two with which they are not more.
-
-    Multiples of a power of two are multiples of every smaller one. So rounding twice is rounding once, a part never
-    needs a coarser grid than the whole, and the counts of the whole do not depend on how it was cut, nor on the order
-    in which parts are united.
+    the smallest power of two with which they are not more. Multiples of a power of two are multiples of every smaller
+    one. So rounding twice is rounding once, and the counts of the whole do not depend on how it was cut or united.
 
     >>> counts = Levels.of(np.array([[0.5], [1.0], [0.5], [np.nan]])).by_group(np.array([0, 0, 0, 0]), 1)
     >>> counts.value, counts.count
@@ -86,8 +86,8 @@ class ValueCounts:
     def quantiles(self, shares: Sequence[float]) -> Matrix:
         """Return the least value that at least a share of the users do not exceed: shape (n_cells, n_shares).
 
-        This is the inverse of the distribution function, ``inverted_cdf`` of numpy and ``quantile_disc`` of SQL: a
-        value that a user has. The share is taken as it is written, 0.07 as 7/100. NaN where a cell has no value.
+        NaN where a cell has no value; else a value that a user has, as ``quantile_disc`` of SQL. The share is taken as
+        it is written, 0.07 as 7/100.
         """
         n_cells = len(self.exponent)
         found = np.full((n_cells, len(shares)), np.nan)
@@ -128,22 +128,20 @@ class ValueCounts:
 
 
 def united(parts: Iterable[tuple[ValueCounts, Ints]], n_cells: int) -> ValueCounts:
-    """Unite counts of users, each with the cell of the result that its own cells become.
-
-    Several cells of a part may become one.
-    """
+    """Unite counts of users, each with the cell of the result that each of its own cells becomes."""
     parts = list(parts)
-    exponent = _exact(n_cells)
+    exponent = np.full(n_cells, EXACT, dtype=np.int64)
     for part, places in parts:
         np.maximum.at(exponent, places, part.exponent)
-    cell = _joined([places[part.cell] for part, places in parts])
-    value = np.concatenate([np.empty(0), *(part.value for part, _ in parts)])
-    return _counted(cell, value, _joined([part.count for part, _ in parts]), exponent)
+    cells = [places[part.cell] for part, places in parts]
+    return _counted(cells, [part.value for part, _ in parts], [part.count for part, _ in parts], exponent)
 
 
-def _counted(cell: Ints, value: Doubles, count: Ints, exponent: Ints) -> ValueCounts:
+def _counted(cells: Sequence[Ints], values: Sequence[Doubles], counts: Sequence[Ints], exponent: Ints) -> ValueCounts:
     """Sort values, add up those that are equal on the grid of their cell, and coarsen the grids of cells with many."""
-    value = _rounded_down(value, exponent[cell])
+    none = np.empty(0, dtype=np.int64)
+    cell, count = np.concatenate([none, *cells]), np.concatenate([none, *counts])
+    value = _rounded_down(np.concatenate([np.empty(0), *values]), exponent[cell])
     order = np.lexsort((value, cell))
     cell, value, count = _added_up(cell[order], value[order], count[order])
     ends = np.cumsum(np.bincount(cell, minlength=len(exponent)))
@@ -167,22 +165,21 @@ def _added_up(cell: Ints, value: Doubles, count: Ints) -> tuple[Ints, Doubles, I
 
 def _finest(values: Doubles, least: int) -> int:
     """Find the smallest exponent above ``least`` whose multiples are few enough; values ascend."""
+
+    def is_few(exponent: int) -> bool:
+        return int(np.count_nonzero(np.diff(_rounded_down(values, np.int64(exponent))))) < MAX_VALUES
+
     coarse = int(np.frexp(values[-1] / 2 - values[0] / 2)[1]) + 1 - _STEPS
     fine, step = least, 1
     while coarse - step > fine:  # values mostly fill their range: the first steps find it
-        if not _is_few(values, coarse - step):
+        if not is_few(coarse - step):
             fine = coarse - step
             break
         coarse, step = coarse - step, 2 * step
     while coarse - fine > 1:
         middle = (coarse + fine) // 2
-        coarse, fine = (middle, fine) if _is_few(values, middle) else (coarse, middle)
+        coarse, fine = (middle, fine) if is_few(middle) else (coarse, middle)
     return coarse
-
-
-def _is_few(values: Doubles, exponent: int) -> bool:
-    rounded = _rounded_down(values, np.int64(exponent))
-    return int(np.count_nonzero(np.diff(rounded))) < MAX_VALUES
 
 
 def _rounded_down(values: Doubles, exponent: Ints | np.int64) -> Doubles:
@@ -192,21 +189,3 @@ def _rounded_down(values: Doubles, exponent: Ints | np.int64) -> Doubles:
         scaled = np.ldexp(values, -power)
     is_multiple = np.abs(scaled) >= 2.0**52
     return np.where(is_multiple, values, np.ldexp(np.floor(np.where(is_multiple, 0.0, scaled)), power))
-
-
-def _occurring(code: Ints, n_codes: int) -> tuple[Ints, Ints]:
-    """Find the codes that occur, ascending, and how often each does."""
-    if n_codes > 4 * len(code):
-        found, counts = np.unique(code, return_counts=True)
-        return found, counts
-    counts = np.bincount(code, minlength=n_codes)
-    found = np.flatnonzero(counts)
-    return found, counts[found]
-
-
-def _exact(n_cells: int) -> Ints:
-    return np.full(n_cells, EXACT, dtype=np.int64)
-
-
-def _joined(arrays: Sequence[Ints]) -> Ints:
-    return np.concatenate([np.empty(0, dtype=np.int64), *arrays])

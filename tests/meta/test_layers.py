@@ -13,7 +13,7 @@ import pytest
 from tests.support.code import PACKAGE, ROOT, Module, modules
 
 LAYERS: Final = (
-    {"errors", "columns", "schemas", "allowed_folders", "jar_faults", "limits", "spark", "time_zones"},
+    {"errors", "columns", "schemas", "allowed_folders", "jar_faults", "spark", "time_zones"},
     {"measures", "statistics"},
     {"config"},
     {"call_words"},

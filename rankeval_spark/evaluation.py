@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Generic
@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.check_thresholds import Checks
-from rankeval_spark.config.gap_tests import gap_tests_of
-from rankeval_spark.errors import ConfigError, Fault, warn_user
+from rankeval_spark.config.inference import GapTests
+from rankeval_spark.config.loading import argument_of, validate_model
+from rankeval_spark.errors import ConfigError, Fault, nearest, warn_user
 from rankeval_spark.hosts.host import Frame, Host
 from rankeval_spark.measures import MAX_CUTOFF
 from rankeval_spark.refusals import model_faults, refusals_of_call, refuse_unknown_baseline
@@ -24,10 +25,11 @@ from rankeval_spark.result_rows.gap_rows import to_gaps
 from rankeval_spark.result_rows.group_rows import to_group_table
 from rankeval_spark.result_rows.metric_rows import to_leaderboard
 from rankeval_spark.statistics.paired_tests import why_withheld
+from rankeval_spark.sums import sums
 from rankeval_spark.sums.check_counts import list_facts
 from rankeval_spark.sums.exposures import to_metrics
 from rankeval_spark.sums.grouping import in_order_of
-from rankeval_spark.sums.sums import COMPARISONS, GAP_TESTS, LISTS, METRICS, GapTests
+from rankeval_spark.sums.sums import COMPARISONS, GAP_TESTS, LISTS, METRICS
 
 if TYPE_CHECKING:
     from typing import Self
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.report.notebook import Plots
     from rankeval_spark.result_rows.check_rows import CheckCount
-    from rankeval_spark.statistics.multiple_testing import Correction
+    from rankeval_spark.statistics import Correction
 
 _METRICS_KEY = (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K)
 
@@ -241,11 +243,41 @@ class Evaluation(Generic[Frame]):
         the distances to the means of the groups. Simulated sizes are in docs/slices.md.
         """
         given = {"measures": measures, "replicates": replicates, "seed": seed, "correction": correction}
-        asked = gap_tests_of(given, self.request, has_one_list=self.host.has_one_list)
+        asked = self._gap_tests_of(given)
         gaps = gap_rows.gaps_of(self._metrics, asked)
-        tests = {GAP_TESTS: GapTests(gap_rows.GapBootstrap.of(gaps, self.request, asked.draws))}
+        tests = {GAP_TESTS: sums.GapTests(gap_rows.GapBootstrap.of(gaps, self.request, asked.draws))}
         found = self.host.totals(tests)[GAP_TESTS]
         return self.host.frame(gap_rows.to_rows(gaps, found, asked, alpha=1 - self.request.intervals.confidence))
+
+    def _gap_tests_of(self, given: Mapping[str, Any]) -> GapTests:
+        """Validate the arguments of :meth:`gap_tests`, and find the measures to test if none are named.
+
+        ConfigError with all faults at once.
+        """
+        place, request = argument_of("gap_tests"), self.request
+        asked = validate_model(GapTests, given, locate=place)
+        if request.policies.unit == "list" and not self.host.has_one_list:
+            found, expected = "users with several lists, and means over lists", "means over users"
+            raise ConfigError(Fault("gap_tests", found, expected, "evaluate with unit='user'"))
+        measures = request.measure_set
+        means = [one for one in measures.per_list if one.column in measures.comparable and one.weight_column is None]
+        known = [str(measure) for measure in means]
+        others = {str(measure) for measure in measures.measures} - {*known}
+        faults = []
+        if not request.slices:
+            faults.append(Fault("evaluate(slices=)", "none", "segments whose groups are compared"))
+        for index, name in enumerate(asked.measures or ()):
+            where = place(("measures", index))
+            if name in others:
+                faults.append(Fault(where, repr(name), "a measure that is a mean over users"))
+            elif name not in known:
+                expected = f"a measure of the evaluation: {', '.join(known)}"
+                faults.append(Fault(where, repr(name), expected, nearest(name, known)))
+        if not known and not asked.measures:
+            faults.append(Fault(place(("measures",)), "none", "a measure that is a mean over users"))
+        if faults:
+            raise ConfigError(*faults)
+        return asked.model_copy(update={"measures": tuple(known) if asked.measures is None else asked.measures})
 
     @refusals_of_call()
     def leaderboard(self, k: int | None = None) -> Frame:

@@ -20,7 +20,7 @@ from rankeval_spark.apps.gates import Previous
 from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.apps.published_runs import PastNight, earlier_nights, means_of, run_with_means
 from rankeval_spark.columns import MIN_NIGHTS
-from rankeval_spark.config.check_thresholds import LEAST_COUNTED
+from rankeval_spark.config.check_thresholds import MIN_COUNTED
 from rankeval_spark.config.slicing import ReportedSlices
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.measures import Measure, MeasureSet, with_cutoff
@@ -170,7 +170,7 @@ def to_volume_facts(counts: Mapping[str, int], facts: RunRecord, nights: Sequenc
     for name, n_rows in counts.items():
         alike = (night for night in nights if _is_alike(asked, night, name, with_models=True))
         past = [night.n_input_rows[name] for night in alike]
-        if len(past) >= LEAST_COUNTED:
+        if len(past) >= MIN_COUNTED:
             usual = round(median(past))
             off = abs(n_rows - usual)
             words = f"{n_rows:,} rows, {usual:,} by the median of {len(past)} nights"

@@ -31,7 +31,7 @@ from rankeval_spark.time_zones import zone_fault
 
 FOLDER_KEY = "folder"  # key of the validation context: the folder from which relative paths start
 
-# Strict: "30" is not a number and `true` is not 1. pydantic never converts a number to text.
+# Strict: "30" is not a number and `true` is not 1.
 Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
 Flag = Annotated[bool, Strict()]
@@ -67,10 +67,9 @@ class ModelWithPaths(Model):
 
 
 def fault_error(*faults: Fault) -> PydanticCustomError:
-    """Pack faults into the error that a validator raises.
+    """Build the error that a validator raises; pydantic collects those of all validators.
 
     ``where`` of a fault is relative to the validated value, or begins with other keys, as ``/inputs/items.path``.
-    Pydantic collects the errors of all validators, so all faults of a file are reported at once.
     """
     return PydanticCustomError("faults", "not valid", {"faults": faults})
 
@@ -88,13 +87,10 @@ def with_faults(handler: ValidatorFunctionWrapHandler, value: object, faults: Se
     except ValidationError as error:
         if not faults:
             raise
-        found = [
-            InitErrorDetails(
-                type=PydanticCustomError(one["type"], one["msg"], one.get("ctx")), loc=one["loc"], input=one["input"]
-            )
-            for one in error.errors(include_url=False)
-        ]
-        found.append(InitErrorDetails(type=fault_error(*faults), loc=(), input=None))
+        found = [InitErrorDetails(type=fault_error(*faults), loc=(), input=None)]
+        for details in error.errors(include_url=False):
+            own = PydanticCustomError(details["type"], details["msg"], details.get("ctx"))
+            found.append(InitErrorDetails(type=own, loc=details["loc"], input=details["input"]))
         raise ValidationError.from_exception_data(error.title, found) from None
     refuse_faults(faults)
     return valid
@@ -129,16 +125,12 @@ _PASSWORD = re.compile(r"[^:/]+://[^@]*:[^@]*@")
 _QUERY = re.compile(r"\?[^/]*=")
 _NAME_PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*")
 _MAX_NAME_PARTS = 3
-
 # `parquet.events` would be read as a file by Spark, whatever the catalog holds.
 _FILE_FORMATS = ("delta", "parquet", "csv", "json", "text", "orc", "avro", "xml", "binaryfile", "image", "libsvm")
 
 
 def check_placeholders(text: str) -> str:
-    """Refuse any placeholder but ``{date}`` and ``{date-7}``.
-
-    One that is unknown is never filled, and would silently read nothing.
-    """
+    """Refuse any placeholder but ``{date}`` and ``{date-7}``, which would never be filled and read nothing."""
     expected = f"only {DATE_PLACEHOLDER}, or days from it such as {{date-1}} and {{date+7}}"
     for placeholder in _PLACEHOLDER.findall(text):
         if not _DATE.fullmatch(placeholder):
@@ -155,28 +147,22 @@ def check_configured_path(text: str, *, is_root: bool = False) -> str:
     fix = scheme_fix(scheme, is_root=is_root)
     if fix is not None:
         raise fault_error(Fault("", f"file system {scheme!r}", f"a local path or one of {', '.join(known)}", fix))
-    if scheme and (found := _secret_in(text, scheme)):
-        raise fault_error(Fault("", found, "an address without secrets", "use spark.settings with ${env:NAME}"))
+    found = _AUTHORITY.match(text)
+    authority = found[1] if found else ""
+    secrets = {
+        "a password": _PASSWORD.match(text),
+        "a query": _QUERY.search(text),
+        "a user": scheme and "@" in authority and not FILE_SYSTEMS[scheme].has_user,
+    }
+    if scheme and (secret := next((name for name, is_found in secrets.items() if is_found), "")):
+        fix = "use spark.settings with ${env:NAME}"
+        raise fault_error(Fault("", f"{secret} in the address", "an address without secrets", fix))
     if visible(text) != text:
         raise fault_error(Fault("", visible(text), "a path on one line, without control characters"))
-    if scheme == "file" and _authority(text):
-        found = f"the host {_authority(text)!r}"
-        raise fault_error(Fault("", found, "a path of this machine", "write file:/// before it, or the path alone"))
+    if scheme == "file" and authority:
+        fix = "write file:/// before it, or the path alone"
+        raise fault_error(Fault("", f"the host {authority!r}", "a path of this machine", fix))
     return check_placeholders(text)
-
-
-def _secret_in(address: str, scheme: str) -> str:
-    """Return the part of an address that may be a secret, in words; empty without one."""
-    if _PASSWORD.match(address):
-        return "a password in the address"
-    if _QUERY.search(address):
-        return "a query in the address"
-    return "a user in the address" if "@" in _authority(address) and not FILE_SYSTEMS[scheme].has_user else ""
-
-
-def _authority(address: str) -> str:
-    found = _AUTHORITY.match(address)
-    return found.group(1) if found else ""
 
 
 def check_table_name(text: str) -> str:
@@ -189,12 +175,9 @@ def check_table_name(text: str) -> str:
     return text
 
 
-PathText = Annotated[str, StringConstraints(min_length=1, max_length=1000), AfterValidator(check_configured_path)]
-RootText = Annotated[
-    str,
-    StringConstraints(min_length=1, max_length=1000),
-    AfterValidator(lambda text: check_configured_path(text, is_root=True)),
-]
+_Address = Annotated[str, StringConstraints(min_length=1, max_length=1000)]
+PathText = Annotated[_Address, AfterValidator(check_configured_path)]
+RootText = Annotated[_Address, AfterValidator(partial(check_configured_path, is_root=True))]
 TableName = Annotated[str, StringConstraints(min_length=1, max_length=300), AfterValidator(check_table_name)]
 
 
@@ -233,9 +216,7 @@ def check_time_zone(name: str) -> str:
 TimeZone = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(check_time_zone)]
 
 _MICROSECONDS: Final[Mapping[str, int]] = {"s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
-"""Microseconds of the units."""
-
-_LONGEST_DAYS: Final = 36_500
+_MAX_DAYS: Final = 36_500
 
 
 def microseconds(text: str) -> int:
@@ -269,9 +250,9 @@ def duration(text: str, *, least: int) -> str:
         length = microseconds(text)
     except ValueError:
         length = -1
-    if not least <= length <= _LONGEST_DAYS * _MICROSECONDS["d"]:
+    if not least <= length <= _MAX_DAYS * _MICROSECONDS["d"]:
         number = "a whole number above 0" if least else "a whole number"
-        expected = f"{number} and one of the units s, m, h, d, such as 7d; {_LONGEST_DAYS}d at most"
+        expected = f"{number} and one of the units s, m, h, d, such as 7d; {_MAX_DAYS}d at most"
         raise fault_error(Fault("", repr(text), expected))
     return text
 
@@ -282,6 +263,7 @@ MOST_DAYS: Final = 3660  # the longest window of whole days: ten years
 DAYS_PATTERN: Final = "[1-9][0-9]{0,3}d"  # how a number of days is written; some of these are above the most
 
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+# Days of the units that people may write; ``m`` is left out, which is minutes for some and months for others.
 _DAYS: Final[Mapping[str, float]] = {
     **dict.fromkeys(("", "d", "day", "days"), 1),
     **dict.fromkeys(("h", "hour", "hours"), 1 / 24),
@@ -289,7 +271,6 @@ _DAYS: Final[Mapping[str, float]] = {
     **dict.fromkeys(("month", "months"), 30),
     **dict.fromkeys(("y", "year", "years"), 365),
 }
-"""Days of the units that people may write; ``m`` is left out, which is minutes for some and months for others."""
 
 
 def whole_days(value: object) -> int:

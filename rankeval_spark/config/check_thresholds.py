@@ -10,13 +10,9 @@ from rankeval_spark.columns import MIN_NIGHTS
 from rankeval_spark.config.base import Model, Share, Whole, fault_error
 from rankeval_spark.errors import Fault, require_same
 
-LEAST_COUNTED: Final = 3  # earlier nights that the check `volume` needs
-
+# Expected of every list by the check `open_windows`, and the fix.
 OVER: Final = "a window that is over, for as long as late_data_grace says, when the events are read"
-"""What is expected of every list by the check `open_windows`."""
-
 OPEN_FIX: Final = "run the date again later, or publish what is there with --set 'checks.open_windows={warn: 0}'"
-
 
 _OfLog = Literal["invalid_scores", "zero_ranks", "unknown_items", "unknown_rows", "seen_in_train", "sampled_candidates"]
 _OfJudgements = Literal["invalid_gains", "negative_gains", "low_gains", "invalid_values", "invalid_weights"]
@@ -33,6 +29,7 @@ CheckName = Literal[
 ]
 """Every check by its name, whoever counts it; those of bands are called ``bands.<name>``, which no list can have."""
 
+MIN_COUNTED: Final = 3  # earlier nights that the check `volume` needs
 WITHOUT_THRESHOLDS: Final = ("rows", "vector_lengths")  # and those of bands
 BANDS: Final = "bands."
 
@@ -63,15 +60,12 @@ class Drift(Threshold):
 class Volume(Threshold):
     """Thresholds of the check `volume`, which compares the number of input rows with earlier nights."""
 
-    window_days: Annotated[Whole, Field(ge=LEAST_COUNTED, le=366)] = 28
+    window_days: Annotated[Whole, Field(ge=MIN_COUNTED, le=366)] = 28
     """Days before the night whose rows are counted; the check needs 3 published nights."""
 
 
 class Checks(Model):
-    """Thresholds of all checks.
-
-    Naming a check replaces both of its thresholds; `{}` only counts.
-    """
+    """Thresholds of all checks. Naming a check replaces both of its thresholds; `{}` only counts."""
 
     null_keys: Threshold = Threshold(warn=0, error=0.5)
     """Rows without a model, user, list or item id, which are dropped. Share of the input's rows."""

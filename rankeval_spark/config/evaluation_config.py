@@ -45,19 +45,15 @@ from rankeval_spark.config.slicing import band_faults, segments_from_train
 from rankeval_spark.errors import Fault
 from rankeval_spark.time_zones import UTC
 
+# Reserved names: maintenance and samples of users are recorded under them, such as ``rankeval.maintain``.
 _OUR_NAMES = re.compile(r"^rankeval(?:\.|$)|\.sample-[^.]*(?:\.\d*)?$", re.IGNORECASE)
-"""Reserved names: maintenance and samples of users are recorded under them, such as ``rankeval.maintain``."""
 
+# Version of the defaults of all keys, which `runs` records: raise it when one gets another value or another meaning.
 DEFAULTS_VERSION: Final = 1
-"""Version of the defaults of all keys: raise it when one gets another value, or the same value another meaning.
-
-A run that leaves the key out then counts as one of another config; `runs` records the version.
-"""
 
 
 def _name(text: str) -> str:
-    allowed = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-")
-    if not set(text) <= allowed or text in (".", ".."):
+    if not re.fullmatch(r"[A-Za-z0-9_.-]*", text) or text in (".", ".."):
         raise fault_error(Fault("", repr(text), "letters, digits, '_', '.' and '-'"))
     if _OUR_NAMES.search(text):
         expected = "a name of your own: rankeval.* and *.sample-SHARE are reserved"
@@ -151,10 +147,7 @@ class SparkConfig(Model):
         return settings
 
     def resolved_settings(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """Return the settings with ``${env:NAME}`` replaced; never store or show these.
-
-        ConfigError where a variable is not set.
-        """
+        """Return the settings with ``${env:NAME}`` replaced: never store or show them. ConfigError without one."""
         return spark_settings.fill_environment(self.settings, environment, "spark.settings")
 
 
@@ -225,10 +218,7 @@ class EvaluationConfig(Request):
         return self.hash_under(DEFAULTS_VERSION)
 
     def hash_under(self, defaults_version: int) -> str:
-        """Return the hash of a config that ran under some version of the defaults.
-
-        A key that a later version of this package adds changes no hash.
-        """
+        """Return the hash of a config that ran under some version of the defaults; added keys change none."""
         text = f"{defaults_version} {self.public_json(without_defaults=True)}"
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -239,12 +229,12 @@ def _missing_faults(keys: Mapping[str, Any], given: Collection[str]) -> Iterator
         for name, labels in measures.lacking(["evaluation_date", *given]).items():
             found = f"{', '.join(labels)}, but no inputs.{name}"
             yield Fault("/measures", found, "the input", f"add inputs.{name}")
-        needing = dict.fromkeys(one.label for one in measures.measures if one.needs_catalogue)
+        needing = dict.fromkeys(measure.label for measure in measures.measures if measure.needs_catalogue)
         if needing and not {"items", "train"} & {*given}:
             found = f"{', '.join(needing)}, but no catalogue"
             yield Fault("/measures", found, "inputs.items, or inputs.train", "add inputs.items")
     if "slices" in keys and "slicing" in keys:
-        names = [name for one in keys["slices"] for name in one]
+        names = [name for crossing in keys["slices"] for name in crossing]
         if "segments" not in given and not {*names} <= {*segments_from_train(keys["slicing"].bands)}:
             fix = "add inputs.segments"
             if "activity" in names:
@@ -252,7 +242,8 @@ def _missing_faults(keys: Mapping[str, Any], given: Collection[str]) -> Iterator
             yield Fault("/slices", "slices, but no inputs.segments", "an input with the users' segments", fix)
         yield from band_faults(keys["slicing"].bands, slices=keys["slices"], given=given)
     for name, inputs in lacking_inputs(keys["policies"], given).items() if "policies" in keys else ():
-        found = f"{name} {getattr(keys['policies'], name)!r}, but no {' or '.join(f'inputs.{one}' for one in inputs)}"
+        missing = " or ".join(f"inputs.{wanted}" for wanted in inputs)
+        found = f"{name} {getattr(keys['policies'], name)!r}, but no {missing}"
         fix = f"add inputs.{inputs[0]}, or set {name} to keep"
         yield Fault(f"/policies.{name}", found, "the input that says which items to drop", fix)
 

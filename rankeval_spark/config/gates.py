@@ -23,15 +23,11 @@ if TYPE_CHECKING:
     from rankeval_spark.measures import MeasureSet
 
 Kind: TypeAlias = Literal["bounds", "gain", "margin", "regression"]
-
+# Kind of rule that each key makes.
 KINDS: Final[dict[str, Kind]] = {
-    "at_least": "bounds",
-    "at_most": "bounds",
-    "least_gain": "gain",
-    "margin": "margin",
-    "alpha": "regression",
+    **{"at_least": "bounds", "at_most": "bounds"},
+    **{"least_gain": "gain", "margin": "margin", "alpha": "regression"},
 }
-"""Kind of rule that each key makes."""
 
 
 class Gate(Model):
@@ -106,17 +102,17 @@ class Gate(Model):
 
     @property
     def is_of_change(self) -> bool:
-        """Whether the rule is about a difference instead of a value."""
+        """True if the rule is about a difference instead of a value."""
         return self.kind != "bounds"
 
     @property
     def needs_baseline(self) -> bool:
-        """Whether the rule compares a model with another one."""
+        """True if the rule compares a model with another one."""
         return self.is_of_change and self.against == "baseline"
 
     @property
     def needs_previous(self) -> bool:
-        """Whether the rule compares a model with itself on the previous night."""
+        """True if the rule compares a model with itself on the previous night."""
         return self.is_of_change and self.against == "previous"
 
     @property
@@ -132,7 +128,7 @@ class Gate(Model):
 
     @property
     def compares_groups(self) -> bool:
-        """Whether the rule compares all values of a slice with each other."""
+        """True if the rule compares all values of a slice with each other."""
         return self.group_kind in group_statistics.KINDS
 
     def measured(self, preset: PresetName | None) -> Measure:
@@ -170,7 +166,7 @@ def gate_faults(gate: Gate, keys: Mapping[str, Any]) -> list[Fault]:
     if measures := measures_of(keys):
         faults += _measure_faults(gate, keys["preset"], measures)
     if "slices" in keys:
-        faults += _slice_faults(gate, [C.CROSSING.join(one) for one in keys["slices"]])
+        faults += _slice_faults(gate, [C.CROSSING.join(names) for names in keys["slices"]])
     if "comparisons" in keys and gate.needs_baseline:
         comparisons = keys["comparisons"]
         baseline = comparisons.baseline if comparisons else None
@@ -189,12 +185,16 @@ def gate_faults(gate: Gate, keys: Mapping[str, Any]) -> list[Fault]:
 
 
 def _measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet) -> list[Fault]:
-    """Find a rule about a measure that is not computed, or that cannot be compared."""
+    """Find a rule about a measure that is not computed, cannot be compared, or lacks the better side it needs."""
     try:
         measure = gate.measured(preset)
     except ConfigError as error:
         return list(error.faults)
-    known = _known(gate, computed)
+    known = [(own.label, own.k) for own in computed.measures]
+    if gate.group_kind == group_statistics.ITEM_MAD:  # of measures with two groups of items or more
+        wholes = [(split_group(label), k) for label, k in known]
+        n_groups = Counter((whole[0], k) for whole, k in wholes if whole)
+        known = [found for found, n in n_groups.items() if n > 1]
     if (measure.label, measure.k) not in known:
         expected = "a measure and cutoff that this evaluation computes"
         if gate.group_kind == group_statistics.ITEM_MAD:
@@ -208,30 +208,15 @@ def _measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet)
     if gate.is_of_change and not is_compared:
         kind = "a mean over users" if gate.needs_previous else "a mean or a ratio of sums over users"
         return [Fault(".measure", repr(gate.measure), f"{kind}; other measures are not compared", "set at_least")]
-    return _side_faults(gate, measure)
-
-
-def _side_faults(gate: Gate, measure: Measure) -> list[Fault]:
-    """Find a rule that needs a better side, about a measure without one."""
-    if measure.better != "neither":
-        return []
     why = f"{gate.measure}, of which neither the higher nor the lower value is better"
-    if gate.is_of_change:
+    faults = []
+    if measure.better == "neither" and gate.is_of_change:
         rule = next(name for name in KINDS if getattr(gate, name) is not None)
-        return [Fault("", f"{rule} with {why}", "at_least or at_most", "set bounds of the value")]
-    if gate.group_kind == group_statistics.WORST_GROUP:
+        faults.append(Fault("", f"{rule} with {why}", "at_least or at_most", "set bounds of the value"))
+    elif measure.better == "neither" and gate.group_kind == group_statistics.WORST_GROUP:
         gap = with_cutoff(group_statistics.name_of(group_statistics.GROUP_GAP, measure.label), measure.k)
-        return [Fault(".measure", why, "GroupGap, GroupRatio or UserMAD", f"set at_most for {gap}")]
-    return []
-
-
-def _known(gate: Gate, computed: MeasureSet) -> list[tuple[str, int]]:
-    """Label and cutoff of the measures that a rule of its kind may be about."""
-    if gate.group_kind != group_statistics.ITEM_MAD:
-        return [(one.label, one.k) for one in computed.measures]
-    wholes = [(split_group(one.label), one.k) for one in computed.measures]
-    n_groups = Counter((whole[0], k) for whole, k in wholes if whole)
-    return [found for found, n in n_groups.items() if n > 1]
+        faults.append(Fault(".measure", why, "GroupGap, GroupRatio or UserMAD", f"set at_most for {gap}"))
+    return faults
 
 
 def _slice_faults(gate: Gate, slices: Sequence[str]) -> list[Fault]:
@@ -242,5 +227,6 @@ def _slice_faults(gate: Gate, slices: Sequence[str]) -> list[Fault]:
     if gate.slice in (C.ALL_USERS, *slices):
         return []
     expected = f"one of: {', '.join((C.ALL_USERS, *slices))}"
-    same = [one for one in slices if sorted(one.split(C.CROSSING)) == sorted(gate.slice.split(C.CROSSING))]
+    own = sorted(gate.slice.split(C.CROSSING))
+    same = [name for name in slices if sorted(name.split(C.CROSSING)) == own]
     return [Fault(".slice", repr(gate.slice), expected, nearest(gate.slice, same or slices))]

@@ -1,18 +1,19 @@
-"""Intervals of means and comparisons of models."""
+"""Intervals of means, comparisons of models, and tests of gaps between groups."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
 from rankeval_spark.config.base import Model, Number, Whole, each_once, fault_error, refuse_faults, repeated_faults
 from rankeval_spark.errors import Fault, nearest
+from rankeval_spark.measures import with_cutoff
+from rankeval_spark.statistics import Correction, Zeros
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from rankeval_spark.measures import MeasureSet
     from rankeval_spark.statistics.resampling import Draws
 
 
@@ -28,7 +29,6 @@ Replicates = Annotated[Whole, Field(ge=100, le=100_000)]
 Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
 
 TestName: TypeAlias = Literal["t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey"]
-
 OF_ALL_MODELS: Final = frozenset({"tukey", "randomized_tukey"})  # tests of all pairs of models at once
 
 
@@ -68,13 +68,13 @@ class Comparisons(Model):
     """Random draws of randomization, bootstrap and randomized_tukey."""
     seed: Seed = 0
     """Seed of these draws. They are hashes of the seed and the user, so partitioning does not change them."""
-    wilcoxon_zeros: Literal["wilcox", "pratt"] = "wilcox"
+    wilcoxon_zeros: Zeros = "wilcox"
     """How wilcoxon treats users without a difference: `wilcox` leaves them out before ranking, `pratt` ranks them and
     drops their ranks."""
     margin: Annotated[Number, Field(gt=0)] | None = None
     """Difference of a user's two values, such as 0.05: `comparisons` has the share of users who win, and of those who
     lose, by more. Without this key, it has neither."""
-    correction: Literal["holm", "bonferroni", "benjamini-hochberg", "none"] = "holm"
+    correction: Correction = "holm"
     """Correction for the number of tests. All rows of one test in a run are one family."""
 
     @field_validator("tests")
@@ -102,17 +102,33 @@ class Comparisons(Model):
         return self.pairs == "all"
 
 
+class GapTests(Model):
+    """Arguments of ``gap_tests``."""
+
+    measures: tuple[str, ...] | None = None
+    """Measures of the evaluation with their cutoffs; None: all that can be tested."""
+    replicates: Replicates = 1000
+    """Random draws."""
+    seed: Seed = 0
+    """Seed of the draws."""
+    correction: Correction = "holm"
+    """Correction for the number of tests."""
+
+    @property
+    def draws(self) -> Draws:
+        """Random draws of the users."""
+        from rankeval_spark.statistics.resampling import Draws  # noqa: PLC0415 - imports scipy, which takes 0.2 s
+
+        return Draws(self.replicates, self.seed)
+
+    def has(self, row: Mapping[str, Any]) -> bool:
+        """Return True if a row of ``metrics`` belongs to one of the measures at its cutoff."""
+        return with_cutoff(row["measure"], row["k"]) in (self.measures or ())
+
+
 def baseline_faults(baseline: str, models: Sequence[str]) -> list[Fault]:
     """Find a baseline that is not among the named models."""
     if baseline in models:
         return []
     expected = f"one of the models: {', '.join(models)}"
     return [Fault("/comparisons.baseline", repr(baseline), expected, nearest(baseline, models))]
-
-
-def comparison_measure_faults(measures: MeasureSet) -> list[Fault]:
-    """Find comparisons without a measure that can be compared."""
-    if measures.comparable:
-        return []
-    found = f"{', '.join(map(str, measures.measures))}, none of which can be compared"
-    return [Fault("/measures", found, "at least one measure that is a mean or a ratio of sums over users")]

@@ -59,7 +59,30 @@ from rankeval_spark.time_zones import UTC, moment_of
 ColumnName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 FilterOp = Literal["=", "!=", "<", "<=", ">", ">=", "in", "last", "next"]
 WINDOWS: Final = ("last", "next")  # operators of a window of days, which an input has as two plain filters
+Format = Literal["delta", "parquet", "orc", "csv", "json", "trec", "table"]
+IN_CATALOG: Final = ("delta", "parquet", "table")  # formats of a table that is named
+IdType = Literal["string", "integer"]
+RanksFrom = Annotated[Whole, Field(ge=0, le=1)]
+PathsOfModels = Mapping[ModelName, PathText]
+MaxRows = Annotated[Whole, Field(ge=1, lt=2**63)]
+Separator = Annotated[str, StringConstraints(min_length=1, max_length=10)]
 Scalar = str | int | float | bool
+
+# What the operators but ``in`` and windows do with a column, of Spark or of Arrow, and a value.
+COMPARE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    **{"=": operator.eq, "!=": operator.ne, "<": operator.lt},
+    **{"<=": operator.le, ">": operator.gt, ">=": operator.ge},
+}
+# Options of Spark's readers that a config may set, by format.
+READER_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "csv": (
+        *("sep", "quote", "escape", "comment", "encoding", "lineSep", "nullValue", "emptyValue"),
+        *("ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace", "multiLine"),
+    ),
+    "json": ("lineSep", "multiLine"),
+}
+POSITION: Final = "_position"  # place of an item in its array, from 1, once a list is written as one row per item
+_WHERE: Final = ("format", "path", "paths", "table")  # keys that say where a table is
 
 
 def _filter_value(value: Any) -> Scalar | tuple[Scalar, ...]:  # noqa: ANN401 - a file can hold anything
@@ -116,20 +139,20 @@ class Filter(Model):
         return self
 
     def plain(self, place: int) -> tuple[Filter, ...]:
-        """Return the filter at a place of its input; of a window the two that it is short for.
-
-        They are half open, from the first day to before the day after the last one, so that they hold for times too.
-        """
+        """Return the filter at a place of its input; of a window the two that it is short for."""
+        changes: list[dict[str, object]] = [{}]
         if self.op in WINDOWS:
             days = whole_days(self.value)
             first, last = (1 - days, 0) if self.op == "last" else (1, days)
-            ends = (">=", date_placeholder(first)), ("<", date_placeholder(last + 1))
-            made = [self.model_copy(update={"op": op, "value": value}) for op, value in ends]
-        else:
-            made = [self.model_copy()]
-        for each in made:
+            # To before the day after the last one, so that they hold for times too.
+            changes = [
+                {"op": ">=", "value": date_placeholder(first)},
+                {"op": "<", "value": date_placeholder(last + 1)},
+            ]
+        filters = tuple(self.model_copy(update=change) for change in changes)
+        for each in filters:
             each._place = place
-        return tuple(made)
+        return filters
 
     def values(self, date: dt.date) -> tuple[Scalar, ...]:
         """Return the values to compare with, with the date filled in; one value unless the operator is ``in``."""
@@ -199,17 +222,13 @@ class Gains(Model):
             return None
 
 
-POSITION: Final = "_position"
-"""Column of the place of an item in its array, from 1, once a list is written as one row per item."""
-
-
 class NestedItems(Model):
     """Column of the items, where a row of the table holds several of them."""
 
     items: ColumnName
     """Column of the ids: an array, text with a JSON array or a separator, or `column.field` for a field of an array of
     structs."""
-    separator: Annotated[str, StringConstraints(min_length=1, max_length=10)] | None = None
+    separator: Separator | None = None
     """Separator of the elements where a cell is text, such as " " or "|". Blanks around elements and empty elements do
     not count. Without this key, such text is a JSON array."""
 
@@ -264,31 +283,6 @@ def column_and_field(path: str, columns: Collection[str]) -> tuple[str, str | No
     """
     head, dot, field = path.rpartition(".")
     return (path, None) if path in columns or not dot else (head, field)
-
-
-Format = Literal["delta", "parquet", "orc", "csv", "json", "trec", "table"]
-IN_CATALOG: Final = ("delta", "parquet", "table")  # formats of a table that is named
-
-COMPARE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    **{"=": operator.eq, "!=": operator.ne, "<": operator.lt},
-    **{"<=": operator.le, ">": operator.gt, ">=": operator.ge},
-}
-"""What the operators but ``in`` do with a column, of Spark or of Arrow, and a value."""
-
-IdType = Literal["string", "integer"]
-RanksFrom = Annotated[Whole, Field(ge=0, le=1)]
-PathsOfModels = Mapping[ModelName, PathText]
-
-_WHERE: Final = ("format", "path", "paths", "table")  # keys that say where a table is
-
-READER_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "csv": (
-        *("sep", "quote", "escape", "comment", "encoding", "lineSep", "nullValue", "emptyValue"),
-        *("ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace", "multiLine"),
-    ),
-    "json": ("lineSep", "multiLine"),
-}
-"""Options of Spark's readers that a config may set, by format."""
 
 
 def _timestamp(text: str) -> str:
@@ -459,11 +453,8 @@ class ItemRows(InputRows):
     canonical_columns = (C.ITEM_ID, C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)
     id_columns = (C.ITEM_ID,)
 
-    list_separator: Annotated[str, StringConstraints(min_length=1, max_length=10)] | None = None
+    list_separator: Separator | None = None
     """Separator of the elements where categories or vectors are text. Without this key, such text is a JSON array."""
-
-
-MaxRows = Annotated[Whole, Field(ge=1, lt=2**63)]
 
 
 class FrameInputs(Model):
@@ -508,7 +499,7 @@ class InputConfig(InputRows, ModelWithPaths):
 
     @property
     def time_zone(self) -> str:
-        """Zone of days, and of times without one; by default that of the evaluation."""
+        """Zone of days, and of times without one: that of the evaluation."""
         return self._time_zone
 
     def read_in(self, time_zone: str) -> None:
@@ -688,8 +679,8 @@ class Inputs(Model):
 
     @model_validator(mode="after")
     def _tables_have_its_days(self) -> Self:
-        for one in self.given.values():
-            one.read_in(self.time_zone)
+        for given in self.given.values():
+            given.read_in(self.time_zone)
         return self
 
     @property

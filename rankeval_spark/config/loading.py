@@ -37,9 +37,9 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _YEAR_FIRST = re.compile(r"(\d{4})[-/.]?(\d{1,2})[-/.]?(\d{1,2})", re.ASCII)
 
+# Bounds of an evaluation date; other dates are computed from it and must exist too.
 FIRST_DATE: Final = dt.date(1900, 1, 1)
 LAST_DATE: Final = dt.date(2199, 12, 31)
-"""Bounds of an evaluation date; other dates are computed from it and must exist too."""
 
 
 def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> EvaluationConfig:
@@ -287,18 +287,14 @@ _EXPECTED: Final = {
     "model_type": "keys with values",
     "finite_number": "a finite number",
 }
+# Keys by the words that other tools have for them.
 _OTHER_WORDS: Final = {"min": "at_least", "minimum": "at_least", "max": "at_most", "maximum": "at_most"}
-"""Keys by the words that other tools have for them."""
-
-_SEPARATOR_WORDS: Final = ("sep", "separator", "delimiter", "delim")
-"""Words for the separator of csv, which is an option of its reader."""
-
+_SEPARATOR_WORDS: Final = ("sep", "separator", "delimiter", "delim")  # of csv: an option of its reader
+# Section and key of configs of earlier versions, and the name that the key has now.
 _RENAMED: Final[dict[Place, str]] = {
     ("checks", "null_gains"): "invalid_gains",
     ("checks", "null_values"): "invalid_values",
 }
-"""Section and key of configs of earlier versions, and the name that the key has now."""
-
 _UNKNOWN_KEY: Final = "unknown key"
 
 
@@ -320,7 +316,12 @@ def _faults(details: ErrorDetails, model: type[BaseModel]) -> list[tuple[Place, 
     context, value = details.get("ctx", {}), details["input"]
     match details["type"]:
         case "faults":
-            return [(_place_of(fault, place), fault) for fault in context["faults"]]
+            found = []
+            for fault in context["faults"]:  # `where` is as `base.fault_error` says; a key of Spark contains dots
+                parts = re.findall(r"/([^/.\[]+)|\[(\d+)\]|\.(.+)", fault.where)
+                below = tuple(int(index) if index else above or name for above, index, name in parts)
+                found.append((below if fault.where.startswith("/") else (*place, *below), fault))
+            return found
         case "extra_forbidden":
             known = _keys(model, place[:-1])
             ours = _RENAMED.get(place[-2:]) or _OTHER_WORDS.get(str(place[-1]))
@@ -355,14 +356,6 @@ def _fix_of_a_section(key: str, model: type[BaseModel], known: Sequence[str]) ->
     sections = {name: _model_in(model.model_fields[name].annotation) for name in known if name in model.model_fields}
     having = [name for name, section in sections.items() if section is not None and key in section.model_fields]
     return f"did you mean '{having[0]}.{key}'?" if having else ""
-
-
-def _place_of(fault: Fault, place: Place) -> Place:
-    """Return the place of a fault that a validator raised, see ``base.fault_error``."""
-    # Behind a dot there is one key, because keys of Spark contain dots.
-    parts = re.findall(r"/([^/.\[]+)|\[(\d+)\]|\.(.+)", fault.where)
-    found = tuple(int(index) if index else above or below for above, index, below in parts)
-    return found if fault.where.startswith("/") else (*place, *found)
 
 
 def _unknown_places(error: ValidationError) -> Iterator[Place]:

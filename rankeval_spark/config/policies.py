@@ -38,6 +38,7 @@ class TieRule(NamedTuple):
 
 
 _BY_ITEM: Final = ("item", "rank")  # the rank last: without it, two copies would be in the order of the input
+# Every policy of ties: whoever orders, reads or scores asks here, by :func:`tie_rule`.
 TIES: Final[Mapping[str, TieRule]] = {
     "item_asc": TieRule(_BY_ITEM),
     "item_desc": TieRule(("item_desc", "rank")),
@@ -48,7 +49,6 @@ TIES: Final[Mapping[str, TieRule]] = {
     "expected": TieRule(_BY_ITEM, "mean"),
     "error": TieRule(_BY_ITEM, "refused"),
 }
-"""Every policy of ties: whoever orders, reads or scores asks here, by :func:`tie_rule`."""
 require_same("TIES", TIES, get_args(Ties))
 
 Window = Annotated[
@@ -74,6 +74,7 @@ class Handling(NamedTuple):
     missing: tuple[Missing, ...]
 
 
+# Treatments by population; all others contradict its definition.
 HANDLINGS: Final[Mapping[Population, Handling]] = {
     "truth": Handling(("exclude", "error"), ("zero", "exclude", "error")),
     "judged": Handling(("zero", "one", "error"), ("zero", "exclude", "error")),
@@ -81,10 +82,9 @@ HANDLINGS: Final[Mapping[Population, Handling]] = {
     "intersection_judged": Handling(("zero", "one", "error"), ("exclude", "error")),
     "run": Handling(("exclude", "zero", "one", "error"), ("exclude", "error")),
 }
-"""Treatments by population; all others contradict its definition."""
 
+# Policies that drop recommended items, and the inputs that say which; the first input that exists is used.
 DROPS_BY: Final[Mapping[str, tuple[str, ...]]] = {"seen_in_train": ("train",), "unknown_items": ("items", "train")}
-"""Policies that drop recommended items, and the inputs that say which; the first input that exists is used."""
 
 
 class Policies(Model):
@@ -163,16 +163,12 @@ class Policies(Model):
 
     @property
     def ignores_scores(self) -> bool:
-        """Return True if the ranks of the log order the lists, whatever the scores are."""
+        """True if the ranks of the log order the lists, whatever the scores are."""
         return self.ignoring_scores is not None
 
     @property
     def expected_findings(self) -> frozenset[tuple[str, str]]:
-        """Inputs and checks whose findings are counted and no fault, because the policies say what they mean.
-
-        Repeated judgements that are added up, of which the newest counts, or that times spread over lists; repeated
-        items of lists that are pooled; judgements in `train` that are left out.
-        """
+        """Inputs and checks whose findings are counted and no fault, because the policies say what they mean."""
         found = {
             ("held_out", "duplicates"): self.held_out_duplicates in ("sum", "last") or self.is_attributed,
             ("recommendations", "duplicates"): self.lists == "pooled",
@@ -182,12 +178,12 @@ class Policies(Model):
 
     @property
     def drops_seen(self) -> bool:
-        """Return True if recommended items that the user has in the training data leave the lists."""
+        """True if recommended items that the user has in the training data leave the lists."""
         return self.seen_in_train != "keep"
 
     @property
     def is_attributed(self) -> bool:
-        """Return True if times decide which list an interaction is a judgement of."""
+        """True if times decide which list an interaction is a judgement of."""
         return self.attribution != "none"
 
     @property

@@ -19,21 +19,17 @@ if TYPE_CHECKING:
 
 PresetName = Literal["trec_eval", "ir_measures", "ranx", "rectools", "recbole", "elliot", "lenskit", "kaggle", "spark"]
 
-MeasureOptions = Mapping[str, Mapping[str, OptionValue]]
-"""Options that replace the defaults, by canonical name of the measure."""
+MeasureOptions = Mapping[str, Mapping[str, OptionValue]]  # options that replace the defaults, by canonical name
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Conventions of a tool: its name and version, policies and options that differ from the defaults, and notes.
+    """Conventions of a tool: policies and options of measures that differ from the defaults."""
 
-    Notes say which names differ, and which behaviour cannot be reproduced.
-    """
-
-    tool: str
+    tool: str  # its name and version
     policies: Mapping[str, OptionValue] = field(default_factory=dict)
     options: MeasureOptions = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # which names differ, and which behaviour cannot be reproduced
 
 
 _TREC_POLICIES: Final[Mapping[str, OptionValue]] = {
@@ -45,15 +41,11 @@ _BINARY: Final[Mapping[str, OptionValue]] = {"gains": "binary"}
 _INTERPOLATED: Final = ("IPrec", "IPrecAvg", "IPrecArea")
 
 
-def _for(names: tuple[str, ...], **options: OptionValue) -> dict[str, Mapping[str, OptionValue]]:
-    return dict.fromkeys(names, options)
-
-
 PRESETS: Final[Mapping[str, Preset]] = {
     "trec_eval": Preset(
         "trec_eval 10 with -c: the mean is over all topics of the judgements",
         {**_TREC_POLICIES, "duplicates": "error", "held_out_duplicates": "error"},
-        _for(_INTERPOLATED, need="v10"),
+        {name: {"need": "v10"} for name in _INTERPOLATED},
         (
             "-J is the policy judged_only, or for one measure the option judged_only=True. -l is the option rel, -M "
             "the cutoff.",
@@ -64,7 +56,7 @@ PRESETS: Final[Mapping[str, Preset]] = {
     "ir_measures": Preset(
         "ir_measures with its provider pytrec_eval, which is trec_eval 9",
         _TREC_POLICIES,
-        _for(_INTERPOLATED, need="v9"),
+        {name: {"need": "v9"} for name in _INTERPOLATED},
         (
             "judged_only=True is an option of a measure here too; the policy judged_only applies to all measures.",
             "Its SetF(beta=b) reads b as the square of beta: SetF(beta=4.0) there is SetF(beta=2) here.",
@@ -141,10 +133,8 @@ PRESETS: Final[Mapping[str, Preset]] = {
         ("meanAveragePrecision is AP, meanAveragePrecisionAt(k) AP@k.",),
     ),
 }
-"""The presets by their :data:`PresetName`."""
 
 _NONE: Final = Preset("no tool")
-
 _NEW_RANKS: Final = "rank_gaps 'renumber', because removing items changes the ranks"
 _RENUMBER: Final = "set rank_gaps to renumber, or leave judged_only out"
 
@@ -172,7 +162,7 @@ def measure_gap_faults(measures: MeasureSet, policies: Policies, preset: str | N
     """Find measures with the option judged_only together with kept ranks."""
     if policies.rank_gaps != "keep":
         return []
-    labels = dict.fromkeys(one.label for one in measures.measures if one.is_judged_only)
+    labels = dict.fromkeys(measure.label for measure in measures.measures if measure.is_judged_only)
     found = _kept_gaps(preset).rstrip(",")
     return [Fault("/measures", f"{label} with {found}", _NEW_RANKS, _RENUMBER) for label in labels]
 

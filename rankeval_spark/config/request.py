@@ -37,7 +37,6 @@ from rankeval_spark.config.inference import (
     Intervals,
     Models,
     baseline_faults,
-    comparison_measure_faults,
 )
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.presets import PresetName, measure_gap_faults, options_of, rank_gap_faults, with_preset
@@ -121,14 +120,13 @@ class Request(Model):
     @model_validator(mode="before")
     @classmethod
     def _take_policies_of_the_preset(cls, values: Any) -> Any:  # noqa: ANN401 - pydantic hands over whatever was written
-        if not isinstance(values, Mapping) or not isinstance(values.get("preset"), str):
-            return values
-        policies = values.get("policies") or {}
-        if isinstance(policies, Policies):
-            policies = policies.model_dump(exclude_unset=True)
-        return (
-            {**values, "policies": with_preset(values["preset"], policies)} if isinstance(policies, Mapping) else values
-        )
+        if isinstance(values, Mapping) and isinstance(values.get("preset"), str):
+            policies = values.get("policies") or {}
+            if isinstance(policies, Policies):
+                policies = policies.model_dump(exclude_unset=True)
+            if isinstance(policies, Mapping):
+                return {**values, "policies": with_preset(values["preset"], policies)}
+        return values
 
     # Validators read the valid keys before theirs, and skip a check if one of its keys is not valid itself. Faults of
     # keys that do not fit each other are found at a key that no check reads (`intervals` here, `spark` in a config), so
@@ -193,8 +191,11 @@ class Request(Model):
         if isinstance(value, Mapping):
             if models and isinstance(value.get("baseline"), str):
                 faults += baseline_faults(value["baseline"], models)
-            if measures := requested.measures_of(info.data):
-                faults += comparison_measure_faults(measures)
+            measures = requested.measures_of(info.data)
+            if measures and not measures.comparable:
+                found = f"{', '.join(map(str, measures.measures))}, none of which can be compared"
+                expected = "at least one measure that is a mean or a ratio of sums over users"
+                faults.append(Fault("/measures", found, expected))
         comparisons: Comparisons | None = with_faults(handler, value, faults)
         return comparisons
 

@@ -27,7 +27,7 @@ from rankeval_spark.statistics.resampling import Draws, SliceGroups, members
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inference import TestName
-    from rankeval_spark.statistics.rank_tests import Zeros
+    from rankeval_spark.statistics import Zeros
 
 
 GROUP: Final = (C.BASELINE_MODEL_ID, C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.slicing import ReportedSlices
     from rankeval_spark.measures.definition import Better
     from rankeval_spark.result_rows.metric_rows import SupportKey
-    from rankeval_spark.statistics.multiple_testing import Correction
+    from rankeval_spark.statistics import Correction
     from rankeval_spark.statistics.paired_ratios import RatioComparison
     from rankeval_spark.statistics.paired_tests import Change, Comparison
 

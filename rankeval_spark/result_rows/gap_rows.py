@@ -40,7 +40,7 @@ from rankeval_spark.statistics.paired_tests import OUT_OF_RANGE
 from rankeval_spark.statistics.resampling import ReplicateSums, SliceGroups, weighted_sums
 
 if TYPE_CHECKING:
-    from rankeval_spark.config.gap_tests import GapTests
+    from rankeval_spark.config.inference import GapTests
     from rankeval_spark.config.request import Request
     from rankeval_spark.measures.arrays import BoolVector, IntVector
     from rankeval_spark.statistics.resampling import Draws

@@ -11,3 +11,8 @@ Conventions of all modules:
 - Aggregates of disjoint sets of users merge. ``to_bytes`` writes one text of bytes per group, so that another process
   can merge them; ``from_bytes`` reads one group. Whole numbers are exact as doubles.
 """
+
+from typing import Literal, TypeAlias
+
+Correction: TypeAlias = Literal["holm", "bonferroni", "benjamini-hochberg", "none"]
+Zeros: TypeAlias = Literal["wilcox", "pratt"]  # what Wilcoxon's test does with users without a difference

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 import numpy as np
 
@@ -15,11 +15,9 @@ from rankeval_spark.statistics.paired_tests import ROUNDING, SUM_ROUNDING
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rankeval_spark.statistics import Correction
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.resampling import Draws, SliceGroups, Sums
-
-
-Correction = Literal["holm", "bonferroni", "benjamini-hochberg", "none"]
 
 
 class Adjusted(NamedTuple):

@@ -105,8 +105,8 @@ class RatioNights:
         now, before = (Moments(each.numerator.n, *each.as_means) for each in (self.now, self.before))
         gradients = []  # of the ratio of each night: by the mean numerator and by the mean denominator
         for night in (self.now, self.before):
-            below = np.where(night.denominator.mean > 0, night.denominator.mean, np.nan)
-            gradients.append((1 / below, -night.numerator.mean / below**2))
+            base = np.where(night.denominator.mean > 0, night.denominator.mean, np.nan)
+            gradients.append((1 / base, -night.numerator.mean / base**2))
         own, earlier = gradients
         of_now = np.stack([*own, *own], axis=-1)  # a later value is the difference plus the earlier value
         of_before = np.stack([np.zeros_like(earlier[0]), np.zeros_like(earlier[0]), *earlier], axis=-1)

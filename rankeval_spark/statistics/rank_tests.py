@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -11,10 +11,9 @@ from scipy import special
 from rankeval_spark.statistics import distributions
 
 if TYPE_CHECKING:
+    from rankeval_spark.statistics import Zeros
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.paired_tests import Counts
-
-Zeros = Literal["wilcox", "pratt"]
 
 TIE: Final = 1e-10  # share of a magnitude by which the next greater one exceeds it at least: what is nearer is a tie
 EXACT: Final = 50  # most differences of which all assignments of signs are counted, as scipy does without ties

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.apps.published_runs import PastNight
     from rankeval_spark.config import EvaluationConfig
-    from rankeval_spark.statistics.multiple_testing import Correction
+    from rankeval_spark.statistics import Correction
 
 UNPAIRED: Final = "unpaired"  # the test of two nights, which share only some of their users
 

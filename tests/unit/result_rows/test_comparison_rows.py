@@ -33,7 +33,7 @@ from rankeval_spark.statistics.paired_tests import PairedValues, differences_by_
 from rankeval_spark.statistics.resampling import Draws
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.rank_tests import Zeros
+    from rankeval_spark.statistics import Zeros
 
 Rows: TypeAlias = dict[tuple[Any, ...], dict[str, Any]]
 

@@ -13,7 +13,7 @@ from scipy import stats
 from rankeval_spark.statistics import multiple_testing
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.multiple_testing import Correction
+    from rankeval_spark.statistics import Correction
 
 P = [0.0004, 0.03, 0.011, 0.2, 0.03, 0.9, 0.0401, 0.011]
 

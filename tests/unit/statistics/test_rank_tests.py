@@ -13,7 +13,7 @@ from scipy import stats
 from rankeval_spark.statistics import rank_tests
 
 if TYPE_CHECKING:
-    from rankeval_spark.statistics.rank_tests import Zeros
+    from rankeval_spark.statistics import Zeros
 
 D = np.array([0.3, -0.1, 0.2, 0.25, 0.05, -0.3, 0.12, 0.01, 0.0, 0.4])
 

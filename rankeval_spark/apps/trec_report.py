@@ -36,14 +36,8 @@ if TYPE_CHECKING:
     from rankeval_spark.inputs.trec_files import Qrels
     from rankeval_spark.measures.arrays import FloatMatrix, FloatVector
 
-
-ALL: Final = "all"
-"""The name of the topic in the lines about all of them."""
-
-FLOOR: Final = 1e-5
-"""Least value that a geometric mean tells apart; as in LogAP."""
-
-_OUTSIDE_POOL, _NOT_JUDGED, _ABOVE_9 = "-", ".", ">"
+N = TypeVar("N", int, float)
+File = TypeVar("File", "Qrels", TrecRun)
 
 Version: TypeAlias = Literal[9, 10]
 """Which trec_eval's numbers are wanted."""
@@ -51,22 +45,20 @@ Version: TypeAlias = Literal[9, 10]
 OLD: Final = 9
 """The version before: single precision, another rounding of recall, fewer measures, and silent about missing topics."""
 
+FLOOR: Final = 1e-5
+"""Least value that a geometric mean tells apart; as in LogAP."""
+
 
 class TopicCounts(NamedTuple):
-    """Documents of each topic that are retrieved, relevant, both, and retrieved and judged: float64, (n_topics, 1)."""
+    """Documents of each topic: float64, (n_topics, 1)."""
 
     n_retrieved: FloatMatrix
     n_relevant: FloatMatrix
-    n_hits: FloatMatrix
+    n_hits: FloatMatrix  # retrieved and relevant
     n_judged_retrieved: FloatMatrix
 
 
-N = TypeVar("N", int, float)
-File = TypeVar("File", "Qrels", TrecRun)
-
 Count: TypeAlias = Callable[[TopicCounts], "FloatMatrix"]
-Text: TypeAlias = Literal["runid", "num_q", "relstring"]
-Summary: TypeAlias = Literal["mean", "sum", "geometric mean"]
 
 
 @dataclass(frozen=True)
@@ -74,23 +66,22 @@ class Line:
     """One line for each topic and one for all of them."""
 
     name: str  # as it is printed
-    of: Measure | Count | Text  # what it shows: a measure, something counted, or one of the texts that are no measure
-    summary: Summary = "mean"  # what the line for all topics shows; of a ``sum``, lines are whole numbers
+    of: Measure | Count | str  # what it shows: a measure, something counted, or ``runid``, ``num_q``, ``relstring``
     n_characters: int = 10  # of ``relstring``: how many ranks it shows
 
     @property
-    def is_for_topics(self) -> bool:
-        """Whether topics have the line; a geometric mean is only one of all."""
-        return self.summary != "geometric mean" and self.of not in {"runid", "num_q"}
+    def is_sum(self) -> bool:
+        """Whether the line for all topics shows a sum rather than a mean; all of these are whole numbers."""
+        return callable(self.of) and self.name.startswith("num_")
 
     @property
-    def is_for_all(self) -> bool:
-        """Whether there is a line for all topics."""
-        return self.of != "relstring"
+    def is_geometric(self) -> bool:
+        """Whether there is only a line for all topics, with the geometric mean."""
+        return self.name in _GEOMETRIC
 
 
 _CUTOFFS: Final = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
-_MULTIPLES: Final = tuple(fifths / 5 for fifths in range(1, 11))
+_GEOMETRIC: Final = {"gm_map": "AP", "gm_bpref": "Bpref"}
 
 _WHOLE: Final[Mapping[str, str]] = {
     "map": "AP",
@@ -103,11 +94,9 @@ _WHOLE: Final[Mapping[str, str]] = {
     "set_P": "SetP",
     "set_relative_P": "SetP(relative=True)",
     "set_recall": "SetR",
+    **_GEOMETRIC,
 }
 """Measures of the whole list that take no parameter: ours of the same value."""
-
-_GEOMETRIC: Final[Mapping[str, str]] = {"gm_map": "AP", "gm_bpref": "Bpref"}
-"""Names that report only a geometric mean: the measure that it is a mean of."""
 
 _AT_CUTOFFS: Final[Mapping[str, tuple[str, Sequence[int]]]] = {
     "P": ("P", _CUTOFFS),
@@ -118,25 +107,23 @@ _AT_CUTOFFS: Final[Mapping[str, tuple[str, Sequence[int]]]] = {
     "success": ("Success", (1, 5, 10)),
     "unj": ("unj", (5, 10, 20)),
 }
-"""Measures at cutoffs: ours, and the cutoffs where none are named."""
+"""Measures at cutoffs: ours, and the cutoffs by default."""
 
 _AT_NUMBERS: Final[Mapping[str, tuple[str, Sequence[float]]]] = {
     "iprec_at_recall": ("IPrec(need='{need}',recall={number!r})", LEVELS),
-    "Rprec_mult": ("Rprec_mult(x={number!r})", _MULTIPLES),
+    "Rprec_mult": ("Rprec_mult(x={number!r})", tuple(fifths / 5 for fifths in range(1, 11))),
 }
-"""Measures at numbers: ours, and the numbers where none are named."""
+"""Measures at numbers: ours, and the numbers by default."""
 
-_COUNTED: Final[Mapping[str, tuple[Count, Summary]]] = {
-    "num_ret": (lambda n: n.n_retrieved, "sum"),
-    "num_rel": (lambda n: n.n_relevant, "sum"),
-    "num_rel_ret": (lambda n: n.n_hits, "sum"),
-    "num_nonrel_judged_ret": (lambda n: n.n_judged_retrieved - n.n_hits, "sum"),
-    "utility": (lambda n: n.n_hits - (n.n_retrieved - n.n_hits), "mean"),
-    "set_map": (lambda n: ratio(n.n_hits**2, n.n_retrieved * n.n_relevant), "mean"),
+_COUNTED: Final[Mapping[str, Count]] = {
+    "num_ret": lambda n: n.n_retrieved,
+    "num_rel": lambda n: n.n_relevant,
+    "num_rel_ret": lambda n: n.n_hits,
+    "num_nonrel_judged_ret": lambda n: n.n_judged_retrieved - n.n_hits,
+    "utility": lambda n: n.n_hits - (n.n_retrieved - n.n_hits),
+    "set_map": lambda n: ratio(n.n_hits**2, n.n_retrieved * n.n_relevant),
 }
 """What follows from counts alone, without a measure of ours."""
-
-_TEXTS: Final[Mapping[str, Text]] = {"runid": "runid", "num_q": "num_q"}
 
 _OFFICIAL: Final = (
     *("runid", "num_q", "num_ret", "num_rel", "num_rel_ret"),
@@ -159,9 +146,6 @@ NICKNAMES: Final[Mapping[str, Sequence[str]]] = {
 _SINCE_10: Final = frozenset({"rbp", "rbp_resid", "unj"})
 """Measures that trec_eval 9 does not have; of all others both versions have the same names."""
 
-_NEED: Final[Mapping[Version, str]] = {9: "v9", 10: "v10"}
-"""How recall is rounded, as in IPrec."""
-
 _NOT_OURS: Final[Mapping[str, str]] = {
     "rbp": "it scales grades by those of the topic; ours is -m 'RBP(p=0.9)'",
     "rbp_resid": "it is 0 where every document is judged; ours is -m 'RBPResidual(p=0.9)'",
@@ -182,11 +166,12 @@ def requested_lines(texts: Sequence[str], *, level: float, version: Version) -> 
     ours: list[Line] = []
     faults: list[Fault] = []
     for text in texts:
-        reader = _Reader(text, level, version)
         try:
-            for name, parameters in reader.names():
-                of_trec.setdefault(name, []).extend(reader.trec(name, parameters))
-            ours += reader.ours()
+            names = _trec_names(text, version)
+            for name, parameters in names:
+                lines = _trec_lines(name, parameters, level=level, version=version, where=f"-m {text}")
+                of_trec.setdefault(name, []).extend(lines)
+            ours += [] if names else [_own_line(text, level)]
         except FaultsError as error:
             faults += error.faults
     if faults:
@@ -195,117 +180,94 @@ def requested_lines(texts: Sequence[str], *, level: float, version: Version) -> 
     return list({line.name: line for line in [*in_order, *ours]}.values())
 
 
-@dataclass(frozen=True)
-class _Reader:
-    """Reads one ``-m``."""
+def _trec_names(text: str, version: Version) -> list[tuple[str, str]]:
+    """Find the names of trec_eval that one ``-m`` means, each with its parameters; none for a measure of ours."""
+    where, missing = f"-m {text}", _SINCE_10 if version == OLD else frozenset()
+    if text in NICKNAMES:
+        return [(each, "") for each in NICKNAMES[text] if each not in missing]
+    name, _, parameters = text.partition(".")
+    printed = re.fullmatch(r"(?P<name>\w+?)_(?P<number>[0-9.]+)", text)
+    if printed and printed["name"] in {*_AT_CUTOFFS, *_AT_NUMBERS}:
+        name, parameters = printed["name"], printed["number"]
+    if name in missing:
+        fix = "leave --trec-eval 9 out, or take a measure of ours (rankeval measures)"
+        raise ConfigError(Fault(where, f"{name}, which is new in trec_eval 10", "one of trec_eval 9", fix))
+    if name in _NOT_OURS:
+        raise ConfigError(Fault(where, "a measure that is not computed", "one of ours", _NOT_OURS[name]))
+    return [(name, parameters)] if name in _ALL else []
 
-    text: str
-    level: float
-    version: Version
 
-    @property
-    def where(self) -> str:
-        return f"-m {self.text}"
+def _trec_lines(name: str, parameters: str, *, level: float, version: Version, where: str) -> Iterator[Line]:
+    """Yield the lines of a measure of trec_eval."""
 
-    def names(self) -> list[tuple[str, str]]:
-        """Find the names of trec_eval that are meant, each with its parameters; none for a measure of ours."""
-        name, _, parameters = self.text.partition(".")
-        missing = _SINCE_10 if self.version == OLD else frozenset()
-        if self.text in NICKNAMES:
-            return [(each, "") for each in NICKNAMES[self.text] if each not in missing]
-        printed = re.fullmatch(r"(?P<name>\w+?)_(?P<number>[0-9.]+)", self.text)
-        if printed and printed["name"] in {*_AT_CUTOFFS, *_AT_NUMBERS}:
-            name, parameters = printed["name"], printed["number"]
-        if name in missing:
-            fix = "leave --trec-eval 9 out, or take a measure of ours (rankeval measures)"
-            raise ConfigError(Fault(self.where, f"{name}, which is new in trec_eval 10", "one of trec_eval 9", fix))
-        if name in _NOT_OURS:
-            raise ConfigError(Fault(self.where, "a measure that is not computed", "one of ours", _NOT_OURS[name]))
-        return [(name, parameters)] if name in _ALL else []
+    def ours(text: str, **values: object) -> Measure:
+        return _at_level(
+            Measure.parse(text.format(need="v9" if version == OLD else "v10", **values), where=where), level
+        )
 
-    def ours(self) -> list[Line]:
-        """Read a measure of ours."""
-        if self.names():
-            return []
-        try:
-            measure = Measure.parse(self.text, where=self.where)
-        except UnknownMeasureError as error:
-            known = [*_ALL, *NICKNAMES, *registry.all_names()]
-            expected = f"one of trec_eval's ({', '.join([*_ALL, *NICKNAMES])}) or of ours (rankeval measures)"
-            fix = nearest(re.split("[.(@]", self.text)[0], known)
-            raise ConfigError(replace(error.faults[0], expected=expected, fix=fix)) from None
-        self._refuse_what_topics_lack(measure)
-        names_its_level = re.search(r"\brel\s*=", self.text, re.IGNORECASE)
-        measure = measure if names_its_level else self._at_level(measure)
-        return [Line(str(measure), measure)]
-
-    def _refuse_what_topics_lack(self, measure: Measure) -> None:
-        """Refuse a measure whose number is no mean over topics, or that reads more than the two files."""
-        found = expected = ""
-        requires = MeasureSet.of([measure]).requiring()
-        if requires:
-            found, expected = f"a measure of {', '.join(requires)}", "one of a run and its judgements"
-        elif measure.needs_catalogue and measure.has_user_values:
-            found, expected = "a measure of a catalogue", "one of a run and its judgements"
-        elif not measure.has_user_values:
-            found, expected = "a measure of all lists together", "one with a value a topic"
-        elif measure.is_micro or measure.link != "identity":
-            found, expected = f"{measure}, which is no mean over topics", "one that is"
-        if found:
-            raise ConfigError(Fault(self.where, found, expected, "rankeval run, or evaluate(), has it"))
-
-    def trec(self, name: str, parameters: str) -> Iterator[Line]:
-        """Yield the lines of a measure of trec_eval."""
-        if name in _AT_CUTOFFS:
-            form, cutoffs = _AT_CUTOFFS[name]
-            for k in self._numbers(parameters, int) or cutoffs:
-                yield Line(f"{name}_{k}", self._measure(f"{form}@{k}"))
-        elif name in _AT_NUMBERS:
-            form, numbers = _AT_NUMBERS[name]
-            for number in self._numbers(parameters, float) or numbers:
-                yield Line(f"{name}_{number:3.2f}", self._measure(form.format(number=number, need=_NEED[self.version])))
-        elif name == "set_F":
-            weight = next(iter(self._numbers(parameters, float)), 1.0)
-            if not 0 < weight < math.inf:
-                raise ConfigError(Fault(self.where, f"set_F.{parameters}", "a weight above 0"))
-            ours = self._measure(f"SetF(beta={math.sqrt(weight)!r})")  # their weight is the square of ours
-            yield Line(f"{name}_{parameters}" if parameters else name, ours)
-        elif name == "relstring":
-            n_characters = next(iter(self._numbers(parameters, int)), Line.n_characters)
-            yield Line(f"{name}_{parameters}" if parameters else name, "relstring", n_characters=n_characters)
-        elif parameters:
-            fix = f"-m 'nDCG(gains={{{parameters.replace('=', ':')}}})'" if name == "ndcg" else f"-m {name}"
-            raise ConfigError(Fault(self.where, f"parameters {parameters!r}", f"none for {name}", fix))
-        else:
-            yield self._plain(name)
-
-    def _plain(self, name: str) -> Line:
-        """Build the line of a name that takes no parameters."""
-        if name in _WHOLE:
-            return Line(name, self._measure(_WHOLE[name].format(need=_NEED[self.version])))
-        if name in _GEOMETRIC:
-            return Line(name, self._measure(_GEOMETRIC[name]), "geometric mean")
-        return Line(name, *(_COUNTED[name] if name in _COUNTED else (_TEXTS[name],)))
-
-    def _measure(self, ours: str) -> Measure:
-        return self._at_level(Measure.parse(ours, where=self.where))
-
-    def _at_level(self, measure: Measure) -> Measure:
-        """Set the relevance level where a measure has one."""
-        if measure.entry.defaults.get("rel") is None:
-            return measure
-        try:
-            return Measure.of(measure.name, k=measure.k, **{**measure.options, "rel": self.level})
-        except ConfigError:
-            return measure  # of graded gains, which have no level
-
-    def _numbers(self, parameters: str, kind: Callable[[str], N]) -> list[N]:
-        """Read numbers between commas, ascending."""
+    def numbers(kind: Callable[[str], N]) -> list[N]:
         try:
             return sorted({kind(part) for part in parameters.split(",")}) if parameters else []
         except ValueError:
             expected = "whole numbers between commas" if kind is int else "numbers between commas"
-            raise ConfigError(Fault(self.where, f"parameters {parameters!r}", expected)) from None
+            raise ConfigError(Fault(where, f"parameters {parameters!r}", expected)) from None
+
+    printed = f"{name}_{parameters}" if parameters else name
+    if name in _AT_CUTOFFS:
+        form, cutoffs = _AT_CUTOFFS[name]
+        yield from (Line(f"{name}_{k}", ours(f"{form}@{k}")) for k in numbers(int) or cutoffs)
+    elif name in _AT_NUMBERS:
+        form, levels = _AT_NUMBERS[name]
+        for number in numbers(float) or levels:
+            yield Line(f"{name}_{number:3.2f}", ours(form, number=number))
+    elif name == "set_F":
+        weight = next(iter(numbers(float)), 1.0)
+        if not 0 < weight < math.inf:
+            raise ConfigError(Fault(where, f"set_F.{parameters}", "a weight above 0"))
+        yield Line(printed, ours(f"SetF(beta={math.sqrt(weight)!r})"))  # their weight is the square of ours
+    elif name == "relstring":
+        yield Line(printed, name, next(iter(numbers(int)), Line.n_characters))
+    elif parameters:
+        fix = f"-m 'nDCG(gains={{{parameters.replace('=', ':')}}})'" if name == "ndcg" else f"-m {name}"
+        raise ConfigError(Fault(where, f"parameters {parameters!r}", f"none for {name}", fix))
+    else:
+        yield Line(name, ours(_WHOLE[name]) if name in _WHOLE else _COUNTED.get(name, name))
+
+
+def _own_line(text: str, level: float) -> Line:
+    """Read a measure of ours; ConfigError if its number is no mean over topics, or it reads more than the two files."""
+    where = f"-m {text}"
+    try:
+        measure = Measure.parse(text, where=where)
+    except UnknownMeasureError as error:
+        known = [*_ALL, *NICKNAMES]
+        expected = f"one of trec_eval's ({', '.join(known)}) or of ours (rankeval measures)"
+        fix = nearest(re.split("[.(@]", text)[0], [*known, *registry.all_names()])
+        raise ConfigError(replace(error.faults[0], expected=expected, fix=fix)) from None
+    found = expected = ""
+    if requires := MeasureSet.of([measure]).requiring():
+        found, expected = f"a measure of {', '.join(requires)}", "one of a run and its judgements"
+    elif measure.needs_catalogue and measure.has_user_values:
+        found, expected = "a measure of a catalogue", "one of a run and its judgements"
+    elif not measure.has_user_values:
+        found, expected = "a measure of all lists together", "one with a value a topic"
+    elif measure.is_micro or measure.link != "identity":
+        found, expected = f"{measure}, which is no mean over topics", "one that is"
+    if found:
+        raise ConfigError(Fault(where, found, expected, "rankeval run, or evaluate(), has it"))
+    names_its_level = re.search(r"\brel\s*=", text, re.IGNORECASE)
+    measure = measure if names_its_level else _at_level(measure, level)
+    return Line(str(measure), measure)
+
+
+def _at_level(measure: Measure, level: float) -> Measure:
+    """Set the relevance level where a measure has one."""
+    if measure.entry.defaults.get("rel") is None:
+        return measure
+    try:
+        return Measure.of(measure.name, k=measure.k, **{**measure.options, "rel": level})
+    except ConfigError:
+        return measure  # of graded gains, which have no level
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -313,7 +275,7 @@ class Settings:
     """Options of an evaluation; the letters are trec_eval's."""
 
     measures: Sequence[str] = ("official",)  # ``-m``: names of trec_eval, or measures of ours
-    level: int = 1  # ``-l``: grade from which on a document is relevant
+    level: int = 1  # ``-l``: least grade of a relevant document
     max_documents: int | None = None  # ``-M``: documents of a topic that count; None for all
     own_item: OwnItem = "keep"  # whether lists, and judgements, keep the document that is the topic itself
     judged_only: bool = False  # ``-J``: leave documents without a judgement out of the lists
@@ -338,33 +300,53 @@ class Report:
 
     def text(self) -> Iterator[str]:
         """Write lines of the form ``name, topic, value`` between tabs, topics in the order of their bytes."""
+
+        def written(line: Line, values: Sequence[float]) -> list[str]:
+            return [f"{value:.0f}" if line.is_sum else f"{value:6.4f}" for value in values]
+
         if self.settings.per_topic:
+            columns = []
+            for line in self.lines:
+                if line.of == "relstring":
+                    columns.append((line.name, self._relevance_strings(line.n_characters)))
+                elif not line.is_geometric and not isinstance(line.of, str):
+                    columns.append((line.name, written(line, self.values[line.name].tolist())))
             # The version before tells nothing of a missing topic, though it counts.
             is_shown = self.matched.is_in_run | (self.settings.version != OLD)
-            columns = [(line.name, self._cells(line)) for line in self.lines if line.is_for_topics]
             for place in np.flatnonzero(is_shown).tolist():
-                yield from (_line(name, self.matched.topics[place], cells[place]) for name, cells in columns)
+                topic = self.matched.topics[place]
+                yield from (f"{name:<22}\t{topic}\t{cells[place]}" for name, cells in columns)
         if self.settings.has_summary:
             texts = {"runid": self.run_name, "num_q": str(len(self.matched.topics))}
             for line in self.lines:
-                if line.is_for_all:
-                    text = texts[line.of] if isinstance(line.of, str) else _number(self.total(line), line)
-                    yield _line(line.name, ALL, text)
+                if line.of != "relstring":
+                    cell = texts[line.of] if isinstance(line.of, str) else written(line, [self.total(line)])[0]
+                    yield f"{line.name:<22}\tall\t{cell}"
 
     def total(self, line: Line) -> float:
         """Sum or mean over the topics."""
+
+        def add(terms: FloatVector) -> float:
+            return float(np.cumsum(terms)[-1])  # one after the other, as trec_eval: else the last digit could differ
+
         values = self.values[line.name]
         values = values[~np.isnan(values)]  # of predicted ratings, a topic may have none
-        if line.summary == "geometric mean":
-            return math.exp(_sum(np.log(np.maximum(values, FLOOR))) / values.size)
-        if line.summary == "sum":
-            return _sum(values)
-        return _sum(values) / values.size if values.size else math.nan
+        if line.is_geometric:
+            return math.exp(add(np.log(np.maximum(values, FLOOR))) / values.size)
+        if line.is_sum:
+            return add(values)
+        return add(values) / values.size if values.size else math.nan
 
-    def _cells(self, line: Line) -> list[str]:
-        if line.of == "relstring":
-            return [f"'{text}'" for text in _relevance_strings(self.matched, line.n_characters)]
-        return [_number(value, line) for value in self.values[line.name].tolist()]
+    def _relevance_strings(self, n_characters: int) -> list[str]:
+        """Write the grades of the first ranks, a character each: ``-`` not in the judgements, ``.`` negative."""
+        lists = self.matched.lists
+        strings = [["-"] * min(n, n_characters) for n in lists.n_recommended.tolist()]
+        hits = (each.tolist() for each in (lists.hit_list, lists.hit_rank, lists.hit_gain))
+        for place, rank, gain in zip(*hits, strict=True):
+            if rank <= n_characters:
+                grade = str(int(gain)) if gain <= 9 else ">"  # noqa: PLR2004 - the greatest digit
+                strings[place][rank - 1] = grade if gain >= 0 else "."
+        return [f"'{''.join(characters)}'" for characters in strings]
 
 
 def evaluate_files(qrels_path: Path, run_path: Path, settings: Settings) -> Report:
@@ -375,78 +357,48 @@ def evaluate_files(qrels_path: Path, run_path: Path, settings: Settings) -> Repo
     """
     lines = requested_lines(settings.measures, level=settings.level, version=settings.version)
     qrels, run = read_qrels(qrels_path), read_run(run_path)
-    refuse_repeated_documents(qrels_path, qrels)
-    refuse_repeated_documents(run_path, run)
-    name = run.name
-    if settings.own_item != "keep":
-        run = without_own(run)
-    if settings.own_item == "drop_both":
-        qrels = without_own(qrels)
-    if settings.version == OLD:
+    _refuse_repeated_documents(qrels_path, qrels)
+    _refuse_repeated_documents(run_path, run)
+    name, of_old = run.name, settings.version == OLD
+    run = run if settings.own_item == "keep" else _without_own(run)
+    qrels = _without_own(qrels) if settings.own_item == "drop_both" else qrels
+    if of_old:
         with np.errstate(over="ignore"):  # what is too large becomes infinite, as in C
             run = run._replace(score=run.score.astype(np.float32))
-    matched = match(qrels, run, max_documents=settings.max_documents, judged_only=settings.judged_only)
+    matched = _match(qrels, run, max_documents=settings.max_documents, judged_only=settings.judged_only)
     if not settings.is_complete:
-        _refuse_missing_topics(matched, run_path, settings)
+        missing = [matched.topics[place] for place in np.flatnonzero(~matched.is_in_run).tolist()]
+        if len(missing) == len(matched.topics):
+            found, fix = "no topic of the judgements", "are the files swapped?"
+            raise InputError(Fault(str(run_path), found, "at least one", fix))
+        if missing and not of_old:
+            own = " but itself" if settings.own_item != "keep" else ""
+            more = f", nor for {len(missing) - 1:,} more" if len(missing) > 1 else ""
+            found, expected = (
+                f"no document{own} for topic {missing[0]!r}{more}",
+                "some for every topic of the judgements",
+            )
+            raise InputError(Fault(str(run_path), found, expected, "give -c to count missing topics as 0"))
         matched = matched.keep(matched.is_in_run)
-    return Report(lines, matched, _values(lines, matched, settings.level), name, settings)
+    return Report(lines, matched, _values(lines, matched.lists, settings.level), name, settings)
 
 
-def _refuse_missing_topics(matched: Matched, run_path: Path, settings: Settings) -> None:
-    """Raise InputError if none of the topics is in the run, or, in version 10, one is not."""
-    missing = [matched.topics[place] for place in np.flatnonzero(~matched.is_in_run).tolist()]
-    if len(missing) == len(matched.topics):
-        raise InputError(Fault(str(run_path), "no topic of the judgements", "at least one", "are the files swapped?"))
-    if missing and settings.version != OLD:
-        own = " but itself" if settings.own_item != "keep" else ""
-        more = f", nor for {len(missing) - 1:,} more" if len(missing) > 1 else ""
-        found, expected = f"no document{own} for topic {missing[0]!r}{more}", "some for every topic of the judgements"
-        raise InputError(Fault(str(run_path), found, expected, "give -c to count missing topics as 0"))
-
-
-def _values(lines: Sequence[Line], matched: Matched, level: float) -> dict[str, FloatVector]:
+def _values(lines: Sequence[Line], lists: Lists, level: float) -> dict[str, FloatVector]:
     """Compute what each line shows, topic by topic: all measures in one go."""
-    lists = matched.lists
-    measures = [line.of for line in lines if isinstance(line.of, Measure)]
-    asked = MeasureSet.of(measures) if measures else None
-    scores = asked.score(lists) if asked else {}
+    wanted = MeasureSet.of([line.of for line in lines if isinstance(line.of, Measure)])
+    scores = wanted.score(lists) if wanted.measures else {}
     whole = lists.cut([C.WHOLE_LIST])
     judged = (lists.hit_gain >= 0).astype(np.float64)
     counts = TopicCounts(whole.n_recommended, whole.n_relevant(level), whole.hits(level), whole.sum_hits(judged))
-
-    def value(of: Measure | Count) -> FloatVector:
-        if not isinstance(of, Measure):
-            return of(counts)[:, 0]
-        found = scores[of.column][:, asked.ks.index(of.k)] if asked else np.empty(0)
-        # A topic without a relevant document counts as one without a hit.
-        return np.where(np.isnan(found), of.without_relevant, found)
-
-    return {line.name: value(line.of) for line in lines if not isinstance(line.of, str)}
-
-
-def _relevance_strings(matched: Matched, n_characters: int) -> list[str]:
-    """Write the grades of the first ranks, a character each."""
-    lists = matched.lists
-    strings = [[_OUTSIDE_POOL] * min(n, n_characters) for n in lists.n_recommended.tolist()]
-    hits = (each.tolist() for each in (lists.hit_list, lists.hit_rank, lists.hit_gain))
-    for place, rank, gain in zip(*hits, strict=True):
-        if rank <= n_characters:
-            graded = str(int(gain)) if gain <= 9 else _ABOVE_9  # noqa: PLR2004 - the greatest digit
-            strings[place][rank - 1] = graded if gain >= 0 else _NOT_JUDGED
-    return ["".join(characters) for characters in strings]
-
-
-def _sum(values: FloatVector) -> float:
-    """Add one after the other, as trec_eval does: in another order the last printed digit could differ."""
-    return float(np.cumsum(values)[-1])
-
-
-def _number(value: float, line: Line) -> str:
-    return f"{value:.0f}" if line.summary == "sum" else f"{value:6.4f}"
-
-
-def _line(name: str, topic: str, cell: str) -> str:
-    return f"{name:<22}\t{topic}\t{cell}"
+    values = {}
+    for line in lines:
+        if isinstance(line.of, Measure):
+            found = scores[line.of.column][:, wanted.ks.index(line.of.k)]
+            # A topic without a relevant document counts as one without a hit.
+            values[line.name] = np.where(np.isnan(found), line.of.without_relevant, found)
+        elif not isinstance(line.of, str):
+            values[line.name] = line.of(counts)[:, 0]
+    return values
 
 
 @dataclass(frozen=True)
@@ -466,19 +418,30 @@ class Matched:
         return Matched(topics, self.is_in_run[is_kept], Lists(lists.n_recommended[is_kept], **fields))
 
 
-RULES: Final = ListRules(order=C.SCORE, ties="item_desc_bytes", duplicates="keep")
-"""Documents in the order of their scores, ties in that of the bytes of their ids, both descending."""
+def _match(qrels: Qrels, run: TrecRun, *, max_documents: int | None, judged_only: bool) -> Matched:
+    """Rank and match by the engine, topics as users and documents as items; topics without a judgement are left out.
 
-
-def match(qrels: Qrels, run: TrecRun, *, max_documents: int | None, judged_only: bool) -> Matched:
-    """Rank and match by the engine; topics without a judgement are left out.
-
-    Of each topic the first ``max_documents`` count. With ``judged_only``, those without a judgement, or with a negative
-    one, then leave the lists, and the rest is ranked again.
+    Documents are in the order of their scores, ties in that of the bytes of their ids, both descending. Of each topic
+    the first ``max_documents`` count. With ``judged_only``, those without a judgement, or with a negative one, then
+    leave the lists, and the rest is ranked again.
     """
-    batch = to_batch(_rows_of(qrels, run), models=(C.ONE_MODEL,))
+    rules = ListRules(order=C.SCORE, ties="item_desc_bytes", duplicates="keep")
+    is_judged = pc.is_in(run.topic, value_set=qrels.topic)
+    n_retrieved, n_judged = pc.sum(is_judged).as_py() or 0, len(qrels.topic)
+    score = run.score[to_numpy(is_judged)]
+    kinds = np.array([row_kinds.LOG, row_kinds.HELD_OUT], np.int8)
+    rows = pa.Table.from_pydict(
+        {
+            row_kinds.KIND: to_arrow(np.repeat(kinds, [n_retrieved, n_judged])),
+            C.USER_ID: pa.chunked_array([run.topic.filter(is_judged), qrels.topic]),
+            C.ITEM_ID: pa.chunked_array([run.document.filter(is_judged), qrels.document]),
+            C.SCORE: to_arrow(np.concatenate([score, np.zeros(n_judged, score.dtype)])),
+            C.GAIN: to_arrow(np.concatenate([np.zeros(n_retrieved), qrels.grade])),
+        }
+    )
+    batch = to_batch(rows, models=(C.ONE_MODEL,))
     judgements = to_judgements(batch.held_out, n_items=batch.n_items, duplicates="max")
-    ranked = to_ranked(match_log(batch, judgements, rules=RULES), rules=RULES)
+    ranked = to_ranked(match_log(batch, judgements, rules=rules), rules=rules)
     most = max_documents or len(ranked.row)
     rank = ranked.rank_at(np.arange(len(ranked.row)))
     judgement = ranked.matched.judgement[ranked.row]
@@ -496,24 +459,7 @@ def match(qrels: Qrels, run: TrecRun, *, max_documents: int | None, judged_only:
     return Matched(batch.users.to_pylist(), ranked.length > 0, lists.judged_only() if judged_only else lists)
 
 
-def _rows_of(qrels: Qrels, run: TrecRun) -> pa.Table:
-    """Build the rows of the engine: topics are users, documents are items."""
-    is_judged = pc.is_in(run.topic, value_set=qrels.topic)
-    n_retrieved, n_judged = pc.sum(is_judged).as_py() or 0, len(qrels.topic)
-    score, nothing = run.score[to_numpy(is_judged)], np.zeros(n_judged)
-    kinds = np.array([row_kinds.LOG, row_kinds.HELD_OUT], np.int8)
-    return pa.Table.from_pydict(
-        {
-            row_kinds.KIND: to_arrow(np.repeat(kinds, [n_retrieved, n_judged])),
-            C.USER_ID: pa.chunked_array([run.topic.filter(is_judged), qrels.topic]),
-            C.ITEM_ID: pa.chunked_array([run.document.filter(is_judged), qrels.document]),
-            C.SCORE: to_arrow(np.concatenate([score, nothing.astype(score.dtype)])),
-            C.GAIN: to_arrow(np.concatenate([np.zeros(n_retrieved), qrels.grade])),
-        }
-    )
-
-
-def without_own(file: File) -> File:
+def _without_own(file: File) -> File:
     """Leave out the documents that are their topic, as in retrieval of documents for a document."""
     is_kept = pc.not_equal(file.topic, file.document)
     rows = np.flatnonzero(to_numpy(is_kept))
@@ -524,7 +470,7 @@ def without_own(file: File) -> File:
     return file._replace(**kept)
 
 
-def refuse_repeated_documents(path: Path, file: Qrels | TrecRun) -> None:
+def _refuse_repeated_documents(path: Path, file: Qrels | TrecRun) -> None:
     """Raise InputError if a topic has a document twice, with the lines of the first one in the file."""
     topics, documents = to_codes(file.topic), to_codes(file.document)
     pair = topics.code * documents.n_values + documents.code

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.table import Table
 
-    from rankeval_spark.apps.published.reproduction import InputVersions, Reproduction
+    from rankeval_spark.apps.published.reproduction import Reproduction
     from rankeval_spark.config import EvaluationConfig
 
 GATE_COLUMNS: Final = (C.EVALUATION, C.EVALUATION_DATE, *tables.GATE_FIELDS)
@@ -299,7 +299,7 @@ def reproduce_command(root: str, run_id: str, path: Path | None, scratch: str | 
             "successor": run.successor,
             "inputs": [{**asdict(compared), "is_changed": compared.is_changed} for compared in found.inputs],
             "tables": [{**asdict(compared), "is_equal": compared.is_equal} for compared in found.tables],
-            "left_out": found.left_out,
+            "left_out": run.left_out,
         }
         write_out(json_text(document))
     else:
@@ -319,9 +319,16 @@ def _show_reproduction(found: Reproduction) -> None:
         out.print(line, markup=False, soft_wrap=True)
     inputs = tables.headed("input", "format", "version", "rows then", "rows now", "read again")
     for read in found.inputs:
+        has_version = read.version is not None
+        parts = ["the version that the run read" if has_version else "has no versions: what is there now"]
+        if None not in read.n_rows and read.n_rows[0] != read.n_rows[1]:
+            parts.append("other rows than then")
+        before, after = (set((text or "").split(", ")) for text in read.columns)
+        if None not in read.columns and before != after:
+            parts.append(f"other columns: {', '.join(sorted(before ^ after))}")
         then, now = ("-" if n is None else f"{n:,}" for n in read.n_rows)
-        version = "-" if read.version is None else str(read.version)
-        inputs.add_row(read.name, read.format, version, then, now, escape(_read_again(read)))
+        version = str(read.version) if has_version else "-"
+        inputs.add_row(read.name, read.format, version, then, now, escape("; ".join(parts)))
     out.print(inputs)
     compared = tables.headed("table", "rows then", "outcome", "missing", "extra", "differing", "rounded")
     for table in found.tables:
@@ -331,17 +338,6 @@ def _show_reproduction(found: Reproduction) -> None:
     out.print(compared)
     for line in _conclusions(found):
         out.print(line, markup=False, soft_wrap=True)
-
-
-def _read_again(one: InputVersions) -> str:
-    parts = ["the version that the run read" if one.version is not None else "has no versions: what is there now"]
-    then, now = one.n_rows
-    if None not in (then, now) and then != now:
-        parts.append("other rows than then")
-    before, after = (set((text or "").split(", ")) for text in one.columns)
-    if None not in one.columns and before != after:
-        parts.append(f"other columns: {', '.join(sorted(before ^ after))}")
-    return "; ".join(parts)
 
 
 def _conclusions(found: Reproduction) -> Iterator[str]:
@@ -354,7 +350,7 @@ def _conclusions(found: Reproduction) -> Iterator[str]:
         if len(table.columns) > MAX_COLUMNS:
             yield f"{table.table}: and {len(table.columns) - MAX_COLUMNS} more columns"
         yield from (f"{table.table}: for example {example}" for example in table.examples)
-    yield from (f"not compared: {what}" for what in found.left_out)
+    yield from (f"not compared: {what}" for what in found.run.left_out)
     if found.is_equal:
         yield "equal, but for the rounding of sums" if any(table.n_rounded for table in found.tables) else "equal"
         return

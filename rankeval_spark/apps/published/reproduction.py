@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
@@ -16,110 +15,18 @@ from rankeval_spark.apps.published_runs import PastNight
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, nearest
 from rankeval_spark.inputs.spark import explain
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.results import Event, Rehearsal, Results, event_frame, results_at
+from rankeval_spark.results import Rehearsal, Results, event_frame, results_at
 from rankeval_spark.spark.plans import table_diff
 from rankeval_spark.spark.session.builder import is_local
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rankeval_spark.apps.progress import Progress
+    from rankeval_spark.results import Event
     from rankeval_spark.schemas import Schema
 
-
-@dataclass(frozen=True)
-class InputVersions:
-    """An input then and now; its version is None where the format has none, so that whatever is there now was read."""
-
-    name: str
-    format: str
-    version: int | None
-    n_rows: tuple[int | None, int | None]
-    columns: tuple[str | None, str | None]
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether what was read is certainly not what the run read; unknown numbers say nothing."""
-        return any(None not in pair and pair[0] != pair[1] for pair in (self.n_rows, self.columns))
-
-
-@dataclass(frozen=True)
-class Reproduction:
-    """Comparison of a night with its rerun."""
-
-    run: RecordedRun
-    inputs: tuple[InputVersions, ...]
-    tables: tuple[TableComparison, ...]
-    left_out: tuple[str, ...]
-
-    @property
-    def is_equal(self) -> bool:
-        """Whether every table came out again."""
-        return all(table.is_equal for table in self.tables)
-
-
-def find_run(spark: SparkSession | None, root: str, run_id: str) -> RecordedRun:
-    """Return a published run; raises InputError if there is no such run, or it was not published."""
-    events = event_frame(spark, root, columns=(*C.RUN_KEY, "status"), is_lenient=True)
-    own = [row for row in events if row[C.RUN_ID] == run_id]
-    published = [row for row in events if row["status"] == "PUBLISHED"]
-    if not any(row["status"] == "PUBLISHED" for row in own):
-        raise InputError(_unknown(root, run_id, own, published))
-    of_run = [(C.RUN_ID, "=", run_id), ("status", "=", "PUBLISHED")]
-    night = PastNight(event_frame(spark, root, where=of_run, is_lenient=True)[0])
-    of_night = (night.evaluation, night.evaluation_date)
-    newest = [row for row in published if (row[C.EVALUATION], row[C.EVALUATION_DATE]) == of_night][-1]
-    return RecordedRun(night, None if newest[C.RUN_ID] == run_id else newest[C.RUN_ID])
-
-
-def _unknown(root: str, run_id: str, own: Sequence[Event], published: Sequence[Event]) -> Fault:
-    if own:
-        found = f"run {run_id!r}, which ended as {own[-1]['status']}"
-        return Fault(f"results root {root}", found, "a run that was published")
-    ids = [row[C.RUN_ID] for row in published]
-    hint = nearest(run_id, ids) or (f"the newest is {ids[-1]!r}" if ids else "")
-    return Fault(f"results root {root}", f"no run {run_id!r}", "the run_id of a published run", hint)
-
-
-def reproduce_run(
-    spark: SparkSession, root: str, run: RecordedRun, *, scratch: str | None = None, progress: Progress | None = None
-) -> Reproduction:
-    """Compute a published run again from its recorded config, at the recorded versions of its inputs, and compare.
-
-    What is computed is in the folder ``scratch`` until the end; by default on this machine, if the executors are too.
-    Raises InputError if an input, or its version, or the rows of a superseded run are gone; ChecksFailedError if an
-    input that has no versions now fails a check; ConfigError if executors are on other machines and there is no
-    ``scratch``.
-    """
-    night = run.night
-    plan = plan_again(night, pinned(night.row), night.measures)
-    with _folder(spark, scratch) as folder:
-        rehearsal = Rehearsal(spark, folder, plan.run(new_run_id()))
-        try:
-            rehearse_night(spark, plan, rehearsal, progress=progress)
-            then, columns = {one["name"]: one["n_rows"] for one in night.row["inputs"]}, night.input_columns
-            inputs = []
-            for one in rehearsal.inputs:
-                n_rows, names = (then[one.name], one.n_rows), (columns.get(one.name), one.columns)
-                inputs.append(InputVersions(one.name, one.format, one.version, n_rows, names))
-            return Reproduction(run, tuple(inputs), compare_tables(spark, root, run, rehearsal), left_out(run))
-        finally:
-            rehearsal.discard()
-
-
-@contextmanager
-def _folder(spark: SparkSession, scratch: str | None) -> Iterator[str]:
-    """Yield the folder that is computed into; one that is made here goes afterwards."""
-    if scratch is not None:
-        yield scratch
-        return
-    master = spark.conf.get("spark.master", "") or ""
-    if not is_local(master):
-        found = f"none, with executors on other machines ({master})"
-        raise ConfigError(Fault("--scratch", found, "a folder that all executors can write to and read"))
-    with allowed_folders.temporary_folder() as folder:
-        yield folder
-
-
-MOST_EXAMPLES: Final = 3
+MAX_EXAMPLES: Final = 3
 
 CARRIED: Final = (schemas.GATES.name, schemas.CHECKS.name)
 """Tables that ``rankeval score`` takes over from the run before as they are."""
@@ -141,6 +48,39 @@ class RecordedRun:
     def is_foreign(self) -> bool:
         """Whether another version of this package wrote its rows."""
         return bool(self.night.row["code_version"] != __version__)
+
+    @property
+    def previous_rules(self) -> list[int]:
+        """Numbers of the gates that look at the night before."""
+        return [number for number, gate in enumerate(self.night.config.gates, 1) if gate.needs_previous]
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What is not compared, because it depends on more than the inputs and the config of the run."""
+        newer = "columns without a value in its rows, which its version may not have known"
+        of_version = (newer,) if self.is_foreign else ()
+        if self.night.was_scored_again:
+            return (f"{' and '.join(CARRIED)}, which `rankeval score` took over from the run before", *of_version)
+        rules = ", ".join(map(str, self.previous_rules))
+        of_gates = [f"rules {rules} of gates, which look at the night before"] if rules else []
+        of_checks = f"the checks {', '.join(check_rows.NOT_REPEATED)}, which look at the nights before or at the clock"
+        return (of_checks, *of_gates, *of_version)
+
+
+@dataclass(frozen=True)
+class InputVersions:
+    """An input then and now; its version is None where the format has none, so that whatever is there now was read."""
+
+    name: str
+    format: str
+    version: int | None
+    n_rows: tuple[int | None, int | None]
+    columns: tuple[str | None, str | None]
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether what was read is certainly not what the run read; unknown numbers say nothing."""
+        return any(None not in pair and pair[0] != pair[1] for pair in (self.n_rows, self.columns))
 
 
 @dataclass(frozen=True)
@@ -168,18 +108,75 @@ class TableComparison:
         return not self.n_missing and not self.n_differing and self.n_extra == self.n_gone
 
 
-def left_out(run: RecordedRun) -> tuple[str, ...]:
-    """Return what is not compared: what depends on more than the inputs and the config of the run."""
-    of_version = ["columns without a value in its rows, which its version may not have known"] if run.is_foreign else []
-    if run.night.was_scored_again:
-        return (f"{' and '.join(CARRIED)}, which `rankeval score` took over from the run before", *of_version)
-    rules = ", ".join(map(str, _previous_rules(run.night)))
-    of_gates = [f"rules {rules} of gates, which look at the night before"] if rules else []
-    of_checks = f"the checks {', '.join(check_rows.NOT_REPEATED)}, which look at the nights before or at the clock"
-    return (of_checks, *of_gates, *of_version)
+@dataclass(frozen=True)
+class Reproduction:
+    """Comparison of a night with its rerun."""
+
+    run: RecordedRun
+    inputs: tuple[InputVersions, ...]
+    tables: tuple[TableComparison, ...]
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every table came out again."""
+        return all(table.is_equal for table in self.tables)
 
 
-def compare_tables(
+def find_run(spark: SparkSession | None, root: str, run_id: str) -> RecordedRun:
+    """Return a published run; raises InputError if there is no such run, or it was not published."""
+    events = event_frame(spark, root, columns=(*C.RUN_KEY, "status"), is_lenient=True)
+    require_published(root, run_id, events)
+    of_run = [(C.RUN_ID, "=", run_id), ("status", "=", "PUBLISHED")]
+    night = PastNight(event_frame(spark, root, where=of_run, is_lenient=True)[0])
+    of_night = (night.evaluation, night.evaluation_date, "PUBLISHED")
+    same = [row[C.RUN_ID] for row in events if (row[C.EVALUATION], row[C.EVALUATION_DATE], row["status"]) == of_night]
+    return RecordedRun(night, None if same[-1] == run_id else same[-1])
+
+
+def require_published(root: str, run_id: str, events: Sequence[Event]) -> None:
+    """Raise InputError, with the nearest id, where no event says that a run was published."""
+    own = [row["status"] for row in events if row[C.RUN_ID] == run_id]
+    if "PUBLISHED" in own:
+        return
+    if own:
+        found = f"run {run_id!r}, which ended as {own[-1]}"
+        raise InputError(Fault(f"results root {root}", found, "a run that was published"))
+    ids = [row[C.RUN_ID] for row in events if row["status"] == "PUBLISHED"]
+    hint = nearest(run_id, ids) or (f"the newest is {ids[-1]!r}" if ids else "")
+    raise InputError(Fault(f"results root {root}", f"no run {run_id!r}", "the run_id of a published run", hint))
+
+
+def reproduce_run(
+    spark: SparkSession, root: str, run: RecordedRun, *, scratch: str | None = None, progress: Progress | None = None
+) -> Reproduction:
+    """Compute a published run again from its recorded config, at the recorded versions of its inputs, and compare.
+
+    What is computed is in the folder ``scratch`` until the end; by default on this machine, if the executors are too.
+    Raises InputError if an input, or its version, or the rows of a superseded run are gone; ChecksFailedError if an
+    input that has no versions now fails a check; ConfigError if executors are on other machines and there is no
+    ``scratch``.
+    """
+    night = run.night
+    plan = plan_again(night, pinned(night.row), night.measures)
+    with ExitStack() as stack:
+        if scratch is None:
+            master = spark.conf.get("spark.master", "") or ""
+            if not is_local(master):
+                found = f"none, with executors on other machines ({master})"
+                raise ConfigError(Fault("--scratch", found, "a folder that all executors can write to and read"))
+            scratch = stack.enter_context(allowed_folders.temporary_folder())
+        rehearsal = Rehearsal(spark, scratch, plan.run(new_run_id()))
+        stack.callback(rehearsal.discard)
+        rehearse_night(spark, plan, rehearsal, progress=progress)
+        then, columns = {fact["name"]: fact["n_rows"] for fact in night.row["inputs"]}, night.input_columns
+        inputs = []
+        for read in rehearsal.inputs:
+            n_rows, names = (then[read.name], read.n_rows), (columns.get(read.name), read.columns)
+            inputs.append(InputVersions(read.name, read.format, read.version, n_rows, names))
+        return Reproduction(run, tuple(inputs), _compare_tables(spark, root, run, rehearsal))
+
+
+def _compare_tables(
     spark: SparkSession, root: str, run: RecordedRun, rehearsal: Rehearsal
 ) -> tuple[TableComparison, ...]:
     """Compare every table that the run or its rerun has.
@@ -189,20 +186,38 @@ def compare_tables(
     replaced, recorded = run.successor is not None, run.night.row["n_rows"]
     results = results_at(spark, root, run.night.row["table_versions"]) if replaced else Results(spark, root)
     names = {*recorded, *rehearsal.n_rows} - set(CARRIED if run.night.was_scored_again else ())
-    made = [schema for schema in schemas.PUBLISHED if schema.name in names]
     try:
-        rows = {schema.name: _rows(results, run, rehearsal, schema) for schema in made}
+        rows = {
+            schema.name: _differences(results, run, rehearsal, schema)
+            for schema in schemas.PUBLISHED
+            if schema.name in names
+        }
         counts = {row["table"]: row.asDict() for row in table_diff.difference_counts(rows).collect()}
-        return tuple(_compared(rows[one.name], one, counts[one.name], recorded.get(one.name, 0)) for one in made)
+        compared = []
+        for schema in (each for each in schemas.PUBLISHED if each.name in rows):
+            own = counts[schema.name]
+            # Of checks and gates some rows are left out, and none is ever removed: all that are there were published.
+            n_recorded = own["n_published"] if schema.name in CARRIED else recorded.get(schema.name, 0)
+            found = TableComparison(n_recorded=n_recorded, **own)
+            if not found.is_equal or found.n_rounded:
+                columns = table_diff.differences_by_column(rows[schema.name]).collect()
+                found = replace(
+                    found, columns=tuple((row["column"], row["n_rows"], row["distance"]) for row in columns)
+                )
+            if not found.is_equal:
+                examples = table_diff.difference_examples(rows[schema.name], key=schema.key).take(MAX_EXAMPLES)
+                found = replace(found, examples=tuple(row["example"] for row in examples))
+            compared.append(found)
+        return tuple(compared)
     except Exception as error:
         if not replaced or not (isinstance(error, FaultsError) or explain(error, {})):
             raise
-        found = f"run {run.run_id}, whose rows run {run.successor} replaced, and versions that are no longer retained"
+        gone = f"run {run.run_id}, whose rows run {run.successor} replaced, and versions that are no longer retained"
         fix = "reproduce the newer run"
-        raise InputError(Fault(f"results root {root}", found, "the rows that the run published", fix)) from error
+        raise InputError(Fault(f"results root {root}", gone, "the rows that the run published", fix)) from error
 
 
-def _rows(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Schema) -> DataFrame:
+def _differences(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Schema) -> DataFrame:
     of_run = {C.EVALUATION: run.night.evaluation, C.EVALUATION_DATE: run.night.evaluation_date, C.RUN_ID: run.run_id}
     published = results.published(schema.name)
     for column, value in of_run.items():
@@ -216,24 +231,5 @@ def _rows(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Sche
     if schema is schemas.CHECKS:
         pair = [frame.where(~F.col("check").isin(*check_rows.NOT_REPEATED)) for frame in pair]
     if schema is schemas.GATES:
-        pair = [frame.where(~F.col("gate").isin(*_previous_rules(run.night))) for frame in pair]
+        pair = [frame.where(~F.col("gate").isin(*run.previous_rules)) for frame in pair]
     return table_diff.to_differences(*pair, key=schema.key)
-
-
-def _previous_rules(night: PastNight) -> list[int]:
-    return [number for number, gate in enumerate(night.config.gates, 1) if gate.needs_previous]
-
-
-def _compared(rows: DataFrame, schema: Schema, counts: dict[str, Any], n_recorded: int) -> TableComparison:
-    # Of checks and gates some rows are left out, and none is ever removed: all that are there were published.
-    recorded = counts["n_published"] if schema.name in CARRIED else n_recorded
-    found = TableComparison(n_recorded=recorded, **counts)
-    if found.is_equal and not found.n_rounded:
-        return found
-    columns = table_diff.differences_by_column(rows).collect()
-    examples = [] if found.is_equal else table_diff.difference_examples(rows, key=schema.key).take(MOST_EXAMPLES)
-    return replace(
-        found,
-        columns=tuple((row["column"], row["n_rows"], row["distance"]) for row in columns),
-        examples=tuple(row["example"] for row in examples),
-    )

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark.apps.nightly.night_plan import pinned
-from rankeval_spark.apps.published.reproduction import InputVersions, TableComparison, _unknown
+from rankeval_spark.apps.published.reproduction import InputVersions, TableComparison, require_published
 from rankeval_spark.config import EvaluationConfig, validate_model
-from rankeval_spark.errors import ConfigError
+from rankeval_spark.errors import ConfigError, InputError
 from tests.support import nights
 
 if TYPE_CHECKING:
@@ -98,10 +98,19 @@ def test_table_is_equal_where_all_rows_that_are_left_came_out_again(
     assert TableComparison("metrics", 4, published, missing, extra, differing, rounded).is_equal is is_equal
 
 
-def test_unknown_run_is_refused_with_the_nearest_and_a_failed_one_with_its_end() -> None:
-    published = [dict(run_id="20260101T000000-ab", status="PUBLISHED")]
-    failed = [dict(run_id="x", status="RUNNING"), dict(run_id="x", status="FAILED")]
+@pytest.mark.parametrize(
+    ("run_id", "told"),
+    [
+        ("20260101T000000-aa", "did you mean '20260101T000000-ab'?"),
+        ("nothing-like-it", "the newest is '20260101T000000-ab'"),
+        ("x", "run 'x', which ended as FAILED; expected a run that was published"),
+    ],
+)
+def test_unknown_run_is_refused_with_the_nearest_and_a_failed_one_with_its_end(run_id: str, told: str) -> None:
+    events = [("20260101T000000-ab", "PUBLISHED"), ("x", "RUNNING"), ("x", "FAILED")]
+    rows = [dict(run_id=own, status=status) for own, status in events]
 
-    assert str(_unknown("/root", "20260101T000000-aa", [], published)).endswith("did you mean '20260101T000000-ab'?")
-    assert str(_unknown("/root", "nothing-like-it", [], published)).endswith("the newest is '20260101T000000-ab'")
-    assert "run 'x', which ended as FAILED" in str(_unknown("/root", "x", failed, published))
+    with pytest.raises(InputError) as refused:
+        require_published("/root", run_id, rows)
+
+    assert str(refused.value).endswith(told)

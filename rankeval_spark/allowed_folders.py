@@ -1,9 +1,8 @@
 """The file systems that locations may name, and the folders that may be read and written.
 
-Everything that is read or written passes one of these places, which ask :func:`require_allowed`: inputs where they are
-opened (``inputs.spark.opening``) or only measured (``inputs.arrow.input_sizes``), tables of ``rankeval init``
-(``apps.sampled_tables``), paths of a results root (``results.file_store``), files of TREC where they are read, and a
-report before it is made (``apps.published.report``). ``config.check_roots`` checks all paths of a config first.
+Everything that is read or written passes one place that asks :func:`require_allowed`: where inputs, tables of
+``rankeval init`` and TREC files are opened or measured, ``results.file_store``, and a report before it is made.
+``config.check_roots`` checks all paths of a config first.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 VARIABLE: Final = "RANKEVAL_ROOTS"
 """Folders separated by commas; every path is allowed where it is not set."""
 
-MOST_SHOWN: Final = 5  # files that are named of those outside; a pattern can find thousands
+MAX_SHOWN: Final = 5  # files that are named of those outside; a pattern can find thousands
 
 
 class FileSystem(NamedTuple):
@@ -97,7 +96,7 @@ def outside_faults(
         for where, path in places
         if not all(is_below(_real(form, default)) for form in (path, unquote(path)))
     )
-    return list(islice(faults, MOST_SHOWN))
+    return list(islice(faults, MAX_SHOWN))
 
 
 def scheme_of(path: str) -> str:

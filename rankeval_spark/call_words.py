@@ -25,39 +25,35 @@ _INPUTS: Final = "recommendations|held_out|segments|train|items"
 _WORD: Final = r"\b(?!(?:or|and)\b)[a-z_0-9-]+"
 _WORDS: Final = rf"{_WORD}(?:, {_WORD})*(?: (?:or|and) {_WORD})?"
 
+# Arguments of ``evaluate`` that are sections of a config; where two have a setting, the first is meant.
 SECTION_MODELS: Final[dict[str, type[Model]]] = {
     "policies": Policies,
     "slicing": Slicing,
     "intervals": Intervals,
     "comparisons": Comparisons,
 }
-"""Arguments of ``evaluate`` that are sections of a config; where two have a setting, the first is meant."""
-
+# Argument of ``evaluate`` that has a setting, by the setting; empty for one that is an argument itself.
 SECTIONS: Final[Mapping[str, str]] = {
     **{name: section for section, model in reversed(SECTION_MODELS.items()) for name in model.model_fields},
     **dict.fromkeys(("measures", "baseline", "models", "slices", "preset", "evaluation_date"), ""),
 }
-"""Argument of ``evaluate`` that has a setting, by the setting; empty for one that is an argument itself."""
-
+# Values that YAML and Python write in other words.
 _VALUES: Final = {"true": "True", "false": "False", "nothing": "None", "none": "None"}
-"""Values that YAML and Python write in other words."""
-
+# Types of tables in this process, by the names of Spark.
 _PYTHON_TYPES: Final = {
     **{"tinyint": "int8", "smallint": "int16", "int": "int32", "bigint": "int64", "float": "float32"},
     **{"double": "float64", "string": "str", "boolean": "bool", "binary": "bytes", "void": "None"},
     "duration": "timedelta64",
     **{"timestamp_ntz": "datetime64", "timestamp": "datetime64 with a time zone", "array": "list", "struct": "dict"},
 }
-"""Types of tables in this process, by the names of Spark."""
-
 _EXAMPLES: Final = {
     "measures": 'such as measures=["nDCG@10", "P@5"]',
     "attribution_window": "such as '7d'",
     "gains": "such as {'column': 'event', 'values': {'purchase': 3}} or {'column': 'rating', 'edges': [4]}",
     "bands": "such as {'age': {'edges': [18, 25, 40]}, 'income': {'quantiles': 4}}",
 }
+# Expected where an example is the best fix.
 _SHAPES: Final = ("a list", "a dict", "a value", "text", "this key", "a time such as 7d or 36h")
-"""What is expected where an example is the best fix."""
 
 
 @contextmanager
@@ -89,7 +85,14 @@ def call_fault(
     Fault(where='evaluate(policies=).ties', found="IPS with population='truth'", expected="population='judged'", \
 fix="pass policies={'population': 'judged'}")
     """
-    where, found, expected = _place(fault.where, sections, function), _python_value(fault.found), fault.expected
+    # The place in a config or an input becomes that of the argument.
+    where, found, expected = fault.where, _VALUES.get(fault.found, fault.found), fault.expected
+    name, rest = re.match(r"(\w*)(.*)", where, re.DOTALL).groups()  # type: ignore[union-attr]  # it always matches
+    section = sections.get(name)
+    if re.fullmatch(_INPUTS, name):
+        section = "inputs" if rest.startswith(".") else ""
+    if section is not None:
+        where = f"{function}({section}=).{name}{rest}" if section else f"{function}({name}=){rest}"
     argument = (re.findall(r"\.(\w+)$", where) or re.findall(r"\((\w+)=\)", where) or [""])[0]
     if missing := re.fullmatch(r"no '(?:[\w.]+\.)?(\w+)'", found):
         found, expected = f"no key {missing[1]!r}", "this key"
@@ -106,22 +109,7 @@ fix="pass policies={'population': 'judged'}")
         fix = _EXAMPLES.get(argument, fix)
     if not fix and (number := re.fullmatch(r"np\.\w+\(([\d.]+)\)", found)):
         fix = f"write {number[1].removesuffix('.0')}, a number of Python"
-    return Fault(where, found, _python_value(expected), fix)
-
-
-def _place(where: str, sections: Mapping[str, str], function: str) -> str:
-    """Write a place of a config or an input as that of the argument; unchanged if it is none."""
-    name, rest = re.match(r"(\w*)(.*)", where, re.DOTALL).groups()  # type: ignore[union-attr]  # it always matches
-    section = sections.get(name)
-    if re.fullmatch(_INPUTS, name):
-        section = "inputs" if rest.startswith(".") else ""
-    if section is None:
-        return where
-    return f"{function}({section}=).{name}{rest}" if section else f"{function}({name}=){rest}"
-
-
-def _python_value(text: str) -> str:
-    return _VALUES.get(text, text)
+    return Fault(where, found, _VALUES.get(expected, expected), fix)
 
 
 def _setting_rules(argument: str, sections: Mapping[str, str]) -> Iterator[Rewrite]:

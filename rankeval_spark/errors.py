@@ -17,11 +17,12 @@ from typing import ClassVar, Final
 CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*")
 """Error condition in a message of Spark, such as ``[PATH_NOT_FOUND]``."""
 
-_UNSEEN: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")  # categories of characters that control a terminal or the direction
+# Categories of characters that control a terminal or the direction.
+_UNSEEN: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")
 _OF_WRITING: Final = "\u200c\u200d"  # control characters that Persian and Hindi words and many emoji need
 REDACTED: Final = "(hidden)"
-SHORTEST_SECRET: Final = 6  # length from which a secret is hidden anywhere in a message
-_SHORTEST_WORD: Final = 4  # length from which it is hidden where it is a whole word; shorter ones occur everywhere
+SHORTEST_SECRET: Final = 6  # length of a secret that is hidden anywhere in a message
+_SHORTEST_WORD: Final = 4  # length of one that is hidden where it is a whole word; shorter ones occur everywhere
 _SWITCHES: Final = ("true", "false")
 # Up to the last ``@`` of an address; a password may contain ``@`` too, and a comma begins another address.
 _BEFORE_AT: Final = re.compile(r"://([^\s,]{0,4000})@")
@@ -30,7 +31,7 @@ _INNER: Final = (__name__.partition(".")[0], "contextlib", "functools")
 _hidden: set[str] = set()  # values from the environment that this process put into settings
 _PACKAGE: Final = re.compile(r"\b(?:[a-z0-9_]+\.){2,}(?=[A-Z])")
 _LONGEST_LINE: Final = 200
-MOST_SIMILAR: Final = 5  # names in a message instead of very many
+MAX_SIMILAR: Final = 5  # names in a message instead of very many
 _BULLET: Final = "  - "  # before each fault of a message
 _BECAUSE: Final = ", because "  # between the fix of a fault and the reason for it
 
@@ -57,7 +58,7 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault: where it is, what was found, what was expected, and the nearest fix."""
+    """A fault: where it is, what was found, what was expected, and the nearest fix."""
 
     where: str
     found: str
@@ -83,34 +84,35 @@ def require_same(what: str, found: Iterable[str], expected: Iterable[str]) -> No
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Suggest the known name that is most similar to ``name``; empty if none is."""
+    """Return the question whether the most similar known name is meant; empty if no name is similar."""
     candidates = {known_name.casefold(): known_name for known_name in known}
     close = get_close_matches(name.casefold(), list(candidates), n=1, cutoff=0.6)
     return f"did you mean {candidates[close[0]]!r}?" if close else ""
 
 
 def listed(name: str, known: Collection[str], at_most: int = 20) -> str:
-    """List known names for a message: all of them or, of more than ``at_most``, those most similar to ``name``.
+    """Return known names for a message: all of them or, of more than ``at_most``, those most similar to ``name``.
 
     >>> listed("c", ["a", "b"]), listed("nDCG@11", ["AP@1", "nDCG@10", "nDCG@1"], 2)
     ('a, b', 'nDCG@1, nDCG@10 and 1 more')
     """
     if len(known) <= at_most:
         return ", ".join(known)
-    close = get_close_matches(name, known, n=min(at_most, MOST_SIMILAR), cutoff=0.0)
+    close = get_close_matches(name, known, n=min(at_most, MAX_SIMILAR), cutoff=0.0)
     return f"{', '.join(close)} and {len(known) - len(close):,} more"
 
 
 def nearest_days(day: dt.date, known: Collection[dt.date]) -> str:
-    """Return the days before and after ``day`` that are nearest to it; empty if there is none.
+    """Return the nearest days before and after ``day`` in words; empty without any.
 
     >>> days = [dt.date(2026, 1, n) for n in (1, 2, 5)]
     >>> nearest_days(dt.date(2026, 1, 3), days), nearest_days(dt.date(2026, 2, 1), days)
     ('the nearest are 2026-01-02 and 2026-01-05', 'the nearest is 2026-01-05')
     """
-    before, after = [one for one in known if one < day], [one for one in known if one > day]
-    days = [*([max(before)] if before else []), *([min(after)] if after else [])]
-    return f"the nearest {'is' if len(days) == 1 else 'are'} {' and '.join(map(str, days))}" if days else ""
+    days = [max((other for other in known if other < day), default=None)]
+    days.append(min((other for other in known if other > day), default=None))
+    found = [str(other) for other in days if other]
+    return f"the nearest {'is' if len(found) == 1 else 'are'} {' and '.join(found)}" if found else ""
 
 
 def visible(text: str, *, keep: str = "") -> str:
@@ -139,10 +141,7 @@ def hide(*values: str) -> None:
 
 
 def without_secrets(text: str) -> str:
-    """Hide passwords in addresses, and the values that were passed to :func:`hide`, in upper or lower case.
-
-    Values of 4 or 5 characters are hidden where they are a whole word; shorter ones stay. Longer values come first.
-    """
+    """Hide passwords in addresses, and the values that were passed to :func:`hide`, in upper or lower case."""
     text = _BEFORE_AT.sub(lambda found: f"://{REDACTED}@" if ":" in found[1] else found[0], text)
     for value in sorted(_hidden, key=len, reverse=True):
         if len(value) >= _SHORTEST_WORD:
@@ -201,7 +200,7 @@ def warn_user(text: str) -> None:
 
 
 def exit_code_of(error: BaseException) -> int:
-    """Exit code of a command that ends with an error."""
+    """Return the exit code of a command that ends with an error."""
     if isinstance(error, RankevalError | Stopped):
         return error.exit_code
     return ExitCode.of_signal(signal.SIGINT) if isinstance(error, KeyboardInterrupt) else ExitCode.UNEXPECTED
@@ -222,7 +221,7 @@ class Stopped(KeyboardInterrupt):
 
 
 def interruption(error: BaseException) -> KeyboardInterrupt | None:
-    """Return the interruption behind an error; None if there is none.
+    """Return the interruption behind an error; None for another error.
 
     During an exception pyspark asks the driver how a job ended, and an error from there replaces the exception. Python
     itself drops what a signal raises while an object is deleted; then the jobs that were cancelled fail.
@@ -315,7 +314,7 @@ class ResultsError(FaultsError):
 
 
 def errors_of(*checks: Callable[[], object]) -> list[FaultsError]:
-    """Run checks, and return what they raise: so several of them are reported at once."""
+    """Run checks, and return what they raise, so that several are reported at once."""
     found = []
     for check in checks:
         try:
@@ -326,7 +325,7 @@ def errors_of(*checks: Callable[[], object]) -> list[FaultsError]:
 
 
 def raise_together(errors: Sequence[FaultsError]) -> None:
-    """Raise the faults of several errors, each once, as the one with the lowest exit code; nothing if there is none."""
+    """Raise the faults of several errors, each once, as the error with the lowest exit code; nothing without errors."""
     if errors:
         first = min(errors, key=lambda error: error.exit_code)
         raise type(first)(*dict.fromkeys(fault for error in errors for fault in error.faults)) from first

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from rankeval_spark.config.request import Request
+    from rankeval_spark.measures import Measure
     from rankeval_spark.report.notebook import Plots
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.statistics import Correction
@@ -71,7 +72,9 @@ class Evaluation(Generic[Frame]):
 
     def _repr_html_(self) -> str:
         """Show in a notebook what was requested, and the leaderboard if it is known; nothing is computed for it."""
-        return notebook.summary(self.request, type(self).__name__, self._known_leaderboard())
+        is_known = "_metrics" in vars(self)
+        rows = self._leaderboard(self.request.measure_set.measures).to_pylist() if is_known else None
+        return notebook.summary(self.request, type(self).__name__, rows)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -136,7 +139,7 @@ class Evaluation(Generic[Frame]):
         Raises
         ------
         ConfigError
-            If neither ``baseline=`` nor ``pairs="all"`` was given, or the baseline is none of the models.
+            If neither ``baseline=`` nor ``pairs="all"`` was given, or the log has no such baseline.
         """
         if self.request.comparisons is None or not self.request.measure_set.columns:
             fix = "call evaluate(..., baseline='popular')"
@@ -171,7 +174,7 @@ class Evaluation(Generic[Frame]):
         return self._asked.to_yaml()
 
     def cached(self) -> Self:
-        """Compute the rows of users once for all results that are used from now on.
+        """Compute the rows of users once for all results that are used afterwards.
 
         ``with result.cached():`` keeps them until the outermost block ends; without ``with`` they are kept until
         :meth:`release`. In this process results are computed once in any case.
@@ -296,12 +299,11 @@ class Evaluation(Generic[Frame]):
             ``model_id``, ``n_users`` (the most users that one of these means covers) and a column a measure, named as
             the measure, such as ``nDCG@10``.
         """
-        measures = [one for one in self.request.measure_set.measures if k in (None, one.k)]
+        measures = [measure for measure in self.request.measure_set.measures if k in (None, measure.k)]
         if not measures:
-            cutoffs = ", ".join(map(str, sorted({one.k for one in self.request.measure_set.measures})))
+            cutoffs = ", ".join(map(str, sorted({measure.k for measure in self.request.measure_set.measures})))
             raise ConfigError(Fault("leaderboard(k=)", repr(k), f"a cutoff that was asked for: {cutoffs}"))
-        names = {(one.label, one.k): str(one) for one in measures}
-        return self.host.frame(to_leaderboard(self._metrics, names, is_lower_better=measures[0].better == "lower"))
+        return self.host.frame(self._leaderboard(measures))
 
     @refusals_of_call()
     def agreement(self, baseline: str, *, k: int = 10, p: float = 0.9) -> Frame:
@@ -330,14 +332,10 @@ class Evaluation(Generic[Frame]):
             If the baseline is no model of the evaluation, or k or p is out of range; all faults at once.
         """
         faults = model_faults({"agreement(baseline=)": baseline}, self._models())
-        faults += [
-            Fault(f"agreement({name}=)", repr(found), expected)
-            for name, found, expected, is_right in (
-                ("k", k, f"a whole number from 1 to {MAX_CUTOFF}", _is_whole(k) and 1 <= k <= MAX_CUTOFF),
-                ("p", p, "a number above 0 and below 1", _is_real(p) and 0 < p < 1),
-            )
-            if not is_right
-        ]
+        if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= MAX_CUTOFF:
+            faults.append(Fault("agreement(k=)", repr(k), f"a whole number from 1 to {MAX_CUTOFF}"))
+        if not isinstance(p, Real) or not 0 < p < 1:
+            faults.append(Fault("agreement(p=)", repr(p), "a number above 0 and below 1"))
         if faults:
             raise ConfigError(*faults)
         return self.host.agreement(baseline, k=int(k), p=float(p))
@@ -371,16 +369,9 @@ class Evaluation(Generic[Frame]):
             raise ConfigError(*faults)
         return self.host.hit_ranks(self.ranked_items, model, baseline)
 
-    def _known_leaderboard(self) -> list[dict[str, Any]] | None:
-        """Return the rows of the leaderboard if no job has to run for them."""
-        if "_metrics" not in vars(self):
-            return None
-        measures = self.request.measure_set.measures
-        names = {(one.label, one.k): str(one) for one in measures}
-        rows: list[dict[str, Any]] = to_leaderboard(
-            self._metrics, names, is_lower_better=measures[0].better == "lower"
-        ).to_pylist()
-        return rows
+    def _leaderboard(self, measures: Sequence[Measure]) -> pa.Table:
+        names = {(measure.label, measure.k): str(measure) for measure in measures}
+        return to_leaderboard(self._metrics, names, is_lower_better=measures[0].better == "lower")
 
     @refusals_of_call()
     def _models(self) -> Sequence[str]:
@@ -430,11 +421,3 @@ def _warn_of_weights(facts: Sequence[CheckCount]) -> None:
             expected, fix = OF_WEIGHTS[fact.check], ADVICE[fact.check]
             found = f"{fact.count:,} of {fact.total:,}, such as " if fact.check == TARGET_SUMS else ""
             warn_user(f"{fact.check}: {found}{'; '.join(fact.sample_keys)}; expected {expected}; {fix}")
-
-
-def _is_real(number: object) -> bool:
-    return isinstance(number, Real)
-
-
-def _is_whole(number: object) -> bool:
-    return isinstance(number, Integral) and not isinstance(number, bool)

@@ -24,15 +24,13 @@ from rankeval_spark.inputs.input_columns import input_schemas
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
 
+# The text of a `JudgementError` with one fault, among the lines of a worker's traceback.
 _JUDGEMENT: Final = re.compile(
     JudgementError.title + r":\s+- (?P<where>\w[^\n]*?): found (?P<found>[^\n]+?); "
     r"expected (?P<expected>[^\n]+?); (?P<fix>[^\n]+)"
 )
-"""The text of a `JudgementError` with one fault, among the lines of a worker's traceback."""
-
+# The text of an `InputError`, by which a worker refuses a value of a column.
 _UNREADABLE: Final = re.compile(rf"{InputError.title}:(?P<faults>(?:\n\s+- [^\n]+)+)")
-"""The text of an `InputError`, by which a worker refuses a value of a column."""
-
 _FAULT: Final = re.compile(
     r"- (?P<where>\S[^\n]*?): found (?P<found>[^\n]+?); expected (?P<expected>[^\n;]+)(?:; (?P<fix>[^\n]+))?"
 )
@@ -40,6 +38,7 @@ _FAULT: Final = re.compile(
 _ROWS_OF_A_USER: Final = "max_rows_per_user"
 _OF_INPUTS: Final = frozenset({*input_schemas(), _ROWS_OF_A_USER})
 
+# Fixes where a policy of ``error`` met its case.
 _FIXES: Final[Mapping[str, str]] = {
     "ties": "choose another policy: item_asc, item_desc or rank",
     "rank_gaps": "number the items of each list, or choose the policy renumber",
@@ -49,7 +48,6 @@ _FIXES: Final[Mapping[str, str]] = {
     "zero_relevant": "remove these users, or choose another policy for them",
     "invalid_scores": "remove them, or choose the policy drop",
 }
-"""What to do where a policy of ``error`` met its case."""
 
 
 def refusal_in(text: str, *, is_call: bool = False) -> Fault | None:
@@ -58,11 +56,10 @@ def refusal_in(text: str, *, is_call: bool = False) -> Fault | None:
     With ``is_call``, the settings are arguments of ``evaluate``, and not keys of a config.
     """
     if found := POLICY_REFUSED.search(text):
-        policy = found["policy"]
-        fix = _FIXES.get(policy, "")
-        if is_call:
-            return _of_call(Fault(f"evaluate(policies=).{policy}", found["what"], "no such case", fix))
-        return Fault(f"policies.{policy}", found["what"], "no such case", fix)
+        place = "evaluate(policies=)" if is_call else "policies"
+        fix = _FIXES.get(found["policy"], "")
+        fault = Fault(f"{place}.{found['policy']}", found["what"], "no such case", fix)
+        return _of_call(fault) if is_call else fault
     if found := INPUT_REFUSED.search(text):
         name = found["input"]
         in_config = f"inputs.{name}" if name in _OF_INPUTS else name

@@ -102,7 +102,7 @@ def _changes(zone: str) -> tuple[IntVector, IntVector]:
     looked_up = [info.utcoffset(dt.datetime.fromordinal(day)) for day in days]
     starts, offsets = [np.iinfo(np.int64).min], [offset((days[0] - _ORDINAL) * _SECONDS)]
     for day, is_same in zip(days, map(operator.eq, looked_up, looked_up[1:]), strict=False):
-        low, high = ((one - _ORDINAL) * _SECONDS for one in (day - 1, day + _STEP + 1))
+        low, high = ((end - _ORDINAL) * _SECONDS for end in (day - 1, day + _STEP + 1))
         while not is_same and offsets[-1] != offset(high):
             before, after = max(low, starts[-1] // _SECOND), high
             while after - before > 1:
@@ -120,7 +120,7 @@ def zone_names() -> frozenset[str]:
 
 
 def zone_fault(name: str) -> Fault | None:
-    """Return what is wrong with the name of a zone; None if it is one.
+    """Return what is wrong with the name of a zone; None for a zone.
 
     >>> zone_fault("Tokyo").fix, zone_fault("UTC+9").fix
     ("did you mean 'Asia/Tokyo'?", "name a city, whose clocks may change; 'Etc/GMT-9' is always at that offset")
@@ -142,7 +142,7 @@ def _zone_fix(name: str) -> str:
         return f"name a city, whose clocks may change{same}"
     if _ABBREVIATION.fullmatch(name):
         return "name a city, because an abbreviation is used for several zones"
-    by_city = {one.rpartition("/")[2].casefold(): one for one in sorted(zone_names(), reverse=True)}
+    by_city = {zone.rpartition("/")[2].casefold(): zone for zone in sorted(zone_names(), reverse=True)}
     city = re.sub(r"[\s-]+", "_", name.strip()).rpartition("/")[2].casefold()
     close = [city] if city in by_city else get_close_matches(city, by_city, n=1, cutoff=0.7)
     return f"did you mean {by_city[close[0]]!r}?" if close else ""

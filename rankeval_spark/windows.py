@@ -1,8 +1,7 @@
 """Ranked items and six measures by window functions and joins, as DataFrames to join and to query further.
 
-``evaluate`` computes the same numbers from the same canonical rows, all measures at once, in workers of Python. Here
-Spark's own functions do everything, and the log crosses the network twice. Nothing runs before the caller's action, and
-workers need no package.
+``evaluate`` computes the same numbers in workers of Python. Here Spark's own functions do everything, and the log
+crosses the network twice. Nothing runs before the caller's action, and workers need no package.
 """
 
 from __future__ import annotations
@@ -34,10 +33,7 @@ _N_ABOVE: Final = "_n_hits"  # relevant items of the list at ranks up to that of
 
 
 class WindowPolicies(TypedDict, total=False):
-    """Policies of ``evaluate`` that the windows follow, with the values that they take; all others keep their default.
-
-    What is left out has the default of ``evaluate``.
-    """
+    """Policies of ``evaluate`` that the windows follow, with the values that they take; others keep their default."""
 
     population: Literal["truth", "judged", "intersection", "intersection_judged", "run"]
     zero_relevant: Literal["exclude", "zero", "one"]
@@ -137,10 +133,7 @@ def user_metrics(
 def _opened(
     function: str, recommendations: DataFrame, held_out: DataFrame, asked: Mapping[str, Any]
 ) -> tuple[InputFrames, Request]:
-    """Read the arguments as a request, and the frames as the host of ``evaluate`` on Spark does.
-
-    What windows do not follow is refused.
-    """
+    """Read the arguments as a request, and the frames as ``evaluate`` on Spark does; refuse what windows cannot do."""
     place = argument_of(f"windows.{function}")
     request = validate_model(
         Request, {"measures": ["nDCG"], **asked}, locate=lambda at: place(at[1:] if at[:1] == ("policies",) else at)
@@ -170,20 +163,10 @@ def _opened(
 
 
 def _judgements(inputs: InputFrames, rules: Policies) -> DataFrame:
-    """Reduce the judgements to one row for each user and item."""
-    usable = keep_usable(inputs.held_out, held_out_checks(inputs.held_out.columns))
-    gain = {
-        "max": F.max(C.GAIN),
-        "sum": _sum_rounded_once(F.collect_list(C.GAIN)),
-        "last": F.max(F.struct(C.INTERACTED_AT, C.GAIN))[C.GAIN],
-    }[rules.held_out_duplicates]
-    return usable.groupBy(C.USER_ID, C.ITEM_ID).agg(gain.alias(C.GAIN))
+    """Reduce the judgements to one row for each user and item.
 
-
-def _sum_rounded_once(numbers: Column) -> Column:
-    """Add numbers up in any order to the same sum: what each addition loses is added at the end (Neumaier, 1974).
-
-    So 0.7, 0.2 and 0.1 are the gain 1 that is relevant, and not 0.9999999999999999.
+    Sums are the same in any order, because what each addition loses is added at the end (Neumaier, 1974): 0.7, 0.2 and
+    0.1 are the gain 1 that is relevant, and not 0.9999999999999999.
     """
 
     def add(state: Column, number: Column) -> Column:
@@ -193,7 +176,13 @@ def _sum_rounded_once(numbers: Column) -> Column:
         return F.struct(total.alias("total"), (state["lost"] + lost).alias("lost"))
 
     zero = F.struct(F.lit(0.0).alias("total"), F.lit(0.0).alias("lost"))
-    return F.aggregate(numbers, zero, add, lambda state: state["total"] + state["lost"])
+    gain = {
+        "max": F.max(C.GAIN),
+        "sum": F.aggregate(F.collect_list(C.GAIN), zero, add, lambda state: state["total"] + state["lost"]),
+        "last": F.max(F.struct(C.INTERACTED_AT, C.GAIN))[C.GAIN],
+    }[rules.held_out_duplicates]
+    usable = keep_usable(inputs.held_out, held_out_checks(inputs.held_out.columns))
+    return usable.groupBy(C.USER_ID, C.ITEM_ID).agg(gain.alias(C.GAIN))
 
 
 def _ranked(inputs: InputFrames, judgements: DataFrame, rules: Policies) -> DataFrame:
@@ -220,7 +209,7 @@ def _ranked(inputs: InputFrames, judgements: DataFrame, rules: Policies) -> Data
 
 
 def _best_first(items: DataFrame, rules: Policies) -> list[Column]:
-    """Sort by score, or by rank where there is none; then as ``ties`` says, and at last by what else the log has."""
+    """Sort by score, or by rank without one; then as ``ties`` says, and at last by what else the log has."""
     ranks, gain = [F.asc_nulls_last(C.RANK)] if C.RANK in items.columns else [], F.coalesce(C.GAIN, F.lit(0.0))
     order = ranks
     if C.SCORE in items.columns:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.loading import read_recorded, recorded_values
-from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
+from rankeval_spark.config.requested_measures import RecordedDefinition, recorded_definitions
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, nearest, nearest_days
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.report.defaults import chosen_evaluations, newest_nights

@@ -216,7 +216,7 @@ def check_time_zone(name: str) -> str:
 TimeZone = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(check_time_zone)]
 
 _MICROSECONDS: Final[Mapping[str, int]] = {"s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
-_MAX_DAYS: Final = 36_500
+_MAX_DURATION_DAYS: Final = 36_500
 
 
 def microseconds(text: str) -> int:
@@ -250,16 +250,16 @@ def duration(text: str, *, least: int) -> str:
         length = microseconds(text)
     except ValueError:
         length = -1
-    if not least <= length <= _MAX_DAYS * _MICROSECONDS["d"]:
+    if not least <= length <= _MAX_DURATION_DAYS * _MICROSECONDS["d"]:
         number = "a whole number above 0" if least else "a whole number"
-        expected = f"{number} and one of the units s, m, h, d, such as 7d; {_MAX_DAYS}d at most"
+        expected = f"{number} and one of the units s, m, h, d, such as 7d; {_MAX_DURATION_DAYS}d at most"
         raise fault_error(Fault("", repr(text), expected))
     return text
 
 
 Grace = Annotated[str, StringConstraints(min_length=1, max_length=20), AfterValidator(partial(duration, least=0))]
 
-MOST_DAYS: Final = 3660  # the longest window of whole days: ten years
+MAX_WINDOW_DAYS: Final = 3660  # the longest window of whole days: ten years
 DAYS_PATTERN: Final = "[1-9][0-9]{0,3}d"  # how a number of days is written; some of these are above the most
 
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
@@ -279,7 +279,7 @@ def whole_days(value: object) -> int:
     >>> whole_days("7d")
     7
     """
-    if not isinstance(value, str) or not re.fullmatch(DAYS_PATTERN, value) or int(value[:-1]) > MOST_DAYS:
+    if not isinstance(value, str) or not re.fullmatch(DAYS_PATTERN, value) or int(value[:-1]) > MAX_WINDOW_DAYS:
         raise ValueError(value)
     return int(value[:-1])
 
@@ -295,5 +295,5 @@ def nearest_window(value: object) -> str:
     found = _LENGTH.search(str(value).lower())
     if found is None or found[2] not in _DAYS:
         return "write the number of days, such as 7d"
-    days = min(float(found[1]) * _DAYS[found[2]], MOST_DAYS)
+    days = min(float(found[1]) * _DAYS[found[2]], MAX_WINDOW_DAYS)
     return f"write {max(1, math.ceil(days))}d"

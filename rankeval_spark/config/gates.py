@@ -138,11 +138,11 @@ class Gate(Model):
         return Measure.parse(text, where=".measure", defaults=options_of(preset))
 
     def label(self, preset: PresetName | None) -> str:
-        """Name of the measure or group statistic as ``metrics`` writes it, without the cutoff."""
+        """Return the measure or group statistic as ``metrics`` writes it, without the cutoff."""
         return self.named(self.measured(preset).label)
 
     def named(self, label: str) -> str:
-        """Name of the measure or group statistic, from the label of the measure."""
+        """Return the measure or group statistic as ``metrics`` writes it, from the label of the measure."""
         return label if self.group_kind is None else group_statistics.name_of(self.group_kind, label)
 
     def __str__(self) -> str:

@@ -98,7 +98,7 @@ class Comparisons(Model):
 
     @property
     def all_pairs(self) -> bool:
-        """Whether every two models are compared."""
+        """True if every two models are compared."""
         return self.pairs == "all"
 
 

@@ -33,7 +33,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.columns import MAX_ROWS_PER_USER
 from rankeval_spark.config.base import (
     DAYS_PATTERN,
-    MOST_DAYS,
+    MAX_WINDOW_DAYS,
     Grace,
     Model,
     ModelWithPaths,
@@ -128,7 +128,7 @@ class Filter(Model):
             try:
                 whole_days(self.value)
             except ValueError:
-                expected = f"whole days from 1d to {MOST_DAYS}d with op {self.op!r}"
+                expected = f"whole days from 1d to {MAX_WINDOW_DAYS}d with op {self.op!r}"
                 raise fault_error(Fault(".value", repr(self.value), expected, nearest_window(self.value))) from None
         elif isinstance(self.value, tuple) != (self.op == "in"):
             expected = "a list of values" if self.op == "in" else "a single value"
@@ -223,7 +223,7 @@ class Gains(Model):
 
 
 class NestedItems(Model):
-    """Column of the items, where a row of the table holds several of them."""
+    """Column of the items, where a row of the table holds several."""
 
     items: ColumnName
     """Column of the ids: an array, text with a JSON array or a separator, or `column.field` for a field of an array of
@@ -257,7 +257,7 @@ class NestedItems(Model):
 
 
 class Nested(NestedItems):
-    """Columns of the items and scores of a list, best item first, where a row of the table is a whole list."""
+    """Columns of items and scores, best item first, where a row of the table is a whole list."""
 
     scores: ColumnName | None = None
     """Column of the scores, of the same forms. Without it, the order of the items is their rank."""
@@ -499,7 +499,7 @@ class InputConfig(InputRows, ModelWithPaths):
 
     @property
     def time_zone(self) -> str:
-        """Zone of days, and of times without one: that of the evaluation."""
+        """Zone of days, and of times that name none."""
         return self._time_zone
 
     def read_in(self, time_zone: str) -> None:

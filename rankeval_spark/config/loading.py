@@ -225,7 +225,9 @@ def _parse(override: str) -> tuple[Place, Any]:
         faults = error.faults
     if faults:
         placed = [replace(fault, where=shown, fix=fault.fix or _QUOTED) for fault in faults]
-        raise ConfigError(*(replace(one, found=REDACTED) if shown.endswith(REDACTED) else one for one in placed))
+        if shown.endswith(REDACTED):
+            placed = [replace(fault, found=REDACTED) for fault in placed]
+        raise ConfigError(*placed)
     place: Place = ("spark", "settings", key.removeprefix(_SETTINGS))  # keys of Spark contain dots
     if not key.startswith(_SETTINGS):
         parts = [name or index for name, index in _STEP.findall(key)]
@@ -304,8 +306,8 @@ def validation_faults(error: ValidationError, model: type[BaseModel], locate: Lo
     Unknown keys come before them: a misspelt key is often why another one is missing, or why a rule lacks its baseline.
     """
     order = {name: number for number, name in enumerate(model.model_fields)}
-    found = [one for details in error.errors(include_url=False) for one in _faults(details, model)]
-    found.sort(key=lambda one: order.get(str(next(iter(one[0]), "")), -1))
+    found = [placed for details in error.errors(include_url=False) for placed in _faults(details, model)]
+    found.sort(key=lambda placed: order.get(str(next(iter(placed[0]), "")), -1))
     faults = dict.fromkeys(replace(fault, where=locate(place)) for place, fault in found)
     return sorted(faults, key=lambda fault: not fault.found.startswith(_UNKNOWN_KEY))
 

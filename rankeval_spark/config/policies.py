@@ -33,7 +33,7 @@ class TieRule(NamedTuple):
 
     @property
     def reads_ranks(self) -> bool:
-        """Whether ranks of the log decide; elsewhere they only settle what is left, where the log has them."""
+        """True if ranks of the log decide; elsewhere they only settle what is left, where the log has them."""
         return self.by[0] == "rank"
 
 
@@ -60,7 +60,7 @@ Window = Annotated[
 
 
 def tie_rule(ties: str) -> TieRule:
-    """Return what a policy of ties does; ValueError where there is none of this name."""
+    """Return what a policy of ties does; ValueError for an unknown name."""
     if ties not in TIES:
         message = f"no order of ties {ties!r}"
         raise ValueError(message)

@@ -218,7 +218,7 @@ class Request(Model):
     @property
     def segments(self) -> tuple[str, ...]:
         """Segments of the slices, each once, in order of first mention."""
-        return tuple(dict.fromkeys(name for one in self.slices for name in one))
+        return tuple(dict.fromkeys(name for crossing in self.slices for name in crossing))
 
     @property
     def every_slice(self) -> list[tuple[str, ...]]:

@@ -1,30 +1,26 @@
-"""Measures of a request: texts, cutoffs and item slices become measures, and what does not fit them is found."""
+"""Measures that a request computes (texts, cutoffs and item slices), what does not fit them, and what runs recorded."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from rankeval_spark.columns import WHOLE_LIST
-from rankeval_spark.config.policies import tie_rule
+from rankeval_spark import columns as C
+from rankeval_spark.config.policies import Policies, tie_rule
 from rankeval_spark.config.presets import options_of
-from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import Measure, MeasureSet, registry
 from rankeval_spark.measures.options import GROUP
-from rankeval_spark.measures.required_facts import GROUP_RELEVANT, JUDGED_CATEGORIES, PROPENSITIES
+from rankeval_spark.measures.required_facts import GROUP_RELEVANT, JUDGED_CATEGORIES, PROPENSITIES, rule_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rankeval_spark.config.policies import Policies
+    from collections.abc import Sequence
 
 WHOLE_LIST_WORD: Final = "all"  # the cutoff that means the whole list in a config
-
-_OF_ALL_JUDGEMENTS: Final = frozenset({GROUP_RELEVANT, JUDGED_CATEGORIES})
-"""Facts that are made of all judgements of a user."""
-
+_OF_ALL_JUDGEMENTS: Final = frozenset({GROUP_RELEVANT, JUDGED_CATEGORIES})  # facts made of all judgements of a user
 _BOUNDED: Final = (
     "measures for which ordering ties by gain is best or worst (not group=, gains='value', unjudged='mean' or "
     "'median', AP(denom='hits'), ideal='retrieved', FirstHit, or measures that read other facts of the items)"
@@ -64,8 +60,8 @@ def measure_set(
 def measure_faults(error: ConfigError, text: str, *, where: str = "") -> list[Fault]:
     """Return the faults of a measure, each with the text of the measure."""
     return [
-        Fault(where, one.found if text.strip() in one.found else f"{one.found} in {text!r}", one.expected, one.fix)
-        for one in error.faults
+        replace(fault, where=where, found=fault.found if text.strip() in fault.found else f"{fault.found} in {text!r}")
+        for fault in error.faults
     ]
 
 
@@ -89,12 +85,12 @@ def _at_cutoffs(text: str, cutoffs: Sequence[int | str], preset: str | None) -> 
         ks = [k for k in cutoffs if k != WHOLE_LIST_WORD]
         defaults = options_of(preset)
         return [Measure.parse(at, defaults=defaults) for at in [f"{text}@{k}" for k in ks] or [text]]
-    if measure.k != WHOLE_LIST:
+    if measure.k != C.WHOLE_LIST:
         return [measure]
     found = []
     for k in cutoffs:
         with suppress(ConfigError):
-            found.append(measure.at(WHOLE_LIST if k == WHOLE_LIST_WORD else int(k)))
+            found.append(measure.at(C.WHOLE_LIST if k == WHOLE_LIST_WORD else int(k)))
     return found or [measure]
 
 
@@ -104,15 +100,19 @@ def with_item_slices(measures: MeasureSet, item_slices: Sequence[str]) -> Measur
     ConfigError where no measure has this option, or there are too many groups.
 
     >>> measures = with_item_slices(MeasureSet.parse(["R@5", "ItemCoverage@5"]), ["drama"])
-    >>> [str(one) for one in measures.measures]
+    >>> [str(measure) for measure in measures.measures]
     ['R@5', 'ItemCoverage@5', "R(group='drama')@5"]
     """
-    whole = [one for one in measures.measures if GROUP in one.options and one.group is None]
+    whole = [measure for measure in measures.measures if GROUP in measure.options and measure.group is None]
     if item_slices and not whole:
-        labels = dict.fromkeys(one.label for one in measures.measures)
+        labels = dict.fromkeys(measure.label for measure in measures.measures)
         found = f"{', '.join(labels)}, none of which reads judgements"
         raise ConfigError(Fault("", found, "a measure that can be restricted to a group of items, such as R@10"))
-    within = [Measure.of(one.name, k=one.k, **{**one.options, GROUP: group}) for group in item_slices for one in whole]
+    within = [
+        Measure.of(measure.name, k=measure.k, **{**measure.options, GROUP: group})
+        for group in item_slices
+        for measure in whole
+    ]
     return MeasureSet.of([*measures.measures, *within])
 
 
@@ -124,36 +124,36 @@ def tie_faults(measures: MeasureSet, ties: str) -> list[Fault]:
             expected = (
                 f"measures with a mean over all orders of ties: {known} (not AP(denom='hits'), ideal='retrieved')"
             )
-            supported = {one for one in measures.measures if one.has_mean_over_ties}
+            refused = [measure for measure in measures.measures if not measure.has_mean_over_ties]
         case "bound":
-            expected, supported = _BOUNDED, {one for one in measures.measures if one.is_bounded_by_gains}
+            expected = _BOUNDED
+            refused = [measure for measure in measures.measures if not measure.is_bounded_by_gains]
         case "order" | "refused":
             return []
         case value:
             assert_never(value)
-    refused = {one.label: _other_ties(one) for one in measures.measures if one not in supported}
-    return [Fault("/measures", f"{label} with ties {ties!r}", expected, fix) for label, fix in refused.items()]
-
-
-def _other_ties(measure: Measure) -> str:
-    """Suggest a policy for ties that supports the measure."""
-    if measure.has_mean_over_ties:
-        return "leave it out, or choose other ties, such as expected for its mean over all orders"
-    if GROUP in measure.options and measure.is_bounded_by_gains:  # other measures do not depend on gains
-        return "leave it out, or choose other ties, such as optimistic and pessimistic for its bounds"
-    return "leave it out, or choose other ties, such as item_asc"
+    faults = {}
+    for measure in refused:
+        other = "item_asc"
+        if measure.has_mean_over_ties:
+            other = "expected for its mean over all orders"
+        elif GROUP in measure.options and measure.is_bounded_by_gains:  # other measures do not depend on gains
+            other = "optimistic and pessimistic for its bounds"
+        fix = f"leave it out, or choose other ties, such as {other}"
+        faults[measure.label] = Fault("/measures", f"{measure.label} with ties {ties!r}", expected, fix)
+    return [*faults.values()]
 
 
 def judgement_faults(measures: MeasureSet, policies: Policies) -> list[Fault]:
     """Find measures that do not go with whose judgements count: by time of a list, or without a reward."""
     faults = []
-    for one in measures.measures:
-        if policies.is_attributed and not _OF_ALL_JUDGEMENTS.isdisjoint(one.needs):
-            found = f"{one.label} with attribution {policies.attribution!r}"
+    for measure in measures.measures:
+        if policies.is_attributed and not _OF_ALL_JUDGEMENTS.isdisjoint(measure.needs):
+            found = f"{measure.label} with attribution {policies.attribution!r}"
             expected = "measures of the judgements of a list; this one reads all judgements of a user"
             faults.append(Fault("/measures", found, expected, "leave it out, or evaluate it without attribution"))
-        if policies.population != "judged" and PROPENSITIES in one.needs:
-            found = f"{one.label} with population {policies.population!r}"
+        if policies.population != "judged" and PROPENSITIES in measure.needs:
+            found = f"{measure.label} with population {policies.population!r}"
             expected = "population 'judged', because impressions without a reward count too"
             faults.append(Fault("/measures", found, expected, "set population to judged"))
     return faults
@@ -161,13 +161,68 @@ def judgement_faults(measures: MeasureSet, policies: Policies) -> list[Fault]:
 
 def model_faults(measures: MeasureSet, models: Sequence[str]) -> list[Fault]:
     """Find measures that compare with the lists of a model that is not among the named models."""
-    unknown = {one.label: one.other_model for one in measures.per_list if one.other_model not in (None, *models)}
+    others = {measure.label: measure.other_model for measure in measures.per_list}
+    expected = f"one of the models: {', '.join(models)}"
     return [
-        Fault(
-            "/measures",
-            f"model {name!r} in {label}",
-            f"one of the models: {', '.join(models)}",
-            nearest(name or "", models),
-        )
-        for label, name in unknown.items()
+        Fault("/measures", f"model {name!r} in {label}", expected, nearest(name, models))
+        for label, name in others.items()
+        if name is not None and name not in models
     ]
+
+
+@dataclass(frozen=True)
+class RecordedDefinition:
+    """Definition of a measure, as a run computed it: values of two nights compare where they are the same."""
+
+    name: str  # canonical, without options
+    options: Mapping[str, str]  # every option that has a value, as text
+    policies: Mapping[str, str] = field(default_factory=dict)  # every policy of the run, as text
+    group_rule: str | None = None  # which items belong to the item group; None for all items
+
+    @classmethod
+    def of(cls, measure: Measure, policies: Policies) -> RecordedDefinition:
+        """Describe a measure under the policies of a run."""
+        values = {name: str(value) for name, value in policies.model_dump().items()}
+        rule = None if measure.group is None else rule_of(measure.group)
+        return cls(measure.name, measure.recorded_options, values, rule)
+
+    def measure(self, k: int) -> Measure:
+        """Return the measure at a cutoff; an :class:`UnknownMeasureError` if this version does not know it."""
+        return Measure.recorded(self.name, self.options, k)
+
+    def without(self, other: RecordedDefinition) -> list[str]:
+        """List the name, options, policies and rule that another definition does not have."""
+        own = [self.name] if self.name != other.name else []
+        own += [f"{name}={value}" for name, value in self.options.items() if other.options.get(name) != value]
+        own += [f"{name}={value}" for name, value in self.policies.items() if other.policies.get(name) != value]
+        return own + ([f"group: {self.group_rule}"] if self.group_rule and self.group_rule != other.group_rule else [])
+
+    def __str__(self) -> str:
+        """Write it for people: ``P(rel=1, agg=macro, denom=k); population=truth, ties=item_asc``."""
+        options, policies = (
+            ", ".join(f"{name}={value}" for name, value in values.items()) for values in (self.options, self.policies)
+        )
+        group = f"group: {self.group_rule}" if self.group_rule else ""
+        return "; ".join(filter(None, (f"{self.name}({options})" if options else self.name, policies, group)))
+
+
+def recorded_definitions(run: Mapping[str, Any]) -> dict[tuple[str, int], RecordedDefinition]:
+    """Read the definitions in a row of ``runs``, by the measure's name in the tables and the cutoff.
+
+    A policy that came with a later version counts as its default. InputError where an earlier build published the run
+    and recorded definitions as text.
+    """
+    recorded = run.get("measures") or ()
+    if "policies" not in run or any(not {"name", "options", "group_rule"} <= row.keys() for row in recorded):
+        where = f"results, run {run.get(C.RUN_ID)} of {run.get(C.EVALUATION_DATE)}"
+        found = f"definitions as rankeval-spark {run.get('code_version')} recorded them at that time"
+        fix = "set results.root to a new folder and run the dates again"
+        raise InputError(Fault(where, found, "the columns policies and measures of this version", fix))
+    later = {name: str(value) for name, value in Policies().model_dump().items()}
+    policies = {**later, **dict(run["policies"])} if run["policies"] else {}
+    return {
+        (row["measure"], row["k"]): RecordedDefinition(
+            row["name"], dict(row["options"] or {}), policies, row["group_rule"]
+        )
+        for row in recorded
+    }

@@ -120,7 +120,7 @@ def band_faults(
     bands: Mapping[str, Band], *, slices: Iterable[Sequence[str]], given: Collection[str]
 ) -> Iterator[Fault]:
     """Find bands without a slice or without their input."""
-    sliced = list(dict.fromkeys(name for one in slices for name in one))
+    sliced = list(dict.fromkeys(name for crossing in slices for name in crossing))
     for name in (name for name in bands if name not in sliced):
         found = f"bands of {name!r}, which no slice names"
         yield Fault(f"/slicing/bands.{name}", found, "a segment of slices", nearest(name, sliced))
@@ -136,7 +136,7 @@ def segments_from_train(bands: Mapping[str, Band]) -> tuple[str, ...]:
 
 
 class Slicing(Model):
-    """Segments made of numbers, groups of items, and what is reported of each slice."""
+    """Segments made of numbers, groups of items, and what each slice reports."""
 
     bands: Mapping[SegmentName, Band] = {}
     """Segments of `slices` made of numbers, by edges or quantiles, or of the number of a user's training interactions.
@@ -162,10 +162,10 @@ class ReportedSlices:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Name of each slice."""
+        """The name of each slice."""
         return slice_names(self.segments)
 
 
 def slice_names(slices: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Return the name of each slice, its segments; that of no segment is all users."""
-    return tuple(C.CROSSING.join(one) or C.ALL_USERS for one in slices)
+    return tuple(C.CROSSING.join(names) or C.ALL_USERS for names in slices)

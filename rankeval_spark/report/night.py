@@ -10,7 +10,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
+from rankeval_spark.config.requested_measures import RecordedDefinition, recorded_definitions
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import defaults, wording

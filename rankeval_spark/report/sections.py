@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.recorded_definitions import recorded_definitions
+from rankeval_spark.config.requested_measures import recorded_definitions
 from rankeval_spark.measures import group_statistics, with_cutoff
 from rankeval_spark.measures.names import biases_of, measure_of
 from rankeval_spark.report import defaults, figures, wording

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from typing_extensions import TypeVar
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.recorded_definitions import recorded_definitions
+from rankeval_spark.config.requested_measures import recorded_definitions
 from rankeval_spark.errors import ConfigError, Fault, InputError, warn_user
 from rankeval_spark.measures import group_statistics, with_cutoff
 from rankeval_spark.report.defaults import is_lower_better, named
@@ -46,7 +46,7 @@ from rankeval_spark.spark.version import require_spark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from rankeval_spark.config.recorded_definitions import RecordedDefinition
+    from rankeval_spark.config.requested_measures import RecordedDefinition
     from rankeval_spark.report.notebook import PublishedPlots
     from rankeval_spark.results.journal import Event
     from rankeval_spark.results.local_tables import Filters

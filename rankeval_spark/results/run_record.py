@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark.config.recorded_definitions import RecordedDefinition
+from rankeval_spark.config.requested_measures import RecordedDefinition
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.schemas import Field
 

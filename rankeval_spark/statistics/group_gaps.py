@@ -372,7 +372,7 @@ def _least_freedom(errors: Values, freedom: Values) -> Values:
 
 
 def _quantiles(n: NDArray[np.int_], freedom: Values, level: float) -> Values:
-    """Return quantiles of the studentized range by row, at the first two digits of its degrees of freedom."""
+    """Return quantiles of the studentized range by row, with the degrees of freedom at two digits."""
     found = np.full(n.shape, np.nan)
     for place in np.argwhere(n >= _MIN_GROUPS):
         row = tuple(place)

@@ -117,7 +117,7 @@ def are_uncertain(n: Values, m2: Values, m3: Values, n_nonzero: Values) -> NDArr
 
 
 def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLike) -> tuple[Values, Values]:
-    """Return Wilson's interval of a share, or of a mean of users' shares; NaN below two users or outside [0, 1].
+    """Return Wilson's interval of a share, or a mean of shares; NaN below two users or outside [0, 1].
 
     Arguments are those of :func:`t_interval`; ``level`` may differ by row. Where users have 0 or 1, ``m2 / n = mean (1
     - mean)`` and this is Wilson's interval (1927) for n trials. Values in between (several lists per user) vary less,
@@ -195,7 +195,7 @@ def delete_a_group(
 
 
 def published(link: str, means: Values) -> Values:
-    """Return the published value of a mean of linked values, or of an end of its interval; 0 for squares below 0."""
+    """Return the published value of a linked mean, or of its interval's end; 0 for squares below 0."""
     with np.errstate(over="ignore"):  # the end of a wide interval of logarithms is infinite
         return PUBLISHED[link](means)
 
@@ -206,7 +206,7 @@ def linked(link: str, values: Values) -> Values:
 
 
 def published_error(link: str, values: Values, std_errors: Values) -> Values:
-    """Compute the standard error of a published value, by the delta method, from that of a mean of linked values."""
+    """Compute the standard error of a published value from that of the linked mean, by the delta method."""
     if link == "log":
         return std_errors * values
     if link == "square":

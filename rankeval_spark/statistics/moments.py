@@ -38,7 +38,7 @@ class Moments:
     """
 
     n: NDArray[np.int64]  # (n_groups, n_columns), defined values
-    mean: Matrix  # NaN where there are none, or where one of them is infinite
+    mean: Matrix  # NaN without values, or where one of them is infinite
     m2: Matrix  # sum of squared deviations; no number or 0 where squares leave the range of a double, see `trusted`
     m3: Matrix | None = None  # sum of cubed deviations, which intervals that allow for skewness need; may be infinite
 
@@ -188,7 +188,7 @@ class Columns:
 
 
 def trusted(m2: Matrix, mean: Matrix) -> Matrix:
-    """Return sums of squared deviations; NaN where squares leave the range of a double, as those of 1e170 do.
+    """Return sums of squared deviations; NaN where squares leave the range of a double, such as 1e170 squared.
 
     >>> values = np.array([[1.0, 1e-170, 1e-170, 1e170], [3.0, 1e-170, 3e-170, 3e170]])
     >>> found = moments_by_group(values, np.zeros(2, dtype=np.int64), 1)

@@ -230,7 +230,7 @@ def _covariance(nights: Nights) -> Values:
 
 
 class DriftBand(NamedTuple):
-    """Median of the earlier nights, ends of the band, and number of nights with a value, for each row."""
+    """Band of the earlier nights for each row: its median, its ends, and the nights with a value."""
 
     centre: Values
     low: Values

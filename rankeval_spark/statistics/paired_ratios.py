@@ -26,7 +26,7 @@ _ONE: Final = 1e-9  # standard deviation of the denominators, relative to their 
 
 @dataclass(frozen=True, eq=False)
 class RatioPairs:
-    """Means of the four parts of each column in each group of users, and products of their deviations.
+    """Means of the four parts by group and column, and products of their deviations.
 
     Differences replace the model's own numbers: where two models are nearly the same, nothing is lost.
     """

@@ -376,7 +376,7 @@ def _small_sample(differences: Differences) -> tuple[Values, NDArray[np.str_]]:
 
 
 def equal_differences_p(n: Counts, delta: Values) -> tuple[Values, Values, Values]:
-    """Return p-values where all differences are equal, two-sided, of a fall and of a rise: shares of ``2^n`` signs."""
+    """Return p-values of equal differences, two-sided, for a fall and for a rise: shares of ``2^n`` signs."""
     one_side = np.where(delta == 0, 1.0, 0.5 ** n.astype(np.float64))
     return np.minimum(2 * one_side, 1.0), np.where(delta > 0, 1.0, one_side), np.where(delta < 0, 1.0, one_side)
 

@@ -23,7 +23,7 @@ _ROUNDING: Final = 8 * np.finfo(np.float64).eps  # share of its terms below whic
 
 @dataclass(frozen=True, eq=False)
 class Ratios:
-    """Central moments of numerators and denominators, and sums of products of their deviations a and b."""
+    """Central moments of numerators and denominators, and products of their deviations a and b."""
 
     numerator: Moments
     denominator: Moments

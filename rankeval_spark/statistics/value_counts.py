@@ -25,7 +25,7 @@ _STEPS: Final = 11  # a range below 2^x has at most MAX_VALUES multiples of 2^(x
 class Levels:
     """Columns of values that are counted by more than one grouping."""
 
-    values: Sequence[Doubles]  # distinct values of each column, ascending; NaN is none
+    values: Sequence[Doubles]  # distinct values of each column, ascending, without NaN
     codes: Sequence[Ints]  # place of each row's value among them, -1 where it is NaN
 
     @classmethod
@@ -128,7 +128,7 @@ class ValueCounts:
 
 
 def united(parts: Iterable[tuple[ValueCounts, Ints]], n_cells: int) -> ValueCounts:
-    """Unite counts of users, each with the cell of the result that each of its own cells becomes."""
+    """Unite counts of users, each with the cell in the result of every own cell."""
     parts = list(parts)
     exponent = np.full(n_cells, EXACT, dtype=np.int64)
     for part, places in parts:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.recorded_definitions import RecordedDefinition
+from rankeval_spark.config.requested_measures import RecordedDefinition
 from rankeval_spark.result_rows.column_types import ARROW_TYPES
 from rankeval_spark.results import MeasureRecord, ResultsStore, RunRecord
 from rankeval_spark.results.spark_tables import struct_type

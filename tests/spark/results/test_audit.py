@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.recorded_definitions import RecordedDefinition
+from rankeval_spark.config.requested_measures import RecordedDefinition
 from rankeval_spark.errors import ChecksFailedError
 from rankeval_spark.results import MeasureRecord, Results, ResultsStore, audit
 from rankeval_spark.results.audit import RowsInProcess

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.recorded_definitions import RecordedDefinition
+from rankeval_spark.config.requested_measures import RecordedDefinition
 from rankeval_spark.errors import ResultsError
 from rankeval_spark.results import InputRecord, MeasureRecord, Results, ResultsStore, delta_log, tables
 from rankeval_spark.results.file_store import LocalStorage

@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from rankeval_spark.config import Policies
-from rankeval_spark.config.recorded_definitions import RecordedDefinition, recorded_definitions
+from rankeval_spark.config.requested_measures import RecordedDefinition, recorded_definitions
 from rankeval_spark.measures import Measure, MeasureSet, UnknownMeasureError
 from rankeval_spark.results.run_record import measure_facts
 

@@ -22,8 +22,7 @@ from rankeval_spark.errors import ConfigError, Fault, nearest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-VARIABLE: Final = "RANKEVAL_ROOTS"
-"""Folders separated by commas; every path is allowed where it is not set."""
+VARIABLE: Final = "RANKEVAL_ROOTS"  # folders separated by commas; every path is allowed where it is not set
 
 MAX_SHOWN: Final = 5  # files that are named of those outside; a pattern can find thousands
 
@@ -36,6 +35,7 @@ class FileSystem(NamedTuple):
     has_results: bool = True  # whether it may hold results; all may hold inputs
 
 
+# Every file system by its scheme: configs, inputs and results go by this table.
 FILE_SYSTEMS: Final[Mapping[str, FileSystem]] = {
     "file": FileSystem(has_locks=True),
     "hdfs": FileSystem(has_locks=True, has_user=True),
@@ -46,7 +46,6 @@ FILE_SYSTEMS: Final[Mapping[str, FileSystem]] = {
     "gs": FileSystem(has_locks=True),
     "dbfs": FileSystem(has_locks=False, has_results=False),
 }
-"""Every file system by its scheme: configs, inputs and results go by this table."""
 
 RESULT_SCHEMES: Final = tuple(name for name, one in FILE_SYSTEMS.items() if one.has_results)
 LOCKING_SCHEMES: Final = tuple(name for name, one in FILE_SYSTEMS.items() if one.has_locks and one.has_results)

@@ -162,8 +162,8 @@ _RULES: Final[tuple[Rewrite, ...]] = (
     (r"\bwrite edges: (\[.*\])", r"write {'edges': \1}"),
     (r"\badd t$", 'add "t"'),
 )
+# Names of the types of columns.
 _TYPES: Final[Rewrite] = (
     r"(?:(?<=type )|(?<=read as ))[a-z_]+\d*(?:<\S*>)?|(?<= has )(?:bigint|string)$",
     lambda found: _python_type(found[0]),
 )
-"""Names of the types of columns."""

@@ -14,8 +14,8 @@ from difflib import get_close_matches
 from enum import IntEnum
 from typing import ClassVar, Final
 
+# Error condition in a message of Spark, such as ``[PATH_NOT_FOUND]``.
 CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*")
-"""Error condition in a message of Spark, such as ``[PATH_NOT_FOUND]``."""
 
 # Categories of characters that control a terminal or the direction.
 _UNSEEN: Final = ("Cc", "Cf", "Cs", "Zl", "Zp")

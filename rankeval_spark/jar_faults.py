@@ -11,12 +11,12 @@ from rankeval_spark.errors import Fault, first_line
 DELTA: Final = "Delta"
 STORAGE: Final = "storage of Delta"
 S3A: Final = "S3A"
+# A file that every jar of a kind has.
 MARKS: Final[Mapping[str, str]] = {
     DELTA: "io/delta/sql/DeltaSparkSessionExtension.class",
     STORAGE: "io/delta/storage/LogStore.class",
     S3A: "org/apache/hadoop/fs/s3a/S3AFileSystem.class",
 }
-"""A file that every jar of a kind has."""
 
 _DELTA_JAR: Final = re.compile(r"delta-(?:spark|core)_(?:(\d+\.\d+)_)?(\d+\.\d+)-(\d+(?:\.\w+)*)\.jar")
 _STORAGE_JAR: Final = re.compile(r"delta-storage-(\d+(?:\.\w+)*)\.jar")

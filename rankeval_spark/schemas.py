@@ -52,6 +52,7 @@ _SLICE_VALUE: Final = (
 )
 
 
+# Columns that several tables have, by the line that stands for them.
 _SHARED: Final = {
     "*run": """
         evaluation string! Name of the evaluation
@@ -69,7 +70,6 @@ _SHARED: Final = {
         slice_values array<string>! Value of each segment of the slice; NULL is the unknown value
     """,
 }
-"""Columns that several tables have, by the line that stands for them."""
 
 
 def _columns(text: str) -> tuple[Field, ...]:
@@ -384,5 +384,5 @@ CHECKS: Final = Schema(
     """),
 )
 
+# Tables that a run overwrites, in the order of writing; ``runs`` is append-only and its last row is the commit.
 PUBLISHED: Final = (LISTS, USER_METRICS, METRICS, GROUP_METRICS, COMPARISONS, GATES, CHECKS)
-"""Tables that a run overwrites, in the order of writing; ``runs`` is append-only and its last row is the commit."""

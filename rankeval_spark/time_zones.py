@@ -31,8 +31,8 @@ _SECOND: Final = 1_000_000
 _SECONDS: Final = 86_400
 _STEP: Final = 3
 _ORDINAL: Final = _EPOCH.toordinal()
+# Days between which changes of clocks are known; before and after them, clocks never change.
 _DAYS: Final = (dt.date(1850, 1, 1).toordinal(), dt.date(2200, 1, 1).toordinal())
-"""Days between which changes of clocks are known; before and after them, clocks never change."""
 
 _OFFSET: Final = re.compile(r"(?:UTC|GMT)?([+-])0?(\d{1,2}?)(?::?(\d{2}))?", re.IGNORECASE)
 _ABBREVIATION: Final = re.compile("[A-Z]{2,5}")

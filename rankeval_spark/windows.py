@@ -25,8 +25,8 @@ from rankeval_spark.spark.plans.usable_rows import keep_usable
 if TYPE_CHECKING:
     from rankeval_spark.spark.plans import InputFrames
 
+# Columns of the measures, as ``evaluate`` calls them: P, R, RR, Success, AP and nDCG with their defaults.
 MEASURES: Final = ("p", "r", "rr", "success", "ap", "ndcg")
-"""Columns of the measures, as ``evaluate`` calls them: P, R, RR, Success, AP and nDCG with their defaults."""
 
 _LIST: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
 _N_ABOVE: Final = "_n_hits"  # relevant items of the list at ranks up to that of the row

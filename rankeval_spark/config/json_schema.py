@@ -20,8 +20,7 @@ from rankeval_spark.config.evaluation_config import EvaluationConfig
 from rankeval_spark.errors import ConfigError, Fault
 
 TEMPLATE: Final = "template.yaml"
-SCHEMA: Final = "evaluation.schema.json"
-"""Name of the schema file next to the config; the first line of the config refers to it."""
+SCHEMA: Final = "evaluation.schema.json"  # next to the config, whose first line refers to it
 
 
 def template_text(name: str) -> str:
@@ -61,7 +60,13 @@ def schema() -> dict[str, Any]:
             part["properties"][key]["description"] = text
     properties = described["properties"]
     described["properties"] = {**{name: properties[name] for name in ("evaluation", "inputs")}, **properties}  # first
-    return {"$schema": _DIALECT, **_allow_empty(_one_line(described))}
+    for model in (described, *described["$defs"].values()):  # a key with a default may have no value
+        required = model.get("required", [])
+        for name, part in model.get("properties", {}).items():
+            if name not in required and "anyOf" not in part:
+                rest = {key: part.pop(key) for key in ("description", "default", "title") if key in part}
+                model["properties"][name] = {"anyOf": [part, {"type": "null"}], **rest}
+    return {"$schema": _DIALECT, **_one_line(described)}
 
 
 def schema_text() -> str:
@@ -99,17 +104,6 @@ def _one_line(value: Any) -> Any:  # noqa: ANN401 - any JSON
             for key, part in value.items()
         }
     return [_one_line(part) for part in value] if isinstance(value, list) else value
-
-
-def _allow_empty(described: dict[str, Any]) -> dict[str, Any]:
-    """Allow a key with a default to have no value, as the loader does."""
-    for model in (described, *described["$defs"].values()):
-        required = model.get("required", [])
-        for name, part in model.get("properties", {}).items():
-            if name not in required and "anyOf" not in part:
-                rest = {key: part.pop(key) for key in ("description", "default", "title") if key in part}
-                model["properties"][name] = {"anyOf": [part, {"type": "null"}], **rest}
-    return described
 
 
 if __name__ == "__main__":

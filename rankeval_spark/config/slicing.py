@@ -44,9 +44,8 @@ Quantiles = Annotated[tuple[Annotated[Number, Field(ge=0, le=1)], ...], each_onc
 
 NO_INTERACTION: Final = "none"  # band of a user without an interaction in the training data
 
+# Bands of the other users, where there are three bands and no labels are given.
 TIERS: Final = ("low", "middle", "high")
-"""Bands of the other users, where there are three bands and no labels are given."""
-
 BandLabel = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
 

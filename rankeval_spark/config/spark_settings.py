@@ -14,6 +14,7 @@ from rankeval_spark.errors import REDACTED, SHORTEST_SECRET, ConfigError, Fault,
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+# Settings of plans and sizes, which hold no secret and name no file.
 _HARMLESS: Final = re.compile(
     r"spark\.(?:"
     r"default\.parallelism|task\.(?:cpus|maxFailures)|(?:driver|executor)\.(?:cores|memory|memoryOverhead|"
@@ -29,28 +30,23 @@ _HARMLESS: Final = re.compile(
     r"requireAllClusterKeysForCoPartition|windowExec\.buffer\.[\w.]+|sortMergeJoinExec\.buffer\.[\w.]+)"
     r")"
 )
-"""Settings of plans and sizes, which hold no secret and name no file."""
-
+# A number, a size, a time, a switch, a name or a zone.
 _HARMLESS_VALUE: Final = re.compile(r"-?[\w.+]{1,40}%?(?:/[A-Za-z_]{1,40})?")
-"""A number, a size, a time, a switch, a name or a zone."""
-
+# Settings that Spark shows on a command line, such as the memory of a JVM, or in its event log.
 _SHOWN: Final = re.compile(
     r"spark\.(?:app\..*|master|jars.*|files|archives|submit\..*|driver\.(?!(?:extra|default)JavaOptions$).*|executor\..*|"
     r"rpc\..*|network\..*|auth(?!enticate\.secret$).*|ssl(?!.*Password$).*|.*\.port|port\..*|yarn\.am\..*|"
     r"(?:sql\.)?redaction\..*)"
 )
-"""Settings that Spark shows on a command line, such as the memory of a JVM, or in its event log."""
-
+# Settings whose value consists of files and folders, relative ones too.
 _NAMES_FILES: Final = re.compile(
     r"spark\.(?:jars(?:\.ivy|\.ivySettings)?|files|archives|submit\.pyFiles|local\.dir|eventLog\.dir|log\.\w*dir|"
     r"(?:driver|executor)\.extra(?:Class|Library)Path|sql\.warehouse\.dir|pyspark\.(?:driver\.)?python|"
     r"yarn\.(?:jars|archive|dist\.\w+)|checkpoint\.dir|kubernetes\.file\.upload\.path)"
 )
-"""Settings whose value consists of files and folders, relative ones too."""
-
 _SEPARATORS: Final = re.compile(r"[\s,;=\"']+")
+# Prefix of a file in Java options, such as ``-javaagent:``.
 _BEFORE_A_PATH: Final = re.compile(r"^(?:-\w[\w./-]*:|@)+(?=[/~.])")
-"""Prefix of a file in Java options, such as ``-javaagent:``."""
 
 _STARTS: Final = ("/", "~", "./", "../")
 _OF_FILES: Final = (*FILE_SYSTEMS, "local", "jar")
@@ -81,20 +77,20 @@ def setting_files(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
                     yield f"spark.settings.{key}", re.sub(r"^(?:local|jar):(?:file:)?", "", part)
 
 
+# Pattern in the name of a setting that holds a secret. Spark gets it too, to redact its own logs and pages.
 CREDENTIAL_NAME: Final = (
     r"secret|password|passwd|passphrase|passcode|token|credential|bearer|signature|pwd|(?<!by)(?<!com)pass(?![a-z])|"
     r"(?:access|account|api|private|encryption|shared|session|signing|master)[._-]?key|sas[._-]|"
     r"(?<![a-z])(?:pat|pin)(?![a-z])|(?:key|store|card)pin|(?<![a-z])auth(?:orization)?$"
 )
-"""Pattern in the name of a setting that holds a secret. Spark gets it too, to redact its own logs and pages."""
 
+# Pattern of a secret's value: keys of clouds and code hosts, tokens, HTTP headers.
 CREDENTIAL_VALUE: Final = (
     r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[opsur]_\w{20,}|\bgithub_pat_\w{20,}|\bglpat-[\w-]{20,}|\bxox[abeprs]-[\w-]{10,}"
     r"|\beyJ[\w-]{10,200}\.[\w-]{10}|-----BEGIN [A-Z ]*PRIVATE KEY|\bAIza[\w-]{35}|\bdapi[0-9a-f]{32}"
     r"|\b[rs]k_live_\w{16,}"
     r"|(?i:(?:^|authorization\W{1,4})\s*(?:basic|bearer|digest|negotiate) +[\w+/=.~-]{4,}(?:[\"'\s]|$))"
 )
-"""Pattern of a secret's value: keys of clouds and code hosts, tokens, HTTP headers."""
 
 _ENVIRONMENT_VALUE = re.compile(r"\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 _CREDENTIAL = re.compile(CREDENTIAL_NAME, re.IGNORECASE)

@@ -17,13 +17,12 @@ Values: TypeAlias = NDArray[np.float64]
 MIN_NONZERO: Final = 10  # users with a value other than 0, or by squared skewness, for a certain interval
 _ROUNDING: Final = 1e-12  # standard deviation up to which values count as all equal: rounding of values of the order 1
 
+# By link, the published value of a mean of linked values: GMAP averages logarithms, RMSE squares.
 PUBLISHED: Final[Mapping[str, Callable[[Values], Values]]] = {
     "identity": lambda means: means,
     "log": np.exp,
     "square": lambda means: np.sqrt(np.maximum(means, 0.0)),
 }
-"""By link, the published value of a mean of linked values: GMAP averages logarithms, RMSE squares."""
-
 _LINKS: Final[Mapping[str, Callable[[Values], Values]]] = {"log": np.log, "square": np.square}
 
 

@@ -332,9 +332,10 @@ class Evaluation(Generic[Frame]):
             If the baseline is no model of the evaluation, or k or p is out of range; all faults at once.
         """
         faults = model_faults({"agreement(baseline=)": baseline}, self._models())
-        if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= MAX_CUTOFF:
+        given: dict[str, object] = {"k": k, "p": p}  # of any type in a call
+        if not isinstance(given["k"], Integral) or isinstance(k, bool) or not 1 <= k <= MAX_CUTOFF:
             faults.append(Fault("agreement(k=)", repr(k), f"a whole number from 1 to {MAX_CUTOFF}"))
-        if not isinstance(p, Real) or not 0 < p < 1:
+        if not isinstance(given["p"], Real) or not 0 < p < 1:
             faults.append(Fault("agreement(p=)", repr(p), "a number above 0 and below 1"))
         if faults:
             raise ConfigError(*faults)

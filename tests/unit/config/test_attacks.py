@@ -73,30 +73,12 @@ def test_table_name_is_letters_and_dots_and_no_file(config_file: Path, table: st
 @pytest.mark.parametrize(
     "path",
     [
-        "http://example.org/logs",
-        "https://example.org/logs",
-        "ftp://example.org/logs",
-        "jar:file:/a.jar!/b",
-        "jdbc:postgresql://host/db",
-        "s3://bucket/logs",
-        "s3n://bucket/logs",
-        "wasbs://c@account/logs",
-        "har://x/y",
-        "webhdfs://host/x",
-        "data:text/plain,x",
-        "JAVASCRIPT:alert(1)",
-        "file://host/etc/passwd",
-        "FILE://host/etc/passwd",
-        "s3a://key:word@bucket/logs",
-        "s3a://AKIA:with/slash@bucket/logs",
-        "s3a://token@bucket/logs",
-        "gs://token@bucket/logs",
-        "abfss://c@account/logs?sv=2024&sig=abc",
-        "logs/${env:HOME}",
-        "logs/{user}",
-        "logs\\n/etc",
-        "logs\\u0000",
-        "logs\\u202e",
+        *("http://example.org/logs", "https://example.org/logs", "ftp://example.org/logs", "jar:file:/a.jar!/b"),
+        *("jdbc:postgresql://host/db", "s3://bucket/logs", "s3n://bucket/logs", "wasbs://c@account/logs"),
+        *("har://x/y", "webhdfs://host/x", "data:text/plain,x", "JAVASCRIPT:alert(1)", "file://host/etc/passwd"),
+        *("FILE://host/etc/passwd", "s3a://key:word@bucket/logs", "s3a://AKIA:with/slash@bucket/logs"),
+        *("s3a://token@bucket/logs", "gs://token@bucket/logs", "abfss://c@account/logs?sv=2024&sig=abc"),
+        *("logs/${env:HOME}", "logs/{user}", "logs\\n/etc", "logs\\u0000", "logs\\u202e"),
     ],
 )
 def test_path_names_a_known_file_system_and_no_secret(config_file: Path, path: str) -> None:
@@ -153,11 +135,7 @@ def test_name_of_an_evaluation_is_safe_in_a_path(config_file: Path, name: str) -
 @pytest.mark.parametrize(
     "name",
     [
-        "rankeval.maintain",
-        "rankeval",
-        "Rankeval.x",
-        "nightly.sample-0.01",
-        "nightly.sample-1e-05",
+        *("rankeval.maintain", "rankeval", "Rankeval.x", "nightly.sample-0.01", "nightly.sample-1e-05"),
         "nightly.Sample-0.5",
     ],
 )
@@ -338,15 +316,8 @@ def test_value_from_the_environment_is_hidden_in_every_message(
 @pytest.mark.parametrize(
     "key",
     [
-        "app.name",
-        "jars",
-        "driver.memory",
-        "driver.extraClassPath",
-        "executor.extraJavaOptions",
-        "network.timeout",
-        "ssl.keyStore",
-        "ui.port",
-        "redaction.regex",
+        *("app.name", "jars", "driver.memory", "driver.extraClassPath", "executor.extraJavaOptions"),
+        *("network.timeout", "ssl.keyStore", "ui.port", "redaction.regex"),
     ],
 )
 def test_variable_is_refused_where_spark_shows_it(config_file: Path, key: str) -> None:

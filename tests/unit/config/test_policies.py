@@ -293,11 +293,7 @@ def test_preset_fills_in_options_and_what_is_written_wins() -> None:
     texts = ["AP@5", "AP(denom='hits')@5", "relative_P@5", "P@5", "nDCG(gains='grade')@5", "RR"]
     found = MeasureSet.parse(texts, defaults=options_of("lenskit")).measures
     assert [str(measure) for measure in found] == [
-        "AP(denom='len')@5",
-        "AP(denom='hits')@5",
-        "P(denom='min')@5",
-        "P(denom='len')@5",
-        "nDCG(dcg='jk2')@5",
+        *("AP(denom='len')@5", "AP(denom='hits')@5", "P(denom='min')@5", "P(denom='len')@5", "nDCG(dcg='jk2')@5"),
         "RR",
     ]
 

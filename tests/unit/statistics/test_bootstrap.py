@@ -1,7 +1,8 @@
-"""The Poisson bootstrap: sums that merge, intervals between quantiles, a studentized p."""
+"""The Poisson bootstrap: sums that merge in any number of parts, intervals of means and ratios, a studentized p."""
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rankeval_spark.statistics import hashed_random, moments, resampling
-from rankeval_spark.statistics.resampling import Draws, SliceGroups
+from rankeval_spark.statistics.resampling import Draws, SliceGroups, ratio_sums, spread_of
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.resampling import ReplicateSums
@@ -142,3 +143,66 @@ def test_differences_that_are_nearly_the_same_have_the_least_p_or_none(spread: f
     values = 1 + spread * np.random.default_rng(6).normal(0, 1, (60, 1))
     p = resampling.studentized_p(moments.moments_by_group(values, EVERYONE[:60], 1), of(values, 199))
     np.testing.assert_array_equal(p, [[1 / 200 if is_told else np.nan]])
+
+
+DRAWS = Draws(replicates=200, seed=7)
+FEW = USERS[:300]
+LEVEL = 0.9
+
+
+def naive(numerator: np.ndarray, denominator: np.ndarray, users: np.ndarray) -> tuple[float, float, float]:
+    """Draw a replicate at a time: standard error and interval."""
+    weights = hashed_random.poisson_weights(users, seed=DRAWS.seed, replicates=DRAWS.replicates).T.astype(np.float64)
+    found = [(own @ numerator) / (own @ denominator) for own in weights if own @ denominator > 0]
+    return float(np.std(found, ddof=1)), *np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
+
+
+def test_intervals_of_means_and_of_ratios_are_those_of_a_naive_loop() -> None:
+    draw = np.random.default_rng(0)
+    hits, shown = draw.integers(0, 3, 300) * 1.0, draw.integers(1, 9, 300) * 1.0
+    is_defined = draw.random(300) < 0.8
+    numerators = np.column_stack([hits, np.where(is_defined, hits / shown, 0.0)])
+    denominators = np.column_stack([shown, is_defined])
+    found = spread_of(ratio_sums(numerators, denominators, FEW, DRAWS), LEVEL)
+    expected = [
+        naive(hits, shown, FEW),
+        naive((hits / shown)[is_defined], np.ones(is_defined.sum()), FEW[is_defined]),
+    ]
+    np.testing.assert_allclose(np.column_stack(found), expected, rtol=0, atol=1e-12)
+
+
+def test_parts_in_any_order_give_the_same_bits_and_any_split_the_same_numbers() -> None:
+    values = np.random.default_rng(1).random((300, 2))
+    whole = spread_of(ratio_sums(values, np.ones_like(values), FEW, DRAWS), LEVEL)
+    ends = [0, 40, 41, 200, 300]
+    parts = np.concatenate(
+        [
+            ratio_sums(values[start:end], np.ones((end - start, 2)), FEW[start:end], DRAWS)
+            for start, end in itertools.pairwise(ends)
+        ]
+    )
+    found = spread_of(parts, LEVEL)
+    np.testing.assert_allclose(found, whole, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(spread_of(parts[[2, 0, 3, 1]], LEVEL), found)
+
+
+def test_rows_of_a_user_share_his_weights() -> None:
+    """The replicates of a column that stands under two models differ by nothing."""
+    values = np.random.default_rng(2).random((300, 1))
+    twice = np.concatenate([values, values])
+    groups = np.repeat([0, 1], 300)[None]
+    found = ratio_sums(twice, np.ones_like(twice), np.concatenate([FEW, FEW]), DRAWS, SliceGroups(groups, 2))
+    np.testing.assert_allclose(found[0], found[1], rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize(("n_users", "is_there"), [(0, False), (1, False), (2, False), (5, True)])
+def test_there_is_no_interval_where_many_replicates_draw_no_user(n_users: int, is_there: bool) -> None:
+    values = np.arange(n_users, dtype=np.float64)[:, None]
+    spread = spread_of(ratio_sums(values, np.ones_like(values), FEW[:n_users], DRAWS), LEVEL)
+    assert np.isfinite(spread).all() == is_there
+    assert np.isnan(spread).all() != is_there
+
+
+def test_values_that_are_all_equal_have_no_spread() -> None:
+    spread = spread_of(ratio_sums(np.full((9, 1), 0.7), np.ones((9, 1)), FEW[:9], DRAWS), LEVEL)
+    np.testing.assert_allclose(np.ravel(spread), [0.0, 0.7, 0.7], rtol=0, atol=1e-12)

@@ -76,6 +76,8 @@ class ItemCounter:
 
     def count_items(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Count the items that some lists show."""
+        if part.ranked is not None and not len(part.ranked.listed):
+            return  # no list, so that not even the number of segments is known
         shown = _ListedItems.of(part, self.ks)
         lists = shown.lists
         for k in self.lengths_at:
@@ -105,10 +107,10 @@ class ItemCounter:
 
     def count_lists(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Count lists, and users with one, by slice, group of users and cutoff: rows of ``exposure_rows.ENTRIES``."""
+        if part.ranked is not None and not len(part.ranked.listed):
+            return
         shown, n_bands = _ListedItems.of(part, self.ks), len(self.ks)
         keys, listed, group = shown.ranked.keys, shown.ranked.listed, to_numpy(shown.lists[GROUP])
-        if not len(listed):
-            return
         band = shown.band[shown.ranked.start[listed]].astype(np.int64)
         opens_user = np.flatnonzero(starts_of_runs(keys.user[listed]) | starts_of_runs(keys.model[listed]))
         bands = ((np.arange(len(listed)), band), (opens_user, np.minimum.reduceat(band, opens_user)))

@@ -152,6 +152,17 @@ def test_a_model_without_a_list_has_rows_in_the_slices_of_the_others() -> None:
         assert_in_slices(in_slices(lambda rows: rows).metrics)
 
 
+@pytest.mark.filterwarnings("ignore:recommendations have no row of")
+@pytest.mark.parametrize("measure", ["ItemCoverage", "Personalization", "PopREO"])
+def test_a_model_that_is_alone_and_without_a_list_is_measured_with_slices_too(measure: str) -> None:
+    log, segments = ranking({"ann": "a"}, model_id="als"), table("user_id country", ("ann", "DE"))
+    given = {"segments": segments, "slices": ["country"], "train": table("user_id item_id", ("ann", "b"))}
+    result = evaluate(log, judgements({"ann": {"a": 1}}), measures=["P@1", f"{measure}@1"], models=["ghost"], **given)
+    value = 0.0 if measure == "ItemCoverage" else None
+    rows = {row[:2]: row[2:] for row in tuples(result.metrics, "measure", "slice", "value", "n_users")}
+    assert rows == {("P", "all"): (0.0, 1), ("P", "country"): (0.0, 1), (measure, "all"): (value, 0)}
+
+
 @pytest.mark.parametrize("by_catalogue", [True, False], ids=["items", "items of train"])
 def test_unknown_items_leave_the_lists(by_catalogue: bool) -> None:
     """Of x, a, y, b only a and b stand in the catalogue, once or twice; a row of it without an item is none."""

@@ -130,7 +130,14 @@ def rounded(numbers: FloatVector, spread: float) -> FloatVector:
     """
     if spread == 0 or not len(numbers):
         return numbers
-    of_number = _DIGITS_OF_NUMBER - 1 - _magnitudes(np.abs(numbers))
+    # Exponent of the power of ten at or below each number; one whose logarithm rounds to a whole one has that exponent,
+    # as with Java's logarithm.
+    sizes = np.abs(numbers)
+    with np.errstate(divide="ignore"):
+        near = np.floor(np.log10(sizes))
+    exponent = np.clip(near, _LEAST_POWER, _MOST_POWER - 1).astype(np.int64)
+    exponent += sizes >= _POWERS[exponent + 1 - _LEAST_POWER]
+    of_number = _DIGITS_OF_NUMBER - 1 - exponent
     if np.isinf(spread):
         of_spread = -_MOST_POWER
     else:  # its logarithm is that of Java, the nearest double
@@ -165,15 +172,3 @@ def number_text(number: float) -> str:
     else:
         written = f"{text[0]}.{text[1:] or '0'}E{power}"
     return f"{'-' if sign else ''}{written}"
-
-
-def _magnitudes(sizes: FloatVector) -> IntVector:
-    """Exponent of the power of ten at or below each number, int64; meaningless for 0.
-
-    A number whose logarithm rounds to a whole one has that exponent, as with Java's logarithm.
-    """
-    with np.errstate(divide="ignore"):
-        near = np.floor(np.log10(sizes))
-    power = np.clip(near, _LEAST_POWER, _MOST_POWER - 1).astype(np.int64)
-    power += sizes >= _POWERS[power + 1 - _LEAST_POWER]
-    return power

@@ -136,14 +136,13 @@ def alike_values(parts: Iterable[tuple[str, str]]) -> CheckCount:
     alike: dict[tuple[str, str], list[str]] = {}
     for name, value in parts:
         alike.setdefault((name, value.strip(_BLANKS).lower()), []).append(value)
-    found = {key: sorted(values) for key, values in alike.items() if len(values) > 1}
-    texts = [
-        f"{name}: " + ", ".join(f"'{value}'" for value in values[:_MOST_SHOWN]) for (name, _), values in found.items()
-    ]
-    count, total = (sum(map(len, each.values())) for each in (found, alike))
-    return CheckCount(
-        SEGMENTS, ALIKE_VALUES, count, total, list(dict.fromkeys((min(texts), max(texts)))) if texts else []
-    )
+    texts, count = [], 0
+    for (name, _), values in alike.items():
+        if len(values) > 1:
+            count += len(values)
+            texts.append(f"{name}: " + ", ".join(f"'{value}'" for value in sorted(values)[:_MOST_SHOWN]))
+    shown = list(dict.fromkeys((min(texts), max(texts)))) if texts else []
+    return CheckCount(SEGMENTS, ALIKE_VALUES, count, sum(map(len, alike.values())), shown)
 
 
 def vector_lengths(parts: Iterable[tuple[int, int, str]]) -> CheckCount:
@@ -186,19 +185,26 @@ def mean_weight(rows: Sequence[Mapping[str, Any]]) -> Distance:
     """Count the models whose mean weight of the impressions is not 1; the share is the distance of the farthest.
 
     A row is the mean weight of a model, as ``metrics`` has it. Its distance is that of the nearest end of its interval,
-    1 - smaller / larger: 0 where the interval contains 1.
+    1 - smaller / larger: 0 where the interval contains 1. Without an interval it is 0 too, unless many weights are all
+    the same.
 
     >>> row = {"model_id": "dice", "value": 0.5, "ci_low": 0.4, "ci_high": 0.625, "n_users": 90, "std_error": 0.05}
     >>> mean_weight([{**row, "ci_level": 0.95}]).share
     0.375
     """
-    known = [(_distance(row), row) for row in rows if row[C.VALUE] is not None]
-    far = sorted(known, key=lambda pair: (-pair[0], pair[1][C.MODEL_ID]))
-    texts = [
-        f"{row[C.MODEL_ID]}: the mean weight is {row[C.VALUE]:.4g}{_interval_of(row)}" for _, row in far[:_MOST_SHOWN]
-    ]
-    n_far, farthest = sum(distance > 0 for distance, _ in far), far[0][0] if far else None
-    return Distance(RECOMMENDATIONS, MEAN_WEIGHT, n_far, len(far), texts, farthest)
+    found = []
+    for row in (row for row in rows if row[C.VALUE] is not None):
+        low, high = ends = row["ci_low"], row["ci_high"]
+        text = f"{row[C.MODEL_ID]}: the mean weight is {row[C.VALUE]:.4g}"
+        text += "" if low is None else f" ({low:.4g} to {high:.4g})"
+        if None in ends:
+            are_equal = row["std_error"] == 0 and 2.0 ** (1 - row["n_users"]) <= 1 - row["ci_level"]
+            low = high = row[C.VALUE] if are_equal else 1
+        nearest = min(max(1.0, low), high)
+        found.append((1 - min(nearest, 1.0) / max(nearest, 1.0), row[C.MODEL_ID], text))
+    far = sorted(found, key=lambda case: (-case[0], case[1]))
+    n_far, texts = sum(distance > 0 for distance, *_ in far), [text for *_, text in far[:_MOST_SHOWN]]
+    return Distance(RECOMMENDATIONS, MEAN_WEIGHT, n_far, len(far), texts, far[0][0] if far else None)
 
 
 def effective_sample(rows: Sequence[Mapping[str, Any]]) -> CheckCount:
@@ -213,21 +219,6 @@ def effective_sample(rows: Sequence[Mapping[str, Any]]) -> CheckCount:
     n_users, n_effective = worst["n_users"], round(worst["n_effective"])
     words = f"{worst[C.MODEL_ID]}: {n_users:,} users say as much as {n_effective:,} of the target policy itself"
     return CheckCount(RECOMMENDATIONS, EFFECTIVE_SAMPLE, n_users - n_effective, n_users, [words])
-
-
-def _distance(row: Mapping[str, Any]) -> float:
-    """Return the distance of a mean weight from 1: none without an interval, unless many weights are all the same."""
-    ends = row["ci_low"], row["ci_high"]
-    if None in ends:
-        are_equal = row["std_error"] == 0 and 2.0 ** (1 - row["n_users"]) <= 1 - row["ci_level"]
-        ends = (row[C.VALUE],) * 2 if are_equal else (1, 1)
-    nearest = min(max(1.0, ends[0]), ends[1])
-    return 1 - min(nearest, 1.0) / max(nearest, 1.0)
-
-
-def _interval_of(row: Mapping[str, Any]) -> str:
-    low, high = row["ci_low"], row["ci_high"]
-    return "" if low is None else f" ({low:.4g} to {high:.4g})"
 
 
 class CheckVerdict(NamedTuple):
@@ -258,8 +249,8 @@ def to_check_rows(
         "check": to_texts(fact.check for fact in facts),
         "severity": to_texts(verdict.severity for verdict in verdicts),
         "count": to_arrow(np.array([fact.count for fact in facts], dtype=np.int64)),
-        "share": _doubles(verdict.share for verdict in verdicts),
-        "threshold": _doubles(verdict.threshold for verdict in verdicts),
+        "share": nullable(np.array([verdict.share for verdict in verdicts], dtype=np.float64)),
+        "threshold": nullable(np.array([verdict.threshold for verdict in verdicts], dtype=np.float64)),
         "verdict": to_texts(verdict.verdict for verdict in verdicts),
         "sample_keys": pa.ListArray.from_arrays(to_arrow(ends), keys),
     }
@@ -274,14 +265,9 @@ def verdict_of(fact: CheckCount, checks: Checks | None) -> CheckVerdict:
         error = 0.0
     share = fact.share
     severity = "error" if error is not None else "warn" if warn is not None else "info"
-    verdict = "error" if _is_above(share, error) else "warn" if _is_above(share, warn) else "ok"
+    verdict = "ok"
+    if share is not None:
+        by_name = {"error": error, "warn": warn}
+        verdict = next((name for name, limit in by_name.items() if limit is not None and share > limit), "ok")
     threshold = error if verdict == "error" or warn is None else warn
     return CheckVerdict(severity, None if fact.check == ROWS else share, threshold, verdict)
-
-
-def _is_above(share: float | None, limit: float | None) -> bool:
-    return share is not None and limit is not None and share > limit
-
-
-def _doubles(numbers: Iterable[float | None]) -> pa.Array:
-    return nullable(np.array([np.nan if number is None else number for number in numbers], dtype=np.float64))

@@ -137,12 +137,10 @@ class PairTests:
 
     @cached_property
     def _t(self) -> Numbers:
-        """Numbers of the t test of all measures."""
-        differences = self._differences
-        found = paired_tests.compare_means(
-            differences, level=self.reported.confidence, least_users=self.reported.min_size
-        )
-        change = paired_tests.relative_change(differences, level=self.reported.confidence)
+        """Numbers of the t test of all measures, of the delta method where a ratio of sums is no mean."""
+        differences, options = self._differences, {"level": self.reported.confidence}
+        found = paired_tests.compare_means(differences, least_users=self.reported.min_size, **options)
+        change = paired_tests.relative_change(differences, **options)
         n_with_margin = np.where((found.n > 0) & (self.requested.margin is not None), found.n, np.nan)
         numbers = {
             "n_users": found.n,
@@ -158,101 +156,73 @@ class PairTests:
         of_t = {name: values[0].copy() for name, values in numbers.items()}
         if self.requested.of_sums:
             pairs = reduce(RatioPairs.merge, map(RatioPairs.from_bytes, self.states[paired_differences.RATIOS]))
+            ratio = paired_ratios.compare_ratios(pairs, least_users=self.reported.min_size, **options)
+            estimates = _estimates(pairs.ratios[1], ratio, ratio.change)
+            before = {"reason": _reason(ratio.n, ratio.reason)[0]}
+            of_sums = {name: values[0] for name, values in estimates.items()}
+            of_sums |= _tested(before, ratio.p[0], np.full(len(ratio.p[0]), "delta"))
+            of_sums["effect_size"] = np.full(len(ratio.p[0]), np.nan)
             # Where all denominators are equal, the ratio of sums is the mean of the users' ratios, and so is its test.
             is_ratio = ~pairs.has_one_denominator[0]
-            own = np.array(self.requested.of_sums)
-            of_sums = self._by_delta_method(pairs)
+            own = np.array(self.requested.of_sums)[is_ratio]
             for name, values in of_sums.items():
-                of_t[name][own[is_ratio]] = values[is_ratio]
+                of_t[name][own] = values[is_ratio]
         return of_t
 
-    def _by_delta_method(self, pairs: RatioPairs) -> Numbers:
-        """Compute the numbers of ratios of sums that differ from those of users' own ratios."""
-        found = paired_ratios.compare_ratios(pairs, level=self.reported.confidence, least_users=self.reported.min_size)
-        estimates = _estimates(pairs.ratios[1], found, found.change)
-        numbers = {**estimates, "effect_size": np.full(found.n.shape, np.nan)}
-        method = np.full(len(self.requested.of_sums), "delta", dtype=object)
-        before = {"reason": _reason(found.n, found.reason)[0]}
-        return {name: values[0] for name, values in numbers.items()} | _tested(before, found.p[0], method)
 
-
-@dataclass(frozen=True)
-class ModelTests:
-    """Tukey's tests of all pairs of some models on one slice at one cutoff."""
-
-    states: States  # none where no user is complete
-    requested: ComparisonRequest
-    reported: ReportedSlices
-    n_models: int
-    n_measures: int  # means requested at the cutoff
-
-    def numbers(self, test: TestName) -> list[Numbers]:
-        """Compute the numbers of a test for every pair of models, in their order."""
-        moments, n = self._moments, self._moments.n[0]
-        rounding = np.sqrt(2 * np.sum([part[-2] for part in self._parts], axis=0) / np.maximum(n - 1, 1))
-        found = multiple_testing.compare_all(
-            n, moments.mean[:-1].T, moments.m2[:-1].T, level=self.reported.confidence, rounding=rounding
-        )
-        at_random = test == "randomized_tukey"
-        p = self._randomized() if at_random else found.p
-        is_beyond = np.isnan(found.residual_variance) & (self._reasons == "")
-        centred, grand = self._moments.mean[:-1], self._moments.mean[-1]
-        positive = np.where(grand + centred > 0, grand + centred, np.nan)
-        pairs = combinations(range(self.n_models), 2)
-        return [
-            {
-                "n_users": n,
-                "baseline_value": grand + centred[first],
-                C.VALUE: grand + centred[model],
-                "delta": -found.delta[:, pair],  # theirs are of the first model minus the second
-                "ci_low": np.full(len(n), np.nan) if at_random else -found.high[:, pair],
-                "ci_high": np.full(len(n), np.nan) if at_random else -found.low[:, pair],
-                "relative_delta": (centred[model] - centred[first]) / positive[first],
-                "effect_size": -found.effect_size[:, pair],
-                **_tested(
-                    {"reason": np.where(is_beyond & np.isnan(p[:, pair]), OUT_OF_RANGE, self._reasons)},
-                    p[:, pair],
-                    np.full(len(n), MONTE_CARLO if at_random else "studentized_range"),
-                ),
-            }
-            for pair, (first, model) in enumerate(pairs)
-        ]
-
-    @cached_property
-    def _parts(self) -> list[np.ndarray]:
-        """Aggregates of each partition: for ``_moments``, squares that can be rounding, sums of ``|x|``."""
-        states = (
-            np.frombuffer(state).reshape(-1, self.n_measures)
-            for state in self.states.get(paired_differences.CENTRED, ())
-        )
-        empty = np.zeros((3 * (self.n_models + 1) + 2, self.n_measures))
-        return [*states] or [empty]
-
-    @cached_property
-    def _moments(self) -> Moments:
-        """Moments of each model's centred values and, last, of the users' means: shape (n_models + 1, n_measures)."""
-        parts = (part[:-2].reshape(3, -1, self.n_measures) for part in self._parts)
-        found = reduce(Moments.merge, (Moments(n.astype(np.int64), mean, m2) for n, mean, m2 in parts))
-        return Moments(found.n, np.where(found.n > 0, found.mean, np.nan), found.m2)
-
-    def _randomized(self) -> np.ndarray:
-        n_models, found = self.n_models, self._moments
+def compare_all_models(
+    test: TestName,  # one of OF_ALL_MODELS
+    states: States,  # none where no user is complete
+    requested: ComparisonRequest,
+    reported: ReportedSlices,
+    *,
+    n_models: int,
+    n_measures: int,  # means requested at the cutoff
+) -> list[Numbers]:
+    """Compute the numbers of Tukey's test for every pair of models, in their order, on one slice at one cutoff."""
+    shape = (3 * (n_models + 1) + 2, n_measures)
+    parts = [np.frombuffer(state).reshape(shape) for state in states.get(paired_differences.CENTRED, ())]
+    parts = parts or [np.zeros(shape)]
+    # Moments of each model's centred values and, last, of the users' means; squares that can be rounding; sums of |x|.
+    cubes = (part[:-2].reshape(3, n_models + 1, n_measures) for part in parts)
+    merged = reduce(Moments.merge, (Moments(n.astype(np.int64), mean, m2) for n, mean, m2 in cubes))
+    mean: np.ndarray = np.where(merged.n > 0, merged.mean, np.nan)
+    n, centred, grand = merged.n[0], mean[:-1], mean[-1]
+    rounding = np.sqrt(2 * np.sum([part[-2] for part in parts], axis=0) / np.maximum(n - 1, 1))
+    found = multiple_testing.compare_all(n, centred.T, merged.m2[:-1].T, level=reported.confidence, rounding=rounding)
+    p, method = found.p, "studentized_range"
+    ends = -found.high, -found.low  # theirs are of the first model minus the second
+    if test == "randomized_tukey":
+        method, ends = MONTE_CARLO, (np.full(p.shape, np.nan),) * 2
         with np.errstate(over="ignore"):
-            totals = np.nan_to_num(found.mean[:-1]) * found.n[:-1]
-        absolute = np.sum([part[-1] for part in self._parts], axis=0)
-        nothing = np.zeros(n_models * self.n_measures * self.requested.replicates)
-        sums = reduce(
-            np.add, (np.frombuffer(state) for state in self.states.get(paired_differences.ORDERS, ())), nothing
-        )
-        return multiple_testing.randomised_p(
-            totals, absolute, sums.reshape(n_models, self.n_measures, self.requested.replicates)
-        )
-
-    @property
-    def _reasons(self) -> np.ndarray:
-        n = self._moments.n[0]
-        names = ["no_common_users", "one_user", "few_users"]
-        return np.select([n == 0, n == 1, n < self.reported.min_size], names, "").astype(object)
+            totals = np.nan_to_num(centred) * merged.n[:-1]
+        drawn = (np.frombuffer(state) for state in states.get(paired_differences.ORDERS, ()))
+        nothing = np.zeros(n_models * n_measures * requested.replicates)
+        sums = reduce(np.add, drawn, nothing)
+        absolute = np.sum([part[-1] for part in parts], axis=0)
+        p = multiple_testing.randomised_p(totals, absolute, sums.reshape(n_models, n_measures, requested.replicates))
+    names = ["no_common_users", "one_user", "few_users"]
+    reasons = np.select([n == 0, n == 1, n < reported.min_size], names, "").astype(object)
+    is_beyond = np.isnan(found.residual_variance) & (reasons == "")
+    positive = np.where(grand + centred > 0, grand + centred, np.nan)
+    return [
+        {
+            "n_users": n,
+            "baseline_value": grand + centred[first],
+            C.VALUE: grand + centred[model],
+            "delta": -found.delta[:, pair],
+            "ci_low": ends[0][:, pair],
+            "ci_high": ends[1][:, pair],
+            "relative_delta": (centred[model] - centred[first]) / positive[first],
+            "effect_size": -found.effect_size[:, pair],
+            **_tested(
+                {"reason": np.where(is_beyond & np.isnan(p[:, pair]), OUT_OF_RANGE, reasons)},
+                p[:, pair],
+                np.full(len(n), method),
+            ),
+        }
+        for pair, (first, model) in enumerate(combinations(range(n_models), 2))
+    ]
 
 
 def _estimates(baseline: np.ndarray, found: Comparison | RatioComparison, change: Change) -> Numbers:
@@ -386,28 +356,24 @@ class ComparisonRows:
         where = (index, slice_values, k)
         if k == paired_differences.NO_CUTOFF:
             return self._listed(where, group)
-        rows = self._of_models(where, group) if model is None else self._of_pair((first, model), where, group)
-        return pa.concat_tables([_SCHEMA.empty_table(), *rows])
-
-    def _of_pair(self, pair: tuple[str, str], where: Where, group: pa.Table) -> Iterator[pa.Table]:
-        wanted, means = self.requested.at(where[2]), self.requested.means_at(where[2])
-        tests = PairTests(states_of(group), self.requested, self.reported, wanted)
-        for test in self.requested.tests:
-            measures = wanted if test == "t" else means
-            if test not in OF_ALL_MODELS and measures:
-                yield self._rows(pair, where, test, measures, tests.numbers(test))
-
-    def _of_models(self, where: Where, group: pa.Table) -> Iterator[pa.Table]:
-        means = self.requested.means_at(where[2])
-        found = {tuple(models) for models in group["models"].to_pylist()}
-        models = models_in_order({name for names in found for name in names}, self.requested.baseline)
+        wanted, means, rows = self.requested.at(k), self.requested.means_at(k), [_SCHEMA.empty_table()]
+        if model is not None:
+            tests = PairTests(states_of(group), self.requested, self.reported, wanted)
+            for test in self.requested.tests:
+                measures = wanted if test == "t" else means
+                if test not in OF_ALL_MODELS and measures:
+                    rows.append(self._rows((first, model), where, test, measures, tests.numbers(test)))
+            return pa.concat_tables(rows)
+        names = [tuple(own) for own in group["models"].to_pylist()]
+        models = models_in_order({name for own in names for name in own}, self.requested.baseline)
         # A chunk of users without one of the models has no user with values under all of them.
-        is_own = pa.array([tuple(names) == models for names in group["models"].to_pylist()])
-        states = states_of(group.filter(is_own))
-        tests = ModelTests(states, self.requested, self.reported, len(models), len(means))
+        states = states_of(group.filter(pa.array([own == models for own in names])))
+        sizes = {"n_models": len(models), "n_measures": len(means)}
         for test in (name for name in self.requested.tests if name in OF_ALL_MODELS and len(models) > 1):
-            for pair, numbers in zip(combinations(models, 2), tests.numbers(test), strict=True):
-                yield self._rows(pair, where, test, means, numbers)
+            found = compare_all_models(test, states, self.requested, self.reported, **sizes)
+            for pair, numbers in zip(combinations(models, 2), found, strict=True):
+                rows.append(self._rows(pair, where, test, means, numbers))
+        return pa.concat_tables(rows)
 
     def _listed(self, where: Where, group: pa.Table) -> pa.Table:
         """Build a row of each pair with the numbers of users with lists; :meth:`adjust` removes it."""
@@ -497,24 +463,22 @@ class ComparisonRows:
             replicates=doubles(rows, "replicates"),
         )
         reason = np.where(found.reason == "", rows["reason"].to_numpy(), found.reason)
+        # The t test decides; "undecided" too for too little support, which leaves no p.
+        direction = dict(zip(self.labels, self.direction.tolist(), strict=True))
+        towards = np.array([direction[label] for label in rows[C.MEASURE].to_pylist()])
+        side = np.where(doubles(rows, "delta") * towards > 0, "better", "worse")
+        side = np.where(towards == 0, "different", side)
+        lacks_support = to_numpy(pc.equal(rows["reason"], TOO_LITTLE_SUPPORT), null=0).astype(np.bool_)
+        has_none = (tests != "t") | (np.isnan(found.p) & ~lacks_support)
+        verdict = np.where(found.p <= alpha, side, "undecided").astype(object)
         adjusted = {
             "p_adjusted": nullable(found.p),
             "family_size": pa.array(found.family_size),
             "reason": pa.array(reason, pa.string()),
-            "verdict": self._verdicts(rows, np.where(tests == "t", found.p, np.nan)),
+            "verdict": pa.array(verdict, pa.string(), mask=has_none),
         }
         columns = {name: adjusted.get(name, rows[name]) for name in rows.column_names}
         yield from _table(columns, rows.num_rows).to_batches()
-
-    def _verdicts(self, rows: pa.Table, p: np.ndarray) -> pa.Array:
-        direction = dict(zip(self.labels, self.direction.tolist(), strict=True))
-        towards = np.array([direction[label] for label in rows[C.MEASURE].to_pylist()])
-        with_side = np.where(doubles(rows, "delta") * towards > 0, "better", "worse")
-        shown = np.where(towards == 0, "different", with_side)
-        verdict = np.where(p <= 1 - self.reported.confidence, shown, "undecided")
-        lacks_support = to_numpy(pc.equal(rows["reason"], TOO_LITTLE_SUPPORT), null=0).astype(np.bool_)
-        lacks_support &= to_numpy(pc.equal(rows["test"], "t"))
-        return pa.array(verdict.astype(object), pa.string(), mask=np.isnan(p) & ~lacks_support)
 
 
 def differences_in_range(found: Numbers, bounds: np.ndarray) -> Numbers:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -57,7 +57,7 @@ def slices_in(rows: pa.Table) -> SlicesOfUsers:
     return list(zip(found["slice_index"], map(tuple, found[C.SLICE_VALUES]), strict=True))
 
 
-def jackknife_columns(
+def jackknife_batch(
     reported: ReportedSlices,
     measure: Measure,
     keys: pa.RecordBatch,  # columns `model_id`, `slice_index` and `slice_values`, a row a slice
@@ -65,8 +65,8 @@ def jackknife_columns(
     users: np.ndarray,  # (n_rows, N_GROUPS), users with a list, by group of the jackknife
     n_lists: np.ndarray,  # (n_rows,), lists of all users
     shrinkage: np.ndarray | float = 1.0,  # (n_rows,), factor of the variance; NaN where there is no error
-) -> dict[str, pa.Array]:
-    """Build the columns of ``schemas.METRICS`` without those of the run."""
+) -> pa.RecordBatch:
+    """Build rows of ``schemas.METRICS`` without the columns of the run."""
     confidence = reported.confidence
     everyone = values[:, :1]
     without = everyone + np.sqrt(shrinkage)[..., None] * (values[:, 1:] - everyone)
@@ -77,7 +77,7 @@ def jackknife_columns(
     n_users, n = users.sum(axis=1), keys.num_rows
     method = np.where(np.isnan(spread.low), "none", "jackknife")
     no_count = pa.nulls(n, pa.int64())
-    return {
+    columns = {
         **metric_rows.slice_columns(keys, reported.names),
         C.MEASURE: pa.array([measure.label] * n, pa.string()),
         C.K: pa.array(np.full(n, measure.k, dtype=np.int32)),
@@ -99,14 +99,12 @@ def jackknife_columns(
         HAS_SUPPORT: pa.nulls(n, pa.bool_()),
         **metric_rows.no_quantiles(n),
     }
+    return metric_batch(columns)
 
 
-class Steps(NamedTuple):
-    """Changes of a measure with the lists that hold an item; all of shape (n_entries,), in any unit."""
-
-    n_items: FloatVector  # items that count
-    first: FloatVector  # change of the measure if an item is in one list fewer
-    second: FloatVector  # change of `first` if it is in another list fewer
+Steps: TypeAlias = tuple["FloatVector", "FloatVector", "FloatVector"]
+"""Items that count; change of the measure if an item is in one list fewer, in any unit; change of that change if it is
+in another list fewer. All of shape (n_entries,)."""
 
 
 def first_order_share(measure: Measure, exposure: Exposure, values: FloatVector) -> FloatVector:
@@ -121,30 +119,30 @@ def first_order_share(measure: Measure, exposure: Exposure, values: FloatVector)
     ``V1 - V2 + V3 - ...``, for which ``V1^2 / (V1 + V2)`` stands. For coverage the series is the expected number of
     new items in as many further lists (Good & Toulmin 1956).
     """
-    steps = _STEPS[measure.name](exposure, measure.options, values)
-    weight = steps.n_items * exposure.times
+    n_items, to_first, to_second = _STEPS[measure.name](exposure, measure.options, values)
+    weight = n_items * exposure.times
     n_places = exposure.sum(weight)
     with np.errstate(divide="ignore", invalid="ignore"):
-        squares = exposure.sum(weight * steps.first**2)
-        first = squares - exposure.sum(weight * steps.first) ** 2 / n_places
+        squares = exposure.sum(weight * to_first**2)
+        first = squares - exposure.sum(weight * to_first) ** 2 / n_places
         first = np.where(first > LEAST_FIRST * squares, first, np.nan)
-        second = exposure.sum(weight * (exposure.times - 1) / 2 * steps.second**2)
+        second = exposure.sum(weight * (exposure.times - 1) / 2 * to_second**2)
         share: FloatVector = first / (first + second)
     if measure.name in {"ItemCoverage", "CatalogCoverage"}:
-        n_singles = exposure.sum(steps.n_items * (exposure.times == 1))
+        n_singles = exposure.sum(n_items * (exposure.times == 1))
         share[(n_singles < MIN_SINGLES) | (share < MIN_SHARE)] = np.nan
     return share
 
 
 def _of_coverage(n_items: FloatVector, times: FloatVector) -> Steps:
-    return Steps(n_items, (times == 1).astype(np.float64), -(times == 2).astype(np.float64))  # noqa: PLR2004 - two lists
+    return n_items, (times == 1).astype(np.float64), -(times == 2).astype(np.float64)  # noqa: PLR2004 - two lists
 
 
 def _of_entropy(exposure: Exposure, options: Mapping[str, Any], _: FloatVector) -> Steps:
     fewer = (exposure.times - n for n in range(3))  # x log x of an item in x lists, in one fewer, in two fewer
     now, before, earlier = (times * np.log(np.maximum(times, 1.0)) for times in fewer)
     n_items = exposure.n_catalogued if options["norm"] else exposure.n_items
-    return Steps(n_items, now - before, now - 2 * before + earlier)
+    return n_items, now - before, now - 2 * before + earlier
 
 
 def _of_gini(exposure: Exposure, options: Mapping[str, Any], values: FloatVector) -> Steps:
@@ -161,7 +159,7 @@ def _of_gini(exposure: Exposure, options: Mapping[str, Any], values: FloatVector
         last = (exposure.sum(n_items * times) * (1 - values) - n)[group]
         second = np.where(times == 2, first - (last - 1), second)  # noqa: PLR2004 - two lists
         first = np.where(times == 1, last, first)
-    return Steps(n_items, first, second)
+    return n_items, first, second
 
 
 _STEPS: Final[dict[str, Callable[[Exposure, Mapping[str, Any], FloatVector], Steps]]] = {
@@ -170,8 +168,10 @@ _STEPS: Final[dict[str, Callable[[Exposure, Mapping[str, Any], FloatVector], Ste
     "Entropy": _of_entropy,
     "Gini": _of_gini,
     # of how many pairs of lists hold an item, whatever their lengths
-    "Personalization": lambda exposure, _, __: Steps(
-        exposure.n_items, 2 * (exposure.times - 1), np.full(len(exposure.times), 2.0)
+    "Personalization": lambda exposure, _, __: (
+        exposure.n_items,
+        2 * (exposure.times - 1),
+        np.full(len(exposure.times), 2.0),
     ),
 }
 """By the name of the measure; every measure of exposure has its own."""
@@ -264,7 +264,7 @@ class ExposureRows:
                 for measure in measures:
                     values = measure.entry.values(histograms.exposure, measure.options).reshape(-1, N_GROUPS + 1)
                     shrinkage = first_order_share(measure, histograms.of_everyone, values[:, 0])
-                    yield metric_batch(jackknife_columns(self.reported, measure, keys, values, *counts, shrinkage))
+                    yield jackknife_batch(self.reported, measure, keys, values, *counts, shrinkage)
 
 
 def _parts(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.ndarray]]:
@@ -328,9 +328,7 @@ class ParityRows:
                 level = self.reported.confidence
                 spread = intervals.delete_a_group(values[:, 0], values[:, 1:], n_users, level, (0.0, np.inf))
                 shrinkage = np.where(spread.low > 0, 1.0, np.nan)
-            yield metric_batch(
-                jackknife_columns(self.reported, measure, keys, values, n_users, n_lists.sum(axis=1), shrinkage)
-            )
+            yield jackknife_batch(self.reported, measure, keys, values, n_users, n_lists.sum(axis=1), shrinkage)
 
 
 def _n_sums(measure: Measure) -> int:

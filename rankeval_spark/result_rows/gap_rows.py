@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.config.slicing import slice_names
 from rankeval_spark.engine.aggregates import Users
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.codes import ascending, to_codes
+from rankeval_spark.engine.arrays import to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.codes import ABSENT, ascending, taken_or_null, to_codes
 from rankeval_spark.engine.paired_differences import MOST_HELD
 from rankeval_spark.engine.slices import (
     doubles,
@@ -32,7 +32,8 @@ from rankeval_spark.engine.slices import (
     unpacked,
 )
 from rankeval_spark.measures import group_statistics
-from rankeval_spark.result_rows.metric_rows import HAS_SUPPORT, are_undecided
+from rankeval_spark.result_rows.group_rows import is_compared, numbered
+from rankeval_spark.result_rows.metric_rows import HAS_SUPPORT
 from rankeval_spark.statistics import multiple_testing
 from rankeval_spark.statistics.group_gaps import MIN_HITS, TIE, gap_p
 from rankeval_spark.statistics.moments import SQUARES
@@ -42,7 +43,7 @@ from rankeval_spark.statistics.resampling import ReplicateSums, SliceGroups, wei
 if TYPE_CHECKING:
     from rankeval_spark.config.inference import GapTests
     from rankeval_spark.config.request import Request
-    from rankeval_spark.measures.arrays import BoolVector, IntVector
+    from rankeval_spark.measures.arrays import FloatVector
     from rankeval_spark.statistics.resampling import Draws
 
 
@@ -63,6 +64,8 @@ _STATEMENTS: Final = {
     "mad": (group_statistics.USER_MAD, C.VALUE),
 }
 """Numbers that ``group_metrics`` has already: kind of the row and column, by the column that they get."""
+
+_parts_of = lru_cache(maxsize=4096)(group_statistics.parts_of)
 
 COLUMNS: Final = (
     *(*KEY, "n_groups", "n_left_out", "gap", "ci_low", "ci_high", "ci_level"),
@@ -89,14 +92,14 @@ def to_gaps(metrics: pa.Table, group_metrics: pa.Table) -> pa.Table:
         )
         for table in (metrics, group_metrics)
     )
-    parts = [_parts_of(label) for label in statements[C.MEASURE].to_pylist()]
+    parts = [_parts_of(label) or ("", "") for label in statements[C.MEASURE].to_pylist()]
     is_stated = np.array([kind in group_statistics.KINDS for kind, _ in parts], dtype=np.bool_)
     place, measures = statements.column_names.index(C.MEASURE), to_texts(measure for _, measure in parts)
     statements = statements.set_column(place, C.MEASURE, measures).filter(to_arrow(is_stated))
     kinds = np.array([kind for kind, _ in parts], dtype=object)[is_stated]
     both = [table.select([*night, *KEY]) for table in (groups, statements)]
     keys = pa.concat_tables(both, promote_options="default")  # columns of one may be declared without NULL
-    key, first = _numbered(keys)
+    key, first = numbered(keys, keys.column_names)
     of_group, of_statement = np.split(key, [groups.num_rows])
     found = dict(zip(keys.column_names, pc.take(keys, to_arrow(first)).columns, strict=True))
     compared = is_compared(groups)
@@ -109,49 +112,17 @@ def to_gaps(metrics: pa.Table, group_metrics: pa.Table) -> pa.Table:
     level = np.full(len(first), np.nan)
     np.fmax.at(level, key, np.concatenate([doubles(table, "ci_level") for table in (groups, statements)]))
     found["ci_level"] = nullable(level)
+    # Of two groups whose values are equal, the one whose name comes first.
+    row, value, codes = np.flatnonzero(compared), doubles(groups, C.VALUE), to_codes(groups[C.SLICE_VALUE])
+    place = ascending(codes.values)[codes.code]
     for end, sign in (("lowest", 1), ("highest", -1)):
-        rows = _first_rows(groups, of_group, np.flatnonzero(compared), n_keys=len(first), sign=sign)
+        by_key = row[np.lexsort((place[row], sign * value[row], of_group[row]))]
+        present, at = np.unique(of_group[by_key], return_index=True)
+        extreme = np.full(len(first), ABSENT)
+        extreme[present] = by_key[at]
         for column, of in ((C.SLICE_VALUE, "group"), (C.VALUE, "value")):
-            found[f"{end}_{of}"] = pc.take(in_one_piece(groups[column]), rows)
+            found[f"{end}_{of}"] = taken_or_null(groups[column], extreme)
     return pa.Table.from_pydict({name: found[name] for name in (*night, *COLUMNS)})
-
-
-def is_compared(metrics: pa.Table) -> BoolVector:
-    """Return for each row of ``metrics`` whether its group is compared: large enough, known, and with a value."""
-    values = in_one_piece(metrics[C.SLICE_VALUES])
-    is_known = np.ones(len(values), dtype=np.bool_)
-    is_null = to_numpy(pc.is_null(pc.list_flatten(values)))
-    is_known[to_numpy(pc.list_parent_indices(values))[is_null]] = False
-    compared: BoolVector = to_numpy(pc.is_valid(metrics[C.VALUE])) & ~are_undecided(metrics) & is_known
-    return compared
-
-
-@lru_cache(maxsize=4096)
-def _parts_of(label: str) -> tuple[str, str]:
-    """Split the name of a statement into kind and measure; both empty for another name."""
-    return group_statistics.parts_of(label) or ("", "")
-
-
-def _first_rows(groups: pa.Table, key: IntVector, compared: IntVector, *, n_keys: int, sign: int) -> pa.Array:
-    """Return the row of each key's first group by its value; of two equal ones, the one whose name comes first."""
-    value, name = doubles(groups, C.VALUE), to_codes(groups[C.SLICE_VALUE])
-    order = np.lexsort((ascending(name.values)[name.code[compared]], sign * value[compared], key[compared]))
-    by_key = compared[order]
-    keys, first = np.unique(key[by_key], return_index=True)
-    row, is_absent = np.zeros(n_keys, dtype=np.int64), np.ones(n_keys, dtype=np.bool_)
-    row[keys], is_absent[keys] = by_key[first], False
-    return to_arrow(row, is_null=is_absent)
-
-
-def _numbered(keys: pa.Table) -> tuple[IntVector, IntVector]:
-    """Return the number of each row among the different ones, in the order in which they come, and their first rows."""
-    number = np.zeros(keys.num_rows, dtype=np.int64)
-    for column in keys.columns:
-        codes = to_codes(column)
-        number = to_codes(to_arrow(number * max(codes.n_values, 1) + codes.code)).code
-    _, first, number = np.unique(number, return_index=True, return_inverse=True)
-    by_place = np.argsort(first)  # the codes of whole numbers ascend, whatever their places
-    return np.argsort(by_place)[number], first[by_place]
 
 
 Values: TypeAlias = tuple[str, ...]  # values of a slice, which name a group
@@ -175,15 +146,6 @@ _PARTIAL_FIELDS: Final = pa.schema([("test", pa.int32()), ("sums", pa.binary())]
 P_SCHEMA: Final = pa.schema([("test", pa.int32()), ("p_value", pa.float64())])
 
 
-class GroupMean(NamedTuple):
-    """Mean and standard deviation of the users of a group."""
-
-    n: int  # users with a value
-    n_nonzero: int  # those with another value than without a hit
-    mean: float
-    std_dev: float
-
-
 @dataclass(frozen=True)
 class ComparedGroups:
     """The groups that are compared in one measure at one cutoff, and how far they lie apart."""
@@ -192,34 +154,43 @@ class ComparedGroups:
     slice: str
     measure: str
     k: int
-    groups: Mapping[Values, GroupMean]  # fewer than two have no gap
-    gap: float  # greatest mean less the least; NaN below two groups
+    groups: tuple[Values, ...]  # in their order; fewer than two have no gap
+    n: FloatVector  # (n_groups,), users with a value
+    n_nonzero: FloatVector  # (n_groups,), those with another value than without a hit
+    mean: FloatVector  # (n_groups,)
+    std_dev: FloatVector  # (n_groups,)
+
+    @property
+    def gap(self) -> float:
+        """The greatest mean less the least; NaN below two groups."""
+        return float(np.ptp(self.mean)) if len(self.mean) > 1 else np.nan
 
     @property
     def can_be_tested(self) -> bool:
         """Whether there is a gap, and every group has enough hits, and a spread unless all have the same mean."""
-        groups = self.groups.values()
-        is_apart = self.gap > TIE * max((abs(group.mean) for group in groups), default=0.0)
-        has_enough = all(group.n_nonzero >= MIN_HITS and (group.std_dev > 0 or not is_apart) for group in groups)
-        return not np.isnan(self.gap) and has_enough
+        is_apart = self.gap > TIE * np.abs(self.mean).max(initial=0.0)
+        has_enough = (self.n_nonzero >= MIN_HITS) & ((self.std_dev > 0) | (not is_apart))
+        return not np.isnan(self.gap) and bool(has_enough.all())
 
 
 def gaps_of(metrics: pa.Table, asked: GapTests) -> list[ComparedGroups]:
     """Return the gaps between groups that are tested, of all rows of ``metrics``."""
     of_groups = metrics.filter(pc.not_equal(metrics[C.SLICE], C.ALL_USERS))
     of_groups = of_groups.append_column("is_compared", to_arrow(is_compared(of_groups)))
-    found: dict[tuple[str, str, str, int], dict[Values, GroupMean]] = {}
+    found: dict[tuple[str, str, str, int], dict[Values, tuple[float | None, ...]]] = {}
     for row in filter(asked.has, of_groups.to_pylist()):
         groups = found.setdefault((row[C.MODEL_ID], row[C.SLICE], row[C.MEASURE], row[C.K]), {})
         if row["is_compared"]:
-            std_dev = np.nan if row["std_dev"] is None else row["std_dev"]
-            groups[tuple(row[C.SLICE_VALUES])] = GroupMean(row["n_users"], row["n_nonzero"], row[C.VALUE], std_dev)
-    gaps = []
-    for key, groups in sorted(found.items()):
-        means = [group.mean for group in groups.values()]
-        gap = max(means) - min(means) if len(means) > 1 else np.nan
-        gaps.append(ComparedGroups(*key, dict(sorted(groups.items())), gap))
-    return gaps
+            numbers = (row["n_users"], row["n_nonzero"], row[C.VALUE], row["std_dev"])
+            groups[tuple(row[C.SLICE_VALUES])] = numbers
+    return [
+        ComparedGroups(
+            *key,
+            tuple(sorted(groups)),
+            *np.array([groups[name] for name in sorted(groups)], dtype=np.float64).reshape(-1, 4).T,
+        )
+        for key, groups in sorted(found.items())
+    ]
 
 
 @dataclass(frozen=True)
@@ -251,7 +222,7 @@ class GapBootstrap:
         tests: dict[tuple[str, str, tuple[Values, ...]], list[int]] = {}
         for test, gap in enumerate(self.gaps):
             if gap.can_be_tested:
-                tests.setdefault((gap.slice, gap.model, tuple(gap.groups)), []).append(test)
+                tests.setdefault((gap.slice, gap.model, gap.groups), []).append(test)
         found: dict[str, dict[str, list[_GroupSet]]] = {}
         for (slice_, model, groups), own in tests.items():
             found.setdefault(slice_, {}).setdefault(model, []).append((groups, tuple(own)))
@@ -282,23 +253,19 @@ class GapBootstrap:
                     in_model = [places.get(name, -1) if owner == model else -1 for owner, name, _ in keys]
                     place = np.array(in_model, dtype=np.int64)[group]
                     own = np.flatnonzero(place >= 0)
-                    of_tests = values[own][:, [self._column(test) for test in tests]]
-                    means = np.array(
-                        [[of_group.mean for of_group in self.gaps[test].groups.values()] for test in tests]
-                    ).T
+                    gaps = [self.gaps[test] for test in tests]
+                    n, names_of = len(self.measures), self.measures.index  # columns of a measure at its cutoff
+                    columns = [self.ks.index(gap.k) * n + names_of(self.columns[gap.measure]) for gap in gaps]
+                    of_tests, means = values[own][:, columns], np.column_stack([gap.mean for gap in gaps])
                     groups = SliceGroups(place[own][None], len(means))
                     distances = of_tests - means[place[own]]
                     yield tests, weighted_sums(distances, users.hashes[own], self.draws, groups)
 
-    def _column(self, test: int) -> int:
-        """Find the place of a measure at its cutoff among a user's values."""
-        gap = self.gaps[test]
-        return self.ks.index(gap.k) * len(self.measures) + self.measures.index(self.columns[gap.measure])
-
     def merge(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
         """Compute the p of one test from the sums of all partitions, in sorted order."""
         test = key[0].as_py()
-        n, _, means, deviations = np.array([*self.gaps[test].groups.values()], dtype=np.float64).T[..., None]
+        gap = self.gaps[test]
+        n, means, deviations = (numbers[:, None] for numbers in (gap.n, gap.mean, gap.std_dev))
         shape = (3, len(means), 1, self.draws.replicates)
         parts = (ReplicateSums(*np.frombuffer(part).reshape(shape)) for part in sorted(group["sums"].to_pylist()))
         p = gap_p(means, deviations / np.sqrt(n), reduce(ReplicateSums.merge, parts))

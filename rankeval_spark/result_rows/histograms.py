@@ -78,15 +78,6 @@ def _is_dense(key: IntVector, n_keys: int) -> bool:
     return n_keys <= max(_ROOM * len(key), _SMALL)
 
 
-def run_lengths(starts: IntVector, *, n_rows: int) -> IntVector:
-    """Return the length of each run of rows from the rows at which they start.
-
-    >>> run_lengths(np.array([0, 2]), n_rows=5)
-    array([2, 3])
-    """
-    return np.diff(starts, append=n_rows)
-
-
 def compact(numbers: IntVector) -> tuple[IntVector, IntVector]:
     """Return the place of each whole number among the distinct ones, and these, ascending.
 
@@ -100,19 +91,14 @@ def compact(numbers: IntVector) -> tuple[IntVector, IntVector]:
     return (np.cumsum(occurs) - 1)[numbers], np.flatnonzero(occurs)
 
 
-class PairSums(NamedTuple):
-    """Sums over the ordered pairs of lists that hold the same item."""
-
-    shared: FloatVector  # (n,), of 1 / the length of the shorter list
-    cosine: FloatVector  # (n,), of 1 / the root of the product of both lengths
-
-
 def pair_sums(
     holder: IntVector,  # (n,), whose lists they are, ascending
     length: IntVector,  # (n,), length of the lists, ascending within the holder
     times: IntVector,  # (n,), lists of that length; may be 0
-) -> PairSums:
-    """Sum over the pairs of lists that hold an item, one sum for each holder.
+) -> np.ndarray:
+    """Sum over the ordered pairs of lists that hold the same item: shape (2, n_holders).
+
+    Sums of 1 / the length of the shorter list, and of 1 / the root of the product of both lengths.
 
     A list has the shorter length of every pair with a later one, and the root of a product is that of each factor.
     Nothing is subtracted: an item in one list adds exactly 0.
@@ -120,10 +106,11 @@ def pair_sums(
     Two lists of length 1 and one of length 4: 2 / 1 + 4 / 1, and 2 / 1 + 4 / 2.
 
     >>> pair_sums(np.array([0, 0]), np.array([1, 4]), np.array([2, 1]))
-    PairSums(shared=array([6.]), cosine=array([4.]))
+    array([[6.],
+           [4.]])
     """
     starts = np.flatnonzero(starts_of_runs(holder))
-    n_lengths = run_lengths(starts, n_rows=len(holder))
+    n_lengths = np.diff(starts, append=len(holder))
     place = np.arange(len(holder)) - np.repeat(starts, n_lengths)
     upto = np.cumsum(times)
     later = np.repeat(upto[starts + n_lengths - 1], n_lengths) - upto
@@ -131,7 +118,7 @@ def pair_sums(
     roots = times / np.sqrt(length)
     shared = of_one_length + 2 * later * times / length
     cosine = of_one_length + 2 * roots * _sums_before(roots, place)
-    return PairSums(np.add.reduceat(shared, starts), np.add.reduceat(cosine, starts))
+    return np.add.reduceat([shared, cosine], starts, axis=1)
 
 
 def _sums_before(values: FloatVector, place: IntVector) -> FloatVector:
@@ -194,7 +181,7 @@ class ByLength(NamedTuple):
             Times(np.cumsum(is_first) - 1, group, count),
         )
 
-    def without(self, group: int, is_shown: BoolVector) -> PairSums:
+    def without(self, group: int, is_shown: BoolVector) -> np.ndarray:
         """Sum over the pairs of lists of the other users, for some holders."""
         times = self.times.copy()
         own = self.of_group.group == group
@@ -230,7 +217,7 @@ def to_entries(
 ) -> Entries:
     """Build the entries of items: with everyone, and for each group that was shown an item, without that group."""
     starts = np.flatnonzero(starts_of_runs(shown.holder))
-    n_groups = run_lengths(starts, n_rows=len(shown.holder))
+    n_groups = np.diff(starts, append=len(shown.holder))
     total = np.add.reduceat(shown.times, starts)
     before = np.repeat(total, n_groups)
     rest = before - shown.times
@@ -269,15 +256,15 @@ def list_entries(
     return Entries(cell, place - 1, once, nothing, nothing, of_lists, of_users, nothing, nothing)
 
 
-def _to_pairs(shown: Times, by_length: ByLength) -> tuple[PairSums, PairSums]:
+def _to_pairs(shown: Times, by_length: ByLength) -> tuple[np.ndarray, np.ndarray]:
     """Sum over each holder's pairs of lists, and again without the user group of each row in ``shown``."""
     holder = np.cumsum(starts_of_runs(shown.holder)) - 1
-    left = PairSums(*np.zeros((2, len(holder))))
+    left = np.zeros((2, len(holder)))
     for group in range(N_GROUPS):
         places = np.flatnonzero(shown.group == group)
         is_shown = np.zeros(len(holder), dtype=np.bool_)
         is_shown[holder[places]] = True
-        left.shared[places], left.cosine[places] = by_length.without(group, is_shown)
+        left[:, places] = by_length.without(group, is_shown)
     return pair_sums(by_length.holder, by_length.length, by_length.times), left
 
 

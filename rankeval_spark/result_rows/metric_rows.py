@@ -38,7 +38,7 @@ from rankeval_spark.engine.slices import Doubles, doubles, nullable
 from rankeval_spark.measures.measure_set import mean_weight
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.statistics import intervals, moments, ratios
-from rankeval_spark.statistics.resampling import Parts, ratio_sums, spread_of
+from rankeval_spark.statistics.resampling import ratio_sums, spread_of
 
 if TYPE_CHECKING:
     from rankeval_spark.config.slicing import ReportedSlices
@@ -173,27 +173,9 @@ class MetricRows:
         return [measure.link for measure in self.measures.by_column.values()]
 
     def _columns(self, rows: pa.RecordBatch, is_ratio: np.ndarray) -> dict[str, pa.Array]:
-        n = rows["n"].to_numpy()
-        measure = rows["measure_index"].to_numpy()
-        of_users = [intervals.linked(link, own) for link, own in zip(self._links, self._bounds, strict=True)]
+        n, measure = rows["n"].to_numpy(), rows["measure_index"].to_numpy()
         is_proportion = np.array([own.is_proportion for own in self.measures.by_column.values()])[measure]
-        spread = metric_spread(
-            rows,
-            is_proportion=is_proportion,
-            is_ratio=is_ratio,
-            bounds=np.array(of_users)[measure],
-            confidence=self.reported.confidence,
-        )
-        is_drawn = set(DRAWN) <= set(rows.schema.names)
-        if is_drawn:
-            spread |= drawn_spread(rows)
-        linked = {C.VALUE: nullable(doubles(rows, "mean")), **spread}
-        for name in (C.VALUE, "ci_low", "ci_high"):
-            linked[name] = nullable(self._published(linked[name].to_numpy(zero_copy_only=False), measure))
-        if not is_drawn:
-            linked |= self._of_equal_users(rows, self._bounds[measure], linked, is_proportion)
-        linked |= values_in_range(linked, self._bounds[measure])
-        is_exempt = is_proportion & (not is_drawn)  # Wilson's interval needs no spread
+        is_exempt = is_proportion & (not set(DRAWN) <= set(rows.schema.names))  # Wilson's interval needs no spread
         of_uncertainty = (doubles(rows, name) for name in ("n", "m2", "m3", N_NONZERO))
         is_uncertain = intervals.are_uncertain(*of_uncertainty) & ~is_exempt
         return {
@@ -206,7 +188,7 @@ class MetricRows:
             **{name: pa.array(_count(rows, name)) for name in ("n_missing", "n_zero_relevant", "n_extra_users")},
             "tie_share": nullable(_divide(doubles(rows, "n_tied"), doubles(rows, "n_with_list"))),
             "is_small": pa.array(n < self.reported.min_size),
-            **linked,
+            **self._estimates(rows, is_ratio, is_proportion),
             N_EFFECTIVE: rows[N_EFFECTIVE],
             HAS_SUPPORT: pc.greater_equal(rows[N_EFFECTIVE], float(self.reported.min_size)),
             "ci_level": pa.array(np.full(len(n), self.reported.confidence)),
@@ -215,24 +197,36 @@ class MetricRows:
             **self._quantiles(rows, measure),
         }
 
-    def _of_equal_users(
-        self, rows: pa.RecordBatch, bounds: np.ndarray, found: dict[str, pa.Array], is_proportion: np.ndarray
-    ) -> dict[str, pa.Array]:
-        """Replace the interval of a mean of no shares where all users have the same value: it would have no width."""
-        n = doubles(rows, "n")
-        are_equal = intervals.are_equal(n, doubles(rows, "mean"), doubles(rows, "m2"))
-        is_equal = are_equal & ~is_proportion
-        values, *ends = (found[name].to_numpy(zero_copy_only=False) for name in (C.VALUE, "ci_low", "ci_high"))
-        least, greatest = bounds.T
-        of_equal = intervals.equal_values_interval(n, values, (least, greatest), self.reported.confidence)
-        method = np.where(np.isnan(of_equal[0]), "none", "wilson")
-        low, high = (np.where(is_equal, own, end) for own, end in zip(of_equal, ends, strict=True))
-        methods = np.where(is_equal, method, found["ci_method"].to_numpy(zero_copy_only=False))
-        return {
-            "ci_low": nullable(low),
-            "ci_high": nullable(high),
-            "ci_method": pa.array(methods.tolist(), pa.string()),
-        }
+    def _estimates(self, rows: pa.RecordBatch, is_ratio: np.ndarray, is_proportion: np.ndarray) -> dict[str, pa.Array]:
+        """Compute the published means, their spread, and the interval by bootstrap or by the moments."""
+        measure, confidence = rows["measure_index"].to_numpy(), self.reported.confidence
+        of_users = [intervals.linked(link, own) for link, own in zip(self._links, self._bounds, strict=True)]
+        found = metric_spread(
+            rows,
+            is_proportion=is_proportion,
+            is_ratio=is_ratio,
+            bounds=np.array(of_users)[measure],
+            confidence=confidence,
+        )
+        is_drawn = set(DRAWN) <= set(rows.schema.names)
+        if is_drawn:
+            found |= dict(zip(("std_error", "ci_low", "ci_high"), (rows[name] for name in DRAWN), strict=True))
+        ends = (found[name].to_numpy(zero_copy_only=False) for name in ("ci_low", "ci_high"))
+        value, low, high = (self._published(each, measure) for each in (doubles(rows, "mean"), *ends))
+        bounds = self._bounds[measure].T
+        if is_drawn:
+            method = np.where(np.isnan(low), "none", "bootstrap")
+        else:  # where all users have the same value, the interval of a mean of no shares would have no width
+            n = doubles(rows, "n")
+            is_equal = intervals.are_equal(n, doubles(rows, "mean"), doubles(rows, "m2")) & ~is_proportion
+            of_equal = intervals.equal_values_interval(n, value, (bounds[0], bounds[1]), confidence)
+            low, high = (np.where(is_equal, own, end) for own, end in zip(of_equal, (low, high), strict=True))
+            method = np.where(np.isnan(of_equal[0]), "none", "wilson")
+            method = np.where(is_equal, method, found["ci_method"].to_numpy(zero_copy_only=False))
+        # Cut off at the least and greatest value of the measure, or at the value where that is outside.
+        low, high = np.maximum(low, np.minimum(bounds[0], value)), np.minimum(high, np.maximum(bounds[1], value))
+        published = {C.VALUE: nullable(value), "ci_low": nullable(low), "ci_high": nullable(high)}
+        return {**found, **published, "ci_method": pa.array(method.tolist(), pa.string())}
 
     def _quantiles(self, rows: pa.RecordBatch, measure: np.ndarray) -> dict[str, pa.Array]:
         """Build the columns of the quantiles: as published, and by how much the exact ones may be greater at most."""
@@ -307,20 +301,6 @@ def metric_spread(
     }
 
 
-def drawn_spread(rows: pa.RecordBatch) -> dict[str, pa.Array]:
-    """Return the standard error and the interval of a bootstrap."""
-    error, low, high = (rows[name] for name in DRAWN)
-    method = np.where(np.isnan(doubles(rows, DRAWN[1])), "none", "bootstrap")
-    return {"std_error": error, "ci_low": low, "ci_high": high, "ci_method": pa.array(method.tolist(), pa.string())}
-
-
-def values_in_range(found: dict[str, pa.Array], bounds: np.ndarray) -> dict[str, pa.Array]:
-    """Cut intervals off at the least and greatest value of their measures, or at the value where that is outside."""
-    value, low, high = (found[name].to_numpy(zero_copy_only=False) for name in (C.VALUE, "ci_low", "ci_high"))
-    least, greatest = np.minimum(bounds[:, 0], value), np.maximum(bounds[:, 1], value)
-    return {"ci_low": nullable(np.maximum(low, least)), "ci_high": nullable(np.minimum(high, greatest))}
-
-
 def readable(slice_values: pa.ListArray) -> pa.StringArray:
     """Join the values of a slice as its name is joined, each as :func:`columns.readable_value` writes it."""
     values = slice_values.values.dictionary_encode(null_encoding="encode")
@@ -351,31 +331,23 @@ class BootstrapIntervals:
         moments = group.filter(pc.is_valid(group[STATE])).drop_columns(list(STATES))
         if not moments.num_rows:  # no row for a cutoff that no lists have
             return pa.Table.from_arrays(in_full(moments, WITH_SPREAD), schema=WITH_SPREAD)
-        spread = np.hstack(spread_of(self._parts(group), self.level))
-        own = {name: pa.array([value.as_py()], value.type) for name, value in zip(GROUP, key, strict=True)}
-        parts = (moments, pa.Table.from_pydict({**own, SPREAD: doubles_to_cells(spread[None])}))
-        return pa.concat_tables(
-            [pa.Table.from_arrays(in_full(part, WITH_SPREAD), schema=WITH_SPREAD) for part in parts]
-        )
-
-    def _parts(self, group: pa.Table) -> Parts:
-        """Return the sums of each part, and those of the users who came as they are."""
-        shape = (2, self.n_measures, self.draws.replicates)
-        sums, users = (group[name].drop_null().to_pylist() for name in STATES)
+        shape, width = (2, self.n_measures, self.draws.replicates), 2 * self.n_measures
+        sums, cells = (group[name].drop_null().to_pylist() for name in STATES)
         parts = [np.frombuffer(state).reshape(shape) for state in sums]
-        if users:
-            hashes, columns = (np.concatenate(each) for each in zip(*map(self._unpacked, users), strict=True))
+        if cells:  # users who came as they are, see :meth:`Users.each`: hashes, then numerators and denominators
+            n_users = [len(cell) // (8 * (1 + width)) for cell in cells]
+            pairs = list(zip(cells, n_users, strict=True))
+            hashes = np.concatenate([np.frombuffer(cell, dtype=np.int64, count=n) for cell, n in pairs])
+            columns = np.concatenate([np.frombuffer(cell, offset=8 * n).reshape(n, width) for cell, n in pairs])
             order = np.argsort(hashes)
             above, below = np.split(columns[order], 2, axis=1)
             parts.extend(ratio_sums(above, below, hashes[order], self.draws))
-        return np.array(parts).reshape(-1, *shape)
-
-    def _unpacked(self, users: bytes) -> tuple[np.ndarray, np.ndarray]:
-        """Read the bytes of :meth:`Users.each`: hashes, and a row of numerators and denominators each."""
-        width = 2 * self.n_measures
-        n_users = len(users) // (8 * (1 + width))
-        hashes = np.frombuffer(users, dtype=np.int64, count=n_users)
-        return hashes, np.frombuffer(users, offset=hashes.nbytes).reshape(n_users, width)
+        spread = np.hstack(spread_of(np.array(parts).reshape(-1, *shape), self.level))
+        own = {name: pa.array([value.as_py()], value.type) for name, value in zip(GROUP, key, strict=True)}
+        tables = (moments, pa.Table.from_pydict({**own, SPREAD: doubles_to_cells(spread[None])}))
+        return pa.concat_tables(
+            [pa.Table.from_arrays(in_full(table, WITH_SPREAD), schema=WITH_SPREAD) for table in tables]
+        )
 
 
 def to_leaderboard(

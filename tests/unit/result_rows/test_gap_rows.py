@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from rankeval_spark import columns as C
-from rankeval_spark.result_rows import gap_rows
+from rankeval_spark.result_rows import gap_rows, group_rows
 
 TYPES: Final = {
     **dict.fromkeys((C.EVALUATION, C.MODEL_ID, C.SLICE, C.MEASURE, C.SLICE_VALUE), pa.string()),
@@ -50,8 +50,8 @@ def test_groups_that_are_compared_are_known_not_small_and_have_a_value() -> None
         {C.SLICE_VALUES: ["DE", None], C.VALUE: 1.0},
         {C.SLICE_VALUES: [], C.VALUE: 1.0},
     )
-    assert gap_rows.is_compared(rows).tolist() == [True, False, False, False, True, False, True]
-    assert gap_rows.is_compared(rows.slice(1, 4)).tolist() == [False, False, False, True]
+    assert group_rows.is_compared(rows).tolist() == [True, False, False, False, True, False, True]
+    assert group_rows.is_compared(rows.slice(1, 4)).tolist() == [False, False, False, True]
 
 
 def test_what_is_said_of_groups_and_the_extremes_are_put_into_one_row() -> None:

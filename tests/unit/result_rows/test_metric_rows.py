@@ -66,18 +66,6 @@ def test_squares_beyond_the_range_of_a_double_leave_no_interval() -> None:
         assert [value is None for value in found[name].to_pylist()] == [True, True, False], name
 
 
-def test_spread_of_a_bootstrap_takes_the_place_of_that_of_the_moments() -> None:
-    columns = {"drawn_error": [0.1, None], "drawn_low": [0.3, None], "drawn_high": [0.7, None]}
-    rows = pa.RecordBatch.from_pydict({name: pa.array(values, pa.float64()) for name, values in columns.items()})
-    found = {name: values.to_pylist() for name, values in metric_rows.drawn_spread(rows).items()}
-    assert found == {
-        "std_error": [0.1, None],
-        "ci_low": [0.3, None],
-        "ci_high": [0.7, None],
-        "ci_method": ["bootstrap", "none"],
-    }
-
-
 def test_deviations_are_those_of_the_sample_and_null_below_two_users() -> None:
     rows = merged((3, 2.0, 2.0), (1, 1.0, 0.0), (0, None, 0.0))
     found = metric_rows.metric_spread(

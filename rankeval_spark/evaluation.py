@@ -95,13 +95,13 @@ class Evaluation(Generic[Frame]):
     @refusals_of_call()
     def user_metrics(self) -> Frame:
         """One row per list and cutoff, a column a measure: ``schemas.USER_METRICS`` from ``model_id`` on."""
-        return self.host.user_metrics()
+        return self.host.user_metrics
 
     @property
     @refusals_of_call()
     def user_values(self) -> Frame:
         """The same values long: ``model_id, user_id, list_id, measure, k, value``."""
-        return self.host.user_values()
+        return self.host.user_values
 
     @cached_property
     def metrics(self) -> Frame:
@@ -125,7 +125,7 @@ class Evaluation(Generic[Frame]):
         One row per list and item, after copies and items that policies leave out are gone; the answer to "why does this
         user score 0?". ``gain`` is NULL for an item without a judgement, ``is_relevant`` true from a gain of 1 on.
         """
-        return self.host.ranked_items()
+        return self.host.ranked_items
 
     @cached_property
     @refusals_of_call()

@@ -83,17 +83,20 @@ class Host(ABC, Generic[Frame]):
         """Return what the checks ask about the inputs: from ``totals`` if they have it, or by a pass of its own."""
         return self.input_checks.facts(totals if ITEMS in totals else self.input_totals())
 
+    @property
     @abstractmethod
     def user_metrics(self) -> Frame:
-        """Return the rows of ``schemas.USER_METRICS`` from the model on."""
+        """The rows of ``schemas.USER_METRICS``, whose columns begin with the model."""
 
+    @property
     @abstractmethod
     def user_values(self) -> Frame:
-        """Return the same values long: ``model_id, user_id, list_id, measure, k, value``."""
+        """The same values long: ``model_id, user_id, list_id, measure, k, value``."""
 
+    @property
     @abstractmethod
     def ranked_items(self) -> Frame:
-        """Return a row per list and item: key, rank, gain (NULL without a judgement), ``is_relevant``."""
+        """A row per list and item: key, rank, gain (NULL without a judgement), ``is_relevant``."""
 
     @abstractmethod
     def hit_ranks(self, ranked: Frame, model: str, baseline: str) -> Frame:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from typing_extensions import override
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.facts import require_input
@@ -66,39 +64,41 @@ def of_call(
     return InProcess(usable)
 
 
-@dataclass(frozen=True)
 class InProcess(Host[pa.Table]):
     """Usable rows in memory; results are tables in the order of their keys."""
 
-    usable: Usable
+    def __init__(self, usable: Usable) -> None:
+        self.usable = usable
+        self.request = usable.request
 
     @property
-    def request(self) -> Request:  # type: ignore[override]  # read only
-        """The request."""
-        return self.usable.request
-
-    @property
-    @override
     def models(self) -> Sequence[str]:
         return self.usable.models
 
     @property
-    @override
     def has_one_list(self) -> bool:
         return self.usable.has_one_list
 
     @property
-    @override
     def job(self) -> Job:
         return self.usable.user_rows.job
 
-    @override
+    @property
+    def counts_inputs(self) -> bool:
+        return self.usable.tables.are_checked
+
+    @cached_property
+    def input_checks(self) -> InputChecks:
+        usable = self.usable
+        has_band_facts = bool(usable.segments_and_facts[1])
+        return InputChecks(self.request, usable.row_checks, has_band_facts, usable.tables.are_checked)
+
     def totals(
         self, sums: Mapping[str, Sum], writers: Mapping[str, Writer] = NO_WRITERS, advance: Advance | None = None
     ) -> dict[str, pa.Table]:
         rows_of_users = self.usable.user_rows
         totals = ListTotals(rows_of_users.job, sums, tables=tuple(writers), has_text_ids=True)
-        n_all, counting, n_done = rows_of_users.n_rows, Lock(), 0
+        counting, n_done = Lock(), 0
 
         def on_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
             nonlocal n_done
@@ -111,74 +111,42 @@ class InProcess(Host[pa.Table]):
             if advance is not None:
                 with counting:
                     n_done += sum(batch.num_rows for batch in rows)
-                    advance(n_done, n_all)
+                    advance(n_done, rows_of_users.n_rows)
 
-        found = rows_of_users.run(lambda _: on_bucket)
-        others = other_inputs(self.usable, self.input_checks) if ITEMS in sums else ()
-        return finished(sums, [*found, *self._known_items(sums), *others])
-
-    def _known_items(self, sums: Mapping[str, Sum]) -> Iterator[tuple[str, pa.RecordBatch]]:
+        found = [*rows_of_users.run(lambda _: on_bucket)]
         for catalogue, readers in readers_of_catalogues(sums).items():
             items = require_input(self.usable.train if catalogue == TRAIN else self.usable.catalogue)
-            yield from CatalogueItems(readers).add(items.to_batches())
+            found += CatalogueItems(readers).add(items.to_batches())
+        found += other_inputs(self.usable, self.input_checks) if ITEMS in sums else ()
+        return finished(sums, found)
 
-    @property
-    @override
-    def counts_inputs(self) -> bool:
-        return self.usable.tables.are_checked
-
-    @cached_property
-    @override
-    def input_checks(self) -> InputChecks:
-        usable = self.usable
-        return InputChecks(
-            self.request, usable.row_checks, bool(usable.segments_and_facts[1]), usable.tables.are_checked
-        )
-
-    @override
     def input_totals(self) -> dict[str, pa.Table]:
-        rows, sums = self.usable.counted_rows, self.input_checks.sums
-        found = rows.run(lambda job: InputCounts(job, sums).add)
+        sums = self.input_checks.sums
+        found = self.usable.counted_rows.run(lambda job: InputCounts(job, sums).add)
         return finished(sums, [*found, *other_inputs(self.usable, self.input_checks)])
 
-    @override
-    def user_metrics(self) -> pa.Table:
-        return self._user_metrics
-
     @cached_property
-    def _user_metrics(self) -> pa.Table:
+    def user_metrics(self) -> pa.Table:
         return in_order_of(scored_rows.user_rows(self.usable.user_rows), (*C.LIST_KEY, C.K))
 
-    @override
+    @cached_property
     def user_values(self) -> pa.Table:
-        return self._user_values
+        return scored_rows.to_user_values(self.user_metrics, self.request.measure_set)
 
     @cached_property
-    def _user_values(self) -> pa.Table:
-        return scored_rows.to_user_values(self._user_metrics, self.request.measure_set)
-
-    @override
     def ranked_items(self) -> pa.Table:
-        return self._ranked_items
-
-    @cached_property
-    def _ranked_items(self) -> pa.Table:
         return scored_rows.to_ranked_items(self.usable)
 
-    @override
     def hit_ranks(self, ranked: pa.Table, model: str, baseline: str) -> pa.Table:
         return scored_rows.to_hit_ranks(ranked, model, baseline)
 
-    @override
     def agreement(self, baseline: str, *, k: int, p: float) -> pa.Table:
         return scored_rows.to_agreement(self.usable, baseline=baseline, k=k, p=p)
 
-    @override
     def frame(self, table: pa.Table) -> pa.Table:
         return table
 
-    @override
-    def warn(self, metrics: pa.Table, totals: Mapping[str, pa.Table]) -> None:
+    def warn(self, metrics: pa.Table, totals: Mapping[str, pa.Table]) -> None:  # noqa: ARG002 - those of Spark
         usable = self.usable
         warn_of_absent_models(usable.tables, self.request)
         warn_if_nothing_is_measured(metrics, usable.tables, usable.log, usable.held_out, self.request)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, functions as F
-from typing_extensions import override
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.slicing import segments_from_train
@@ -61,11 +60,12 @@ SMALL_CATALOGUE: Final = 32 << 20
 """Bytes up to which the catalogue is sent to every task: some 100,000 items with 32 numbers each."""
 
 
-def of_call(frames: Mapping[str, object], request: Request, inputs: FrameInputs) -> OnSpark:
-    """Plan the inputs of a call of ``evaluate``; no Spark job starts.
-
-    ``frames``: the inputs by their names; None where one is not given. ``inputs``: how each of them is read.
-    """
+def of_call(
+    frames: Mapping[str, object],  # the inputs by their names; None where one is not given
+    request: Request,
+    inputs: FrameInputs,  # how each of them is read
+) -> OnSpark:
+    """Plan the inputs of a call of ``evaluate``; no Spark job starts."""
     expected = "a DataFrame of Spark"
 
     def read(name: str, frame: object, schema: Schema) -> Source:
@@ -85,13 +85,13 @@ def of_config(spark: SparkSession, config: EvaluationConfig, request: Request, d
     return OnSpark(inputs_of(read_all(spark, config, date), request, are_checked=False), request)
 
 
-@dataclass(frozen=True)
 class OnSpark(Host[DataFrame]):
     """Canonical frames; rows of users and items are plans, sums are made by jobs."""
 
-    given: InputFrames
-    request: Request
-    _kept: list[DataFrame] = field(default_factory=list, compare=False)  # packed rows, while they are kept
+    def __init__(self, given: InputFrames, request: Request) -> None:
+        self.given = given
+        self.request = request
+        self._kept: list[DataFrame] = []  # packed rows, while they are kept
 
     @cached_property
     def inputs(self) -> InputFrames:
@@ -103,35 +103,31 @@ class OnSpark(Host[DataFrame]):
         return with_model_names(self.given, self.request)
 
     @property
-    @override
     def models(self) -> Sequence[str]:
         return plans.model_names(self.inputs, self.request)
 
     @property
-    @override
     def has_one_list(self) -> bool:
         return self.given.has_one_list
 
     @property
-    @override
     def job(self) -> Job:
         return self._rows.job
 
     @property
-    @override
     def counts_inputs(self) -> bool:
         return True
 
     @cached_property
-    @override
     def input_checks(self) -> InputChecks:
-        return InputChecks(
-            self.request, self.given.row_checks(self.request), bool(self.given.band_facts), self.given.are_checked
-        )
+        given, row_checks = self.given, self.given.row_checks(self.request)
+        return InputChecks(self.request, row_checks, bool(given.band_facts), given.are_checked)
 
-    @override
     def totals(
-        self, sums: Mapping[str, Sum], writers: Mapping[str, Writer] = NO_WRITERS, advance: Advance | None = None
+        self,
+        sums: Mapping[str, Sum],
+        writers: Mapping[str, Writer] = NO_WRITERS,
+        advance: Advance | None = None,  # noqa: ARG002 - jobs have their own progress
     ) -> dict[str, pa.Table]:
         is_kept = bool(self._kept) and not writers and sums.keys() <= self.sums.keys()
         rows = self._moved(is_cached=True) if writers else self._rows  # so that few rows are added up in one order
@@ -141,92 +137,11 @@ class OnSpark(Host[DataFrame]):
             writer.adopt(found.pop(name))
         return found
 
-    @override
     def input_totals(self) -> dict[str, pa.Table]:
-        plain = self.request.changed(slices=())
-        rows = plans.to_user_rows(self.inputs, plain, needs=self._counted_needs, is_aggregated=True)
+        plain, needs = self.request.changed(slices=()), self._counted_needs
+        rows = plans.to_user_rows(self.inputs, plain, needs=needs, is_aggregated=True)
         sums = self.input_checks.sums
         return self._merged(plans.to_packed(rows.frame, InputCounts(rows.job, sums)), sums)
-
-    def _merged(self, packed: DataFrame, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
-        """Merge what workers added up, and what is counted of the other inputs."""
-        others = to_partials(self.inputs, self.input_checks) if ITEMS in sums else None
-        return plans.to_totals(packed if others is None else packed.unionByName(others), sums)
-
-    def _packed(
-        self,
-        rows: MovedRows,
-        sums: Mapping[str, Sum],
-        *tables: str,
-        has_text_ids: bool = False,
-        writers: Mapping[str, Writer] = NO_WRITERS,
-    ) -> DataFrame:
-        """Plan the pass that makes the partial rows of sums, and the rows of tables."""
-        totals = ListTotals(rows.job, sums, tables, has_text_ids)
-        packed = plans.to_packed(rows.frame, totals, writers)
-        return plans.with_catalogues(packed, sums, self._items_of)
-
-    def _items_of(self, catalogue: str) -> DataFrame:
-        inputs = self.given
-        if catalogue == TRAIN or inputs.items is None:
-            return require_input(inputs.train).where(usable_rows.has_keys(schemas.TRAIN.key)).select(C.ITEM_ID)
-        return inputs.items.select(C.ITEM_ID)
-
-    @override
-    def user_metrics(self) -> DataFrame:
-        if self._kept:
-            return plans.to_rows(self._kept[0], USER_ROWS, self._rows.user_types, counts=self.sums[ROWS])
-        return plans.to_user_metrics(self.inputs, request=self.request)
-
-    @override
-    def user_values(self) -> DataFrame:
-        requested = [(one.label, one.column, one.k) for one in self.request.measure_set.per_list]
-        return result_frames.to_user_values(self.user_metrics(), requested=requested)
-
-    @override
-    def ranked_items(self) -> DataFrame:
-        return plans.to_ranked_items(self.inputs, request=self.request)
-
-    @override
-    def hit_ranks(self, ranked: DataFrame, model: str, baseline: str) -> DataFrame:
-        return plans.to_hit_ranks(ranked, model, baseline)
-
-    @override
-    def agreement(self, baseline: str, *, k: int, p: float) -> DataFrame:
-        return plans.to_agreement(self.inputs, request=self.request, baseline=baseline, k=k, p=p)
-
-    @override
-    def warn(self, metrics: pa.Table, totals: Mapping[str, pa.Table]) -> None:
-        facts = [*self.input_facts(totals), *list_facts(totals[LISTS], self.request)]
-        warn_if_nothing_is_measured(metrics, facts, self.request)
-
-    @override
-    def frame(self, table: pa.Table) -> DataFrame:
-        # Of a table with several chunks Spark loses the rows next to an empty one, and it refuses one with none.
-        empty = pa.RecordBatch.from_pylist([], schema=table.schema)
-        rows = table.combine_chunks() if table.num_rows else pa.Table.from_batches([empty])
-        return self.given.recommendations.sparkSession.createDataFrame(rows)
-
-    @override
-    def keep(self) -> None:
-        self.keep_tables((USER_ROWS,))
-
-    def keep_tables(self, tables: Sequence[str], *, has_text_ids: bool = False) -> None:
-        """Keep sums and the rows of tables once they are computed; what does not fit into memory goes to disk."""
-        if self._kept:
-            return
-        packed = self._packed(self._moved(is_cached=True), self.sums, *tables, has_text_ids=has_text_ids)
-        self._kept.append(packed.persist(StorageLevel.MEMORY_AND_DISK))
-
-    def kept_rows(self, name: str, types: Mapping[str, str]) -> DataFrame:
-        """Plan the rows of a table that the kept pass makes."""
-        return plans.to_rows(self._kept[0], name, types)
-
-    @override
-    def release(self) -> None:
-        for packed in self._kept:
-            packed.unpersist()
-        self._kept.clear()
 
     @cached_property
     def _rows(self) -> MovedRows:
@@ -241,6 +156,79 @@ class OnSpark(Host[DataFrame]):
         needs = needs_of(self.request, has_train=self.given.train is not None, of_all_lists=True) | self._counted_needs
         return plans.to_user_rows(self.inputs, self.request, needs=needs, is_aggregated=True, is_cached=is_cached)
 
+    def _packed(
+        self,
+        rows: MovedRows,
+        sums: Mapping[str, Sum],
+        *tables: str,
+        has_text_ids: bool = False,
+        writers: Mapping[str, Writer] = NO_WRITERS,
+    ) -> DataFrame:
+        """Plan the pass that makes the partial rows of sums, and the rows of tables."""
+
+        def items_of(catalogue: str) -> DataFrame:
+            if catalogue == TRAIN or self.given.items is None:
+                train = require_input(self.given.train)
+                return train.where(usable_rows.has_keys(schemas.TRAIN.key)).select(C.ITEM_ID)
+            return self.given.items.select(C.ITEM_ID)
+
+        totals = ListTotals(rows.job, sums, tables, has_text_ids)
+        return plans.with_catalogues(plans.to_packed(rows.frame, totals, writers), sums, items_of)
+
+    def _merged(self, packed: DataFrame, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
+        """Merge what workers added up, and what is counted of the other inputs."""
+        others = to_partials(self.inputs, self.input_checks) if ITEMS in sums else None
+        return plans.to_totals(packed if others is None else packed.unionByName(others), sums)
+
+    @property
+    def user_metrics(self) -> DataFrame:
+        if self._kept:
+            return plans.to_rows(self._kept[0], USER_ROWS, self._rows.user_types, counts=self.sums[ROWS])
+        return plans.to_user_metrics(self.inputs, request=self.request)
+
+    @property
+    def user_values(self) -> DataFrame:
+        requested = [(measure.label, measure.column, measure.k) for measure in self.request.measure_set.per_list]
+        return result_frames.to_user_values(self.user_metrics, requested=requested)
+
+    @property
+    def ranked_items(self) -> DataFrame:
+        return plans.to_ranked_items(self.inputs, request=self.request)
+
+    def hit_ranks(self, ranked: DataFrame, model: str, baseline: str) -> DataFrame:
+        return plans.to_hit_ranks(ranked, model, baseline)
+
+    def agreement(self, baseline: str, *, k: int, p: float) -> DataFrame:
+        return plans.to_agreement(self.inputs, request=self.request, baseline=baseline, k=k, p=p)
+
+    def warn(self, metrics: pa.Table, totals: Mapping[str, pa.Table]) -> None:
+        facts = [*self.input_facts(totals), *list_facts(totals[LISTS], self.request)]
+        warn_if_nothing_is_measured(metrics, facts, self.request)
+
+    def frame(self, table: pa.Table) -> DataFrame:
+        # Of a table with several chunks Spark loses the rows next to an empty one, and it refuses one with none.
+        empty = pa.RecordBatch.from_pylist([], schema=table.schema)
+        rows = table.combine_chunks() if table.num_rows else pa.Table.from_batches([empty])
+        return self.given.recommendations.sparkSession.createDataFrame(rows)
+
+    def keep(self) -> None:
+        self.keep_tables((USER_ROWS,))
+
+    def keep_tables(self, tables: Sequence[str], *, has_text_ids: bool = False) -> None:
+        """Keep sums and the rows of tables once they are computed; what does not fit into memory goes to disk."""
+        if not self._kept:
+            packed = self._packed(self._moved(is_cached=True), self.sums, *tables, has_text_ids=has_text_ids)
+            self._kept.append(packed.persist(StorageLevel.MEMORY_AND_DISK))
+
+    def kept_rows(self, name: str, types: Mapping[str, str]) -> DataFrame:
+        """Plan the rows of a table that the kept pass makes."""
+        return plans.to_rows(self._kept[0], name, types)
+
+    def release(self) -> None:
+        for packed in self._kept:
+            packed.unpersist()
+        self._kept.clear()
+
 
 def inputs_of(
     sources: Sources, request: Request, *, sample_share: float = 1.0, are_checked: bool = True
@@ -251,42 +239,49 @@ def inputs_of(
     or a column of one; all faults at once.
     """
     refuse_missing(sources.all(), request)
-    ordered = _ordered(sources.recommendations, request)
+    log, held_out, train, items = sources.recommendations, sources.held_out, sources.train, sources.items
+
+    def sampled(frame: DataFrame) -> DataFrame:
+        return usable_rows.keep_sample(frame, share=sample_share)
+
+    # Columns that decide nothing are dropped, so that the order of a list is known from its columns: those that the
+    # table does not have, and the scores where ranks order the lists.
+    ignores_scores = request.policies.ignores_scores
+    unordered = [C.SCORE] if ignores_scores or C.SCORE not in log.given else []
+    unordered += [C.RANK] if C.RANK not in log.given else []
+    lists = log.lists
+    if lists is not None:
+        lists = lists.drop(row_kinds.LISTED_SCORES) if ignores_scores else lists
+        lists = sampled(usable_rows.keep_models(lists, names=request.models))
+    # Values, propensities and weights that no measure reads, and lists that judgements do not name.
+    unread = {C.VALUE, C.PROPENSITY, C.WEIGHT} - {*judgement_facts(request)}
+    unread |= set() if held_out.has_list_id else {C.LIST_ID}
+    trained = None if train is None else train.frame
+    if train is not None and not train.has_interacted_at:  # so that nothing is said about times that are not there
+        trained = train.frame.drop(C.INTERACTED_AT)
+    segments, numbers = sources.segments.frame if sources.segments else None, _numbers_of(sources, request)
+    banded = {name: bands.with_bands(frame, bands=rules) for name, frame, rules in numbers}
+    of_users = banded.get(check_rows.SEGMENTS, segments)
     return InputFrames(
-        usable_rows.keep_sample(usable_rows.keep_models(ordered, names=request.models), share=sample_share),
-        usable_rows.keep_sample(_judged(sources.held_out, request), share=sample_share),
-        _segments_of(sources, request),
-        not sources.recommendations.has_list_id,
+        sampled(usable_rows.keep_models(log.frame.drop(*unordered), names=request.models)),
+        sampled(held_out.frame.drop(*unread)),
+        bands.with_activity(of_users, activity=banded.get(check_rows.TRAIN)),
+        not log.has_list_id,
         # All of it, whatever the sample: the popularity of an item does not depend on who is evaluated.
-        _trained(sources.train) if sources.train else None,
-        sources.items.frame if sources.items else None,
-        sources.items is not None and estimated_bytes(sources.items) <= SMALL_CATALOGUE,
-        tuple(bands.to_facts(frame, bands=rules, name=name) for name, frame, rules in _numbers(sources, request)),
-        sources.recommendations.has_model_id,
+        trained,
+        items.frame if items else None,
+        items is not None and estimated_bytes(items) <= SMALL_CATALOGUE,
+        tuple(bands.to_facts(frame, bands=rules, name=name) for name, frame, rules in numbers),
+        log.has_model_id,
         are_checked,
-        cached_partitions(sources.recommendations, sources.held_out),
-        lists=_lists_of(sources.recommendations, request, sample_share=sample_share),
-        segment_table=sources.segments.frame if sources.segments else None,
-        unreadable=IS_UNPARSABLE if sources.items and IS_UNPARSABLE in sources.items.frame.columns else None,
+        cached_partitions(log, held_out),
+        lists=lists,
+        segment_table=segments,
+        unreadable=IS_UNPARSABLE if items and IS_UNPARSABLE in items.frame.columns else None,
     )
 
 
-def _lists_of(log: Source, request: Request, *, sample_share: float) -> DataFrame | None:
-    """Return the log with one row per list, where it is one; without scores where the policy keeps the ranks."""
-    if log.lists is None:
-        return None
-    lists = log.lists.drop(row_kinds.LISTED_SCORES) if request.policies.ignores_scores else log.lists
-    return usable_rows.keep_sample(usable_rows.keep_models(lists, names=request.models), share=sample_share)
-
-
-def _segments_of(sources: Sources, request: Request) -> DataFrame | None:
-    """Return the segments of the users, numbers in bands, and how active they were where that is requested."""
-    frames = {name: bands.with_bands(frame, bands=rules) for name, frame, rules in _numbers(sources, request)}
-    plain = sources.segments.frame if sources.segments else None
-    return bands.with_activity(frames.get(check_rows.SEGMENTS, plain), activity=frames.get(check_rows.TRAIN))
-
-
-def _numbers(sources: Sources, request: Request) -> list[tuple[str, DataFrame, Mapping[str, Band]]]:
+def _numbers_of(sources: Sources, request: Request) -> list[tuple[str, DataFrame, Mapping[str, Band]]]:
     """List the inputs whose numbers become segments: name, users with their numbers, and the bands."""
     counted = segments_from_train(request.slicing.bands)
     rules = {name: band for name, band in request.slicing.bands.items() if name not in counted}
@@ -309,27 +304,3 @@ def with_model_names(inputs: InputFrames, request: Request) -> InputFrames:
     log = inputs.recommendations if inputs.lists is None else inputs.lists
     names = log.select(C.MODEL_ID).where(F.col(C.MODEL_ID).isNotNull()).distinct().collect()  # few
     return replace(inputs, model_names=tuple(sorted(row[0] for row in names)))
-
-
-def _judged(source: Source, request: Request) -> DataFrame:
-    """Drop values, propensities and weights where no measure reads them, and lists that judgements do not name."""
-    unread = {C.VALUE, C.PROPENSITY, C.WEIGHT} - {*judgement_facts(request)}
-    unread |= set() if source.has_list_id else {C.LIST_ID}
-    return source.frame.drop(*unread)
-
-
-def _trained(source: Source) -> DataFrame:
-    """Drop the times that the table does not have, so that nothing is said about them."""
-    return source.frame if source.has_interacted_at else source.frame.drop(C.INTERACTED_AT)
-
-
-def _ordered(source: Source, request: Request) -> DataFrame:
-    """Drop the columns that decide nothing, so that the order of a list is known from its columns.
-
-    They are those that the table does not have, and the scores where ranks order the lists.
-    """
-    has_order = {
-        C.SCORE: C.SCORE in source.given and not request.policies.ignores_scores,
-        C.RANK: C.RANK in source.given,
-    }
-    return source.frame.drop(*(name for name, is_there in has_order.items() if not is_there))

@@ -63,7 +63,7 @@ def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence
         usable = Usable(own, plan.request, os.cpu_count() or 1)
         host = InProcess(usable)
         judged = usable.held_out.select([*schemas.HELD_OUT.key_in(usable.held_out.column_names), C.GAIN])
-        found = UserLists(host.ranked_items(), judged, host.user_values())
+        found = UserLists(host.ranked_items, judged, host.user_values)
     ids = (table[C.USER_ID].cast(pa.string()).to_pylist() for table in (found.ranked, found.judged))
     there = set(chain.from_iterable(ids))
     expected = f"a user of {night}, with a list or a judgement"
@@ -93,5 +93,5 @@ def _found_on_spark(spark: SparkSession, plan: NightPlan, users: Sequence[str]) 
     given = replace(inputs, recommendations=log, held_out=held_out, lists=lists)
     host = OnSpark(given, plan.request)
     judged = given.held_out.select(*schemas.HELD_OUT.key_in(given.held_out.columns), C.GAIN)
-    ranked, values = host.ranked_items(), host.user_values()
+    ranked, values = host.ranked_items, host.user_values
     return UserLists(ranked.toArrow(), judged.toArrow(), values.toArrow())

@@ -136,5 +136,5 @@ def test_what_is_seen_of_the_inputs_is_what_reading_them_says(
         *request.measure_set.stored,
     ]
     plain = plans.to_user_metrics(inputs, request=request)
-    assert tuples(host.user_metrics(), *names) == tuples(plain, *names)
+    assert tuples(host.user_metrics, *names) == tuples(plain, *names)
     host.release()

@@ -40,14 +40,12 @@ _HOMES: Final = {
     **dict.fromkeys(("Event", "event_frame"), "journal"),
     **dict.fromkeys(("Lock", "LockTimes"), "locks"),
     **dict.fromkeys(("Results", "results_at", "results_of"), "published_results"),
-    **dict.fromkeys(("Rehearsal", "StagedRun"), "run"),
-    "Run": "run",
+    **dict.fromkeys(("Rehearsal", "Run", "StagedRun"), "run"),
     **dict.fromkeys(("ResultsStore", "check_root"), "results_store"),
 }
 
 
 def __dir__() -> list[str]:
-    """Return the public names, for completion."""
     return __all__
 
 

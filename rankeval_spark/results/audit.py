@@ -1,13 +1,12 @@
 """The audit between staging and publishing: keys, numbers, and agreement between the tables.
 
-Rows on this machine are read by Arrow in this process; ``spark_writes`` has the same queries for other stores.
+Rows on this machine are read by Arrow in this process; ``spark_tables`` has the same queries for other stores.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.measures.arrays import BoolVector
     from rankeval_spark.results.run_record import MeasureRecord
-    from rankeval_spark.results.spark_writes import RowsOnSpark
+    from rankeval_spark.results.spark_tables import RowsOnSpark
     from rankeval_spark.results.tables import Constraint
     from rankeval_spark.schemas import Schema
 
@@ -34,6 +33,24 @@ if TYPE_CHECKING:
 
 TOLERANCE: Final = 1e-9
 """Largest relative difference between a mean as published and as recomputed: room for the order of summation."""
+
+MAX_EXAMPLES: Final = 3
+_COUNT: Final = "count_all"
+_KEY: Final = (C.MODEL_ID, C.K)
+_MERGED: Final = {"count": "sum", "min": "min", "max": "max", "sum": "sum"}
+"""Aggregates of each column of numbers, and how those of several parts are combined."""
+
+
+class Summary(NamedTuple):
+    """Count, lowest, highest, and mean or ratio of sums, over the non-NULL values in a column."""
+
+    n: int = 0
+    low: float | None = None
+    high: float | None = None
+    mean: float | None = None
+
+
+Summaries: TypeAlias = Mapping[tuple[str, int], Mapping[str, Summary]]  # by model and cutoff, then by column
 
 
 def failed_checks(checks: pa.Table) -> list[Fault]:
@@ -69,9 +86,31 @@ def user_metrics(rows: StagedRows, metrics: pa.Table | None, measures: Sequence[
     if faults or metrics is None:
         return faults
     users = rows.summaries(weights, over_users=True) if rows.has_several_lists() else lists
+    facts = {measure.measure: measure for measure in measures}
     columns = [C.MODEL_ID, C.MEASURE, C.K, C.VALUE, "n_users", C.N_LISTS]
-    of_all_users = metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).select(columns)
-    return _untied(lists, users, of_all_users.to_pylist(), measures)
+    for row in metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).select(columns).to_pylist():
+        fact, key, value = facts.get(row[C.MEASURE]), (row[C.MODEL_ID], row[C.K]), row[C.VALUE]
+        if fact is not None and fact.column is None:  # of all lists together
+            continue
+        column = fact.column if fact is not None and fact.column is not None else ""
+        of_lists, of_users = (side.get(key, {}).get(column, Summary()) for side in (lists, users))
+        mean = of_lists.mean if fact is not None and fact.unit == "list" else of_users.mean
+        if fact is not None and mean is not None:  # as it is published
+            mean = float(intervals.published(fact.link, np.array(mean)))
+        are_alike = mean is value
+        if mean is not None and value is not None:
+            are_alike = math.isclose(mean, value, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        counts = (of_users.n, of_lists.n)
+        if counts != (row["n_users"], row[C.N_LISTS]) or not are_alike:
+            where = f"table metrics, model {row[C.MODEL_ID]}, {row[C.MEASURE]} at k = {row[C.K]}, slice all"
+            found_there = f"{row[C.VALUE]} over {_count_text(row['n_users'], row[C.N_LISTS])}"
+            faults.append(Fault(where, found_there, f"{mean} over {_count_text(*counts)}, the mean of user_metrics"))
+    return faults
+
+
+def _count_text(n_users: int, n_lists: int | None) -> str:
+    """Return the number of users, and of lists if they differ."""
+    return f"{n_users} users" if n_lists == n_users else f"{n_users} users with {n_lists} lists"
 
 
 def exposures(metrics: pa.Table, measures: Sequence[MeasureRecord]) -> list[Fault]:
@@ -81,15 +120,13 @@ def exposures(metrics: pa.Table, measures: Sequence[MeasureRecord]) -> list[Faul
         return []
     key = (C.MODEL_ID, C.MEASURE, C.K)
     own = metrics.filter(pc.field(C.MEASURE).isin(list(owners))).group_by(list(key), use_threads=False)
-    rows = own.aggregate([(C.VALUE, "min"), (C.VALUE, "max"), (C.VALUE, "sum")]).to_pylist()
     found = []
-    for row in rows:
-        measure = owners[row[C.MEASURE]]
+    for row in own.aggregate([(C.VALUE, function) for function in ("min", "max", "sum")]).to_pylist():
         total = row[f"{C.VALUE}_sum"]
         has_nan = total is not None and math.isnan(total)  # which Arrow leaves out of the lowest and the highest
         low, high = (math.nan if has_nan else row[f"{C.VALUE}_{end}"] for end in ("min", "max"))
         where = f"table metrics, model {row[C.MODEL_ID]}, {row[C.MEASURE]} at k = {row[C.K]}"
-        found += _range_faults(where, low, high, measure)
+        found += _range_faults(where, low, high, owners[row[C.MEASURE]])
     return found
 
 
@@ -105,93 +142,50 @@ def _range_faults(where: str, low: float | None, high: float | None, measure: Me
     return [Fault(where, f"values from {low} to {high}", expected)]
 
 
-def _untied(
-    lists: Summaries, users: Summaries, published: Sequence[Mapping[str, Any]], measures: Sequence[MeasureRecord]
-) -> list[Fault]:
-    """Return faults of published means that differ from the summaries of lists and users."""
-    facts = {measure.measure: measure for measure in measures}
-    without_columns = {measure.measure for measure in measures if measure.column is None}
-    faults = []
-    for row in (row for row in published if row[C.MEASURE] not in without_columns):
-        fact, key, value = facts.get(row[C.MEASURE]), (row[C.MODEL_ID], row[C.K]), row[C.VALUE]
-        column = None if fact is None else fact.column
-        of_lists, of_users = (each.get(key, {}).get(column or "", Summary()) for each in (lists, users))
-        mean = of_lists.mean if fact is not None and fact.unit == "list" else of_users.mean
-        if fact is not None and mean is not None:  # as it is published
-            mean = float(intervals.published(fact.link, np.array(mean)))
-        are_alike = mean is value
-        if mean is not None and value is not None:
-            are_alike = math.isclose(mean, value, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-        counts = (of_users.n, of_lists.n)
-        if counts != (row["n_users"], row[C.N_LISTS]) or not are_alike:
-            where = f"table metrics, model {row[C.MODEL_ID]}, {row[C.MEASURE]} at k = {row[C.K]}, slice all"
-            found = f"{row[C.VALUE]} over {_counted(row['n_users'], row[C.N_LISTS])}"
-            faults.append(Fault(where, found, f"{mean} over {_counted(*counts)}, the mean of user_metrics"))
-    return faults
-
-
-def _counted(n_users: int, n_lists: int | None) -> str:
-    """Return the number of users, and of lists if they differ."""
-    return f"{n_users} users" if n_lists == n_users else f"{n_users} users with {n_lists} lists"
-
-
-class Summary(NamedTuple):
-    """Count, lowest, highest, and mean or ratio of sums, over the non-NULL values in a column."""
-
-    n: int = 0
-    low: float | None = None
-    high: float | None = None
-    mean: float | None = None
-
-
-Key: TypeAlias = tuple[str, int]  # model and cutoff
-Summaries: TypeAlias = Mapping[Key, Mapping[str, Summary]]  # summaries of columns by model and cutoff
-
-
 def key_of(schema: Schema) -> list[str]:
-    """Key of a table within one run."""
+    """Return the key of a table within one run."""
     return [name for name in schema.key if name not in C.RUN_KEY]
 
 
+def key_text(row: Mapping[str, Any]) -> str:
+    """Return the key of a row for a message."""
+    return ", ".join(f"{name}={value!r}" for name, value in row.items())
+
+
 def rules_of(schema: Schema) -> list[Constraint]:
-    """Constraints of a table on columns that it has."""
+    """Return the constraints of a table on columns that it has."""
     names = schema.field_names()
     return [rule for rule in CONSTRAINTS.get(schema.name, {}).values() if set(rule.columns) <= set(names)]
 
 
 def plain_columns(schema: Schema) -> list[str]:
     """Return columns that must not be NULL, except arrays and maps, which would have to be read for that."""
-    return [
-        field.name
-        for field in schema.fields
-        if not field.nullable and "<" not in field.type and field.name not in C.RUN_KEY
-    ]
+    plain = (field for field in schema.fields if not field.nullable and "<" not in field.type)
+    return [field.name for field in plain if field.name not in C.RUN_KEY]
 
 
-MAX_EXAMPLES: Final = 3
-_COUNT: Final = "count_all"
-_KEY: Final = (C.MODEL_ID, C.K)
-_MERGED: Final = {"count": "sum", "min": "min", "max": "max", "sum": "sum"}
-"""Aggregates of each column of numbers, and how those of several parts are combined."""
-
-
-@dataclass(frozen=True)
 class RowsInProcess:
     """Rows of a table in memory, or in Parquet files of this machine, which are read one after another."""
 
-    parts: Sequence[pa.Table | Path]  # each user's rows may lie in several of them
+    def __init__(self, parts: Sequence[pa.Table | Path]) -> None:
+        self.parts = parts  # each user's rows may lie in several of them
 
     def refused(self, schema: Schema) -> list[Fault]:
         """Return repeated keys, and rows that break a constraint: after its intent, a publish could not end."""
         names = [*key_of(schema), *plain_columns(schema), *(name for rule in rules_of(schema) for name in rule.columns)]
-        keys, broken = list[pa.Table](), list[Fault]()
+        keys, faults = list[pa.Table](), list[Fault]()
         for rows in self._read(list(dict.fromkeys(names))):
             key = rows.select(key_of(schema))  # with lists as distinct texts: Arrow does not group by lists
             lists = [field.name for field in key.schema if pa.types.is_list(field.type)]
             columns = {name: _list_texts(key[name]) if name in lists else key[name] for name in key.column_names}
             keys.append(pa.Table.from_pydict(columns))
-            broken += [] if broken else _broken(rows, schema)
-        return [*broken, *_repeated(pa.concat_tables(keys), schema)] if keys else broken
+            faults += [] if faults else _broken(rows, schema)
+        if keys:
+            grouped = pa.concat_tables(keys).group_by(key_of(schema)).aggregate([([], _COUNT)])
+            repeated = grouped.filter(pc.field(_COUNT) > 1).drop_columns(_COUNT)
+            found = "; ".join(key_text(row) for row in repeated.slice(0, MAX_EXAMPLES).to_pylist())
+            faults += [Fault(f"table {schema.name}", f"several rows for {found}", "one row a key")] if found else []
+        return faults
 
     def has_several_lists(self) -> bool:
         """Return whether a list has a name."""
@@ -202,14 +196,24 @@ class RowsInProcess:
 
         ``weights`` maps each column to that of its denominators, if its mean is a ratio of sums.
         """
-        names = [*_KEY, *([C.USER_ID] if over_users else []), *_values(weights)]
+        names = [*_KEY, *([C.USER_ID] if over_users else []), *_numbers(weights)]
         parts: Iterable[pa.Table] = self._read(names)
         if over_users:
             parts = [_over_lists(pa.concat_tables(parts), weights)]
-        sums = [_sums(rows, weights) for rows in parts]
+        sums = []
+        for rows in parts:
+            found = _with_products(rows, weights)
+            how = [(name, function) for name in found.column_names if name not in _KEY for function in _MERGED]
+            sums.append(found.group_by(list(_KEY)).aggregate(how))
+        if not sums:
+            return {}
+        merged = pa.concat_tables(sums)
+        how = [(name, _MERGED[name.rpartition("_")[2]]) for name in merged.column_names if name not in _KEY]
+        total = merged.group_by(list(_KEY)).aggregate(how)
+        columns = {name: total[name] for name in _KEY} | {name: total[f"{name}_{way}"] for name, way in how}
         return {
             (row[C.MODEL_ID], row[C.K]): {name: _summary(row, name, weight) for name, weight in weights.items()}
-            for row in (_merged(pa.concat_tables(sums)).to_pylist() if sums else ())
+            for row in pa.Table.from_pydict(columns).to_pylist()
         }
 
     def _read(self, names: Sequence[str]) -> Iterator[pa.Table]:
@@ -230,20 +234,6 @@ def _broken(rows: pa.Table, schema: Schema) -> list[Fault]:
     return []
 
 
-def _repeated(keys: pa.Table, schema: Schema) -> list[Fault]:
-    counted = keys.group_by(keys.column_names).aggregate([([], _COUNT)])
-    repeated = counted.filter(pc.field(_COUNT) > 1).drop_columns(_COUNT)
-    if not repeated.num_rows:
-        return []
-    found = "; ".join(key_text(row) for row in repeated.slice(0, MAX_EXAMPLES).to_pylist())
-    return [Fault(f"table {schema.name}", f"several rows for {found}", "one row a key")]
-
-
-def key_text(row: Mapping[str, Any]) -> str:
-    """Return the key of a row for a message."""
-    return ", ".join(f"{name}={value!r}" for name, value in row.items())
-
-
 def _list_texts(lists: pa.ChunkedArray) -> pa.Array:
     """Encode each element with its length before it, so that no two lists have the same text."""
     whole = in_one_piece(lists)
@@ -255,26 +245,15 @@ def _list_texts(lists: pa.ChunkedArray) -> pa.Array:
     return pc.binary_join(pa.ListArray.from_arrays(to_arrow(ends), texts), to_texts([""])[0])
 
 
+def _numbers(weights: Mapping[str, str | None]) -> list[str]:
+    """Return the columns of numbers: values, then denominators, each once."""
+    return list(dict.fromkeys([*weights, *filter(None, weights.values())]))
+
+
 def _with_products(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:
     """Add products of values and denominators, named ``x*``."""
     products = {f"{name}*": pc.multiply(rows[name], rows[weight]) for name, weight in weights.items() if weight}
     return pa.Table.from_pydict({**{name: rows[name] for name in rows.column_names}, **products})
-
-
-def _sums(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:
-    """Aggregate each column of numbers by model and cutoff."""
-    found = _with_products(rows, weights)
-    how = [(name, function) for name in found.column_names if name not in _KEY for function in _MERGED]
-    return found.group_by(list(_KEY)).aggregate(how)
-
-
-def _merged(parts: pa.Table) -> pa.Table:
-    """Merge the aggregates of several parts."""
-    how = [(name, _MERGED[name.rpartition("_")[2]]) for name in parts.column_names if name not in _KEY]
-    rows = parts.group_by(list(_KEY)).aggregate(how)
-    return pa.Table.from_pydict(
-        {name: rows[name] for name in _KEY} | {name: rows[f"{name}_{way}"] for name, way in how}
-    )
 
 
 def _summary(row: Mapping[str, Any], column: str, weight: str | None) -> Summary:
@@ -291,9 +270,9 @@ def _over_lists(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:
     """Average the lists of each user: one row per (model, user, k)."""
     ratios = {column: weight for column, weight in weights.items() if weight is not None}
     terms = dict.fromkeys([*(f"{column}*" for column in ratios), *ratios.values()], "sum")
-    how = [*((name, "mean") for name in _values(weights)), *terms.items()]
+    how = [*((name, "mean") for name in _numbers(weights)), *terms.items()]
     found = _with_products(rows, weights).group_by([*_KEY, C.USER_ID]).aggregate(how)
-    averaged = {**{name: found[name] for name in _KEY}, **{name: found[f"{name}_mean"] for name in _values(weights)}}
+    averaged = {**{name: found[name] for name in _KEY}, **{name: found[f"{name}_mean"] for name in _numbers(weights)}}
     for column, weight in ratios.items():
         # Sums, not means of the products: a list may have one of both only.
         top, bottom = (to_numpy(found[f"{name}_sum"], null=0) for name in (f"{column}*", weight))
@@ -301,8 +280,3 @@ def _over_lists(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Table:
             ratio = np.where(bottom != 0, top / bottom, to_numpy(averaged[column]))
         averaged[column] = to_arrow(ratio, is_null=np.isnan(ratio))  # a NaN among the values was refused before
     return pa.Table.from_pydict(averaged)
-
-
-def _values(weights: Mapping[str, str | None]) -> list[str]:
-    """Return the columns of numbers: values, then denominators, each once."""
-    return list(dict.fromkeys([*weights, *filter(None, weights.values())]))

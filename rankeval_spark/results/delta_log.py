@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from rankeval_spark.errors import ConfigError, Fault, ResultsError
+from rankeval_spark.results.file_store import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,10 +26,9 @@ LOG_FOLDER: Final = "_delta_log"
 HINT: Final = "_last_checkpoint"  # file of a log that names the newest checkpoint
 _PARQUET: Final = b"PAR1"  # first and last bytes of a Parquet file
 _STAGED_COMMITS: Final = "_staged_commits"  # folder that Delta creates with the first commit
-_WRITER_OF_CONSTRAINTS: Final = 3  # version of Delta's protocol from which on writers check constraints
+_PROTOCOL: Final = {"minReaderVersion": 1, "minWriterVersion": 3}  # from writer 3, constraints are checked
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\..*parquet")
-
 AS_IT_IS: Final = "/!$&'()+,:;=@~"
 """Characters that the log does not write as %XX in a path, besides letters, digits, ``-``, ``.`` and ``_``."""
 
@@ -53,10 +53,9 @@ class LostCommitsError(ConfigError):
 def exists(storage: Storage, table: str) -> bool:
     """Return whether the folder ``table`` of the root is a Delta table."""
     try:
-        names = storage.names(f"{table}/{LOG_FOLDER}")
+        return _newest(storage.names(f"{table}/{LOG_FOLDER}")) >= 0
     except NotADirectoryError:  # a file in place of the root
         return False
-    return any(True for _ in _newest_first(names, _COMMIT))
 
 
 def is_free(storage: Storage, table: str) -> bool:
@@ -78,13 +77,18 @@ def versions(storage: Storage, table: str) -> list[int]:
     return [*_newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT)][::-1]
 
 
+def latest_version(storage: Storage, table: str) -> int:
+    """Return the newest version of an existing table."""
+    return next(_newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT))
+
+
 def require_whole(storage: Storage, table: str, version: int | None = None, *, published: int = -1) -> None:
     """Raise LostCommitsError if commits of a version, by default the newest, are gone or empty.
 
     Only those after the last checkpoint are read. The table must have the version ``published``, which readers see.
     """
     names = storage.names(f"{table}/{LOG_FOLDER}")
-    last = max(next(_newest_first(names, _COMMIT), -1) if version is None else version, published)
+    last = max(_newest(names) if version is None else version, published)
     _require_commits(storage, table, names, last, published=published)
 
 
@@ -94,12 +98,30 @@ def readable(storage: Storage, table: str, version: int | None = None) -> tuple[
         names = storage.names(f"{table}/{LOG_FOLDER}")
     except NotADirectoryError:  # a file in place of the root
         return None
-    newest = next(_newest_first(names, _COMMIT), -1)
-    last = newest if version is None else version
-    if not 0 <= last <= newest:
+    last = _newest(names) if version is None else version
+    if not 0 <= last <= _newest(names):
         return None
     _require_commits(storage, table, names, last, published=-1)
     return last, names[bisect_left(names, f"{_last_checkpoint(names, last):020d}") :]
+
+
+def _require_commits(storage: Storage, table: str, names: Sequence[str], last: int, *, published: int) -> None:
+    """Raise LostCommitsError if a commit up to the version ``last`` is gone or empty."""
+    first = _last_checkpoint(names, last) + 1
+    found = set(takewhile(lambda number: number >= first, _newest_first(names, _COMMIT)))
+    for lost in range(first, last + 1):
+        if lost in found and storage.size(_file(table, lost)):
+            continue
+        what = f"version {lost} of table {table} is {'empty' if lost in found else 'gone'}"
+        fix = f"restore {table}/{LOG_FOLDER} from a backup, or publish the nights again to another root"
+        if lost == _newest(names) > published:
+            fix = f"restore {_file(table, lost)} from a backup, or remove it and run the last date again"
+        raise LostCommitsError(Fault("results root", f"{storage.root!r} ({what})", "all commits of earlier runs", fix))
+
+
+def _newest(names: Sequence[str]) -> int:
+    """Return the newest version in the names of a log; -1 without one."""
+    return next(_newest_first(names, _COMMIT), -1)
 
 
 def _last_checkpoint(names: Sequence[str], version: int) -> int:
@@ -107,28 +129,9 @@ def _last_checkpoint(names: Sequence[str], version: int) -> int:
     return next((number for number in _newest_first(names, _CHECKPOINT) if number <= version), -1)
 
 
-def _require_commits(storage: Storage, table: str, names: Sequence[str], last: int, *, published: int) -> None:
-    """Raise LostCommitsError if a commit up to the version ``last`` is gone or empty."""
-    newest, first = next(_newest_first(names, _COMMIT), -1), _last_checkpoint(names, last) + 1
-    found = set(takewhile(lambda number: number >= first, _newest_first(names, _COMMIT)))
-    for lost in range(first, last + 1):
-        if lost in found and storage.size(_file(table, lost)):
-            continue
-        what = f"version {lost} of table {table} is {'empty' if lost in found else 'gone'}"
-        fix = f"restore {table}/{LOG_FOLDER} from a backup, or publish the nights again to another root"
-        if lost == newest > published:
-            fix = f"restore {_file(table, lost)} from a backup, or remove it and run the last date again"
-        raise LostCommitsError(Fault("results root", f"{storage.root!r} ({what})", "all commits of earlier runs", fix))
-
-
 def _newest_first(names: Sequence[str], kind: re.Pattern[str]) -> Iterator[int]:
     """Yield the versions in sorted file names, newest first, so that the newest of thousands is read at once."""
     return (int(match.group(1)) for match in map(kind.fullmatch, reversed(names)) if match)
-
-
-def latest_version(storage: Storage, table: str) -> int:
-    """Return the newest version of an existing table."""
-    return next(_newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT))
 
 
 def find_commit(storage: Storage, table: str, *, tag: str, after: int) -> int | None:
@@ -160,8 +163,18 @@ def n_rows_written(storage: Storage, table: str, version: int) -> int | None:
 
 
 def files_written(storage: Storage, table: str, version: int) -> list[dict[str, Any]]:
-    """Return the add action of each file of a commit: ``path`` within the table, ``size``, ``stats``, ..."""
-    return [{**action, "path": unquote(action["path"])} for action in _actions(storage, table, version, "add")]
+    """Return the add action of each file of a commit, with the folder of the table as ``location``."""
+    location, adds = inside(storage.root, table), _actions(storage, table, version, "add")
+    return [{**action, "path": unquote(action["path"]), "location": location} for action in adds]
+
+
+def columns(storage: Storage, table: str) -> dict[str, Any]:
+    """Return the columns of a table as JSON, the form of ``StructType.fromJson``."""
+    for version in reversed(versions(storage, table)):
+        for metadata in _actions(storage, table, version, "metaData"):
+            found: dict[str, Any] = json.loads(metadata["schemaString"])
+            return found
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{storage.root}/{table}/{LOG_FOLDER}")
 
 
 def commit(
@@ -216,8 +229,7 @@ def create_log(
         "configuration": {},
         **metadata,
     }
-    protocol = {"minReaderVersion": 1, "minWriterVersion": _WRITER_OF_CONSTRAINTS}
-    commit(storage, table, 0, [{"protocol": protocol}, {"metaData": described}, *adds])
+    commit(storage, table, 0, [{"protocol": _PROTOCOL}, {"metaData": described}, *adds])
 
 
 def is_hint_valid(storage: Storage, table: str) -> bool:
@@ -235,25 +247,15 @@ def is_hint_valid(storage: Storage, table: str) -> bool:
     return content.startswith(_PARQUET) and content.endswith(_PARQUET)
 
 
-def repair(storage: Storage, table: str) -> bool:
-    """Remove a damaged checkpoint, or the name of a missing one, if all commits are there; return whether it was."""
+def repair(storage: Storage, table: str) -> None:
+    """Remove a damaged checkpoint, or the name of a missing one, if all commits are there."""
     if is_hint_valid(storage, table) or (present := versions(storage, table)) != list(range(len(present))):
-        return False
+        return
     folder = f"{table}/{LOG_FOLDER}"
     with suppress(ValueError, TypeError, KeyError, FileNotFoundError):
         hint = json.loads(storage.read(f"{folder}/{HINT}"))
         storage.remove(f"{folder}/{int(hint['version']):020d}.checkpoint.parquet")
     storage.remove(f"{folder}/{HINT}")
-    return True
-
-
-def columns(storage: Storage, table: str) -> dict[str, Any]:
-    """Return the columns of a table as JSON, the form of ``StructType.fromJson``."""
-    for version in reversed(versions(storage, table)):
-        for metadata in _actions(storage, table, version, "metaData"):
-            found: dict[str, Any] = json.loads(metadata["schemaString"])
-            return found
-    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{storage.root}/{table}/{LOG_FOLDER}")
 
 
 def now_ms() -> int:
@@ -266,6 +268,7 @@ def _file(table: str, version: int) -> str:
 
 
 def _actions(storage: Storage, table: str, version: int, kind: str) -> list[dict[str, Any]]:
+    """Return the actions of one kind in a commit."""
     lines = storage.read(_file(table, version)).splitlines()
     try:
         return [action[kind] for action in map(json.loads, lines) if kind in action]

@@ -1,4 +1,4 @@
-"""File operations of locks and staging, on local disks and on any store Spark can reach."""
+"""Files of a results root, for locks, logs and staging: on local disks and on any store Spark can reach."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import shutil
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,8 +27,47 @@ JavaObject: TypeAlias = Any  # an object of the JVM: py4j has no types
 _UNSAFE: Final = re.compile(r"[`$\x00-\x1f]")
 
 
-class LocalStorage:
-    """A results root in a folder of this machine or of a mounted file system; paths are relative, with ``/``."""
+class Storage(ABC):
+    """A folder that holds a results root; paths are relative to it, with ``/``."""
+
+    root: str
+    has_locks: bool  # whether of several contenders only one creates a file
+
+    @abstractmethod
+    def names(self, path: str) -> list[str]:
+        """Return the names in a folder, sorted; empty where there is no such folder."""
+
+    @abstractmethod
+    def read(self, path: str) -> bytes:
+        """Return the content of a file; FileNotFoundError where there is none."""
+
+    @abstractmethod
+    def create(self, path: str, content: bytes) -> bool:
+        """Write a new file and its folders, whole or not at all; False if it exists."""
+
+    @abstractmethod
+    def put(self, path: str, content: bytes) -> None:
+        """Write a new file, which a power loss does not take; FileExistsError if it exists."""
+
+    @abstractmethod
+    def replace(self, path: str, content: bytes) -> None:
+        """Write a file in place of the old one."""
+
+    @abstractmethod
+    def age(self, path: str) -> float:
+        """Return the seconds since a file was last written, by our clock; FileNotFoundError where there is none."""
+
+    @abstractmethod
+    def size(self, path: str) -> int:
+        """Return the bytes of a file; FileNotFoundError where there is none."""
+
+    @abstractmethod
+    def remove(self, path: str) -> None:
+        """Remove a file or a folder with all it holds; nothing happens where there is none."""
+
+
+class LocalStorage(Storage):
+    """A folder of this machine or of a mounted file system."""
 
     has_locks = True
 
@@ -38,18 +78,15 @@ class LocalStorage:
         return Path(inside(self.root, path))
 
     def names(self, path: str) -> list[str]:
-        """Names in a folder, sorted; empty where there is no such folder."""
         try:
             return sorted(os.listdir(self._path(path)))
         except FileNotFoundError:
             return []
 
     def read(self, path: str) -> bytes:
-        """Content of a file; ``FileNotFoundError`` where there is none."""
         return self._path(path).read_bytes()
 
     def create(self, path: str, content: bytes) -> bool:
-        """Write a new file and its folders, whole or not at all; False if it exists. One of several contenders may."""
         try:
             self._create(self._path(path), content, is_synced=False)
         except FileExistsError:
@@ -57,13 +94,11 @@ class LocalStorage:
         return True
 
     def put(self, path: str, content: bytes) -> None:
-        """Write a new file as ``create``, which a power loss does not take; ``FileExistsError`` if it exists."""
         target = self._path(path)
         self._create(target, content, is_synced=True)
         sync(target.parent)
 
     def replace(self, path: str, content: bytes) -> None:
-        """Write a file in place of the old one, atomically."""
         target = self._path(path)
         with _draft_of(target, content, is_synced=False) as draft:
             draft.replace(target)
@@ -79,18 +114,13 @@ class LocalStorage:
                 _write_new(target, content, is_synced=is_synced)
 
     def age(self, path: str) -> float:
-        """Seconds since a file was last written; ``FileNotFoundError`` where there is none."""
         return max(0.0, time.time() - self._path(path).stat().st_mtime)
 
     def size(self, path: str) -> int:
-        """Bytes of a file; ``FileNotFoundError`` where there is none."""
         return self._path(path).stat().st_size
 
     def require_writable(self) -> None:
-        """Raise ``PermissionError`` if no file can be made in the folder, or in the one that it would be made in.
-
-        So it does for the folders in it, and the logs of its tables.
-        """
+        """Raise PermissionError if the folder, or the one that it would be made in, or a folder or log in it is not."""
         folder = self._path("")
         there = next(existing for existing in (folder, *folder.parents) if existing.exists())
         below = (*folder.glob("*/"), *folder.glob("*/_delta_log/")) if there == folder else ()
@@ -99,7 +129,6 @@ class LocalStorage:
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
 
     def remove(self, path: str) -> None:
-        """Remove a file or a folder with all it holds; nothing happens where there is none."""
         target = self._path(path)
         if target.is_dir():
             shutil.rmtree(target)
@@ -144,7 +173,7 @@ def sync(*paths: Path) -> None:
             os.close(descriptor)
 
 
-class HadoopStorage:
+class HadoopStorage(Storage):
     """A folder of a store that Spark reaches through a Hadoop ``FileSystem``."""
 
     def __init__(self, spark: SparkSession, root: str, *, has_locks: bool) -> None:
@@ -164,15 +193,13 @@ class HadoopStorage:
         return sorted(status.getPath().getName() for status in self._system.listStatus(target))
 
     def read(self, path: str) -> bytes:
-        self._require(path)
-        stream = self._system.open(self._path(path))
+        stream = self._system.open(self._known(path))
         try:
             return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
         finally:
             stream.close()
 
     def create(self, path: str, content: bytes) -> bool:
-        """Write a new file; the store refuses to create one that exists."""
         try:
             self._write(path, content, overwrite=False)
         except Exception:
@@ -182,7 +209,6 @@ class HadoopStorage:
         return True
 
     def put(self, path: str, content: bytes) -> None:
-        """Write a file under another name, and rename it."""
         folder, _, name = path.rpartition("/")
         draft = f"{folder}/.{name}.{uuid.uuid4().hex}"
         self._write(draft, content, overwrite=False)
@@ -194,21 +220,21 @@ class HadoopStorage:
         self._write(path, content, overwrite=True)
 
     def age(self, path: str) -> float:
-        """Seconds since a file was last written, by the clock of this machine."""
-        self._require(path)
-        modified_ms = self._system.getFileStatus(self._path(path)).getModificationTime()
+        modified_ms = self._system.getFileStatus(self._known(path)).getModificationTime()
         return max(0.0, time.time() - float(modified_ms) / 1000)
 
     def size(self, path: str) -> int:
-        self._require(path)
-        return int(self._system.getFileStatus(self._path(path)).getLen())
+        return int(self._system.getFileStatus(self._known(path)).getLen())
 
     def remove(self, path: str) -> None:
         self._system.delete(self._path(path), True)
 
-    def _require(self, path: str) -> None:
-        if not self._system.exists(self._path(path)):
+    def _known(self, path: str) -> JavaObject:
+        """Return the path of a file that exists; FileNotFoundError where there is none."""
+        target = self._path(path)
+        if not self._system.exists(target):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{self.root}/{path}")
+        return target
 
     def _write(self, path: str, content: bytes, *, overwrite: bool) -> None:
         stream = self._system.create(self._path(path), overwrite)
@@ -216,9 +242,6 @@ class HadoopStorage:
             stream.write(content)
         finally:
             stream.close()
-
-
-Storage: TypeAlias = LocalStorage | HadoopStorage
 
 
 def open_storage(spark: SparkSession, root: str, *, one_run_per_root: bool = False) -> Storage:

@@ -103,18 +103,14 @@ def absent_names(
             continue
         known = [str(name) for name in sorted((here or {row[column] for row in own}) - {None, ""})]
         nights = {row[C.EVALUATION_DATE] for row in own if row[column] == value}
-        fix = _on(nights) or ("" if column == C.K else nearest(str(value), known))
+        fix = "" if column == C.K else nearest(str(value), known)
+        if nights:
+            first, last = min(nights), max(nights)
+            several = f"{len(nights)} nights, {first} to {last}"
+            fix = f"it has rows on {first if first == last else several}"
         fault = Fault(place, found, f"{expected}: {listed(str(value), known) or 'nothing is published'}", fix)
         (elsewhere if nights else unknown).append(fault)
     return unknown, elsewhere
-
-
-def _on(nights: Collection[date]) -> str:
-    """Return the nights that have a name."""
-    if not nights:
-        return ""
-    first, last = min(nights), max(nights)
-    return f"it has rows on {first}" if first == last else f"it has rows on {len(nights)} nights, {first} to {last}"
 
 
 def choose_night(

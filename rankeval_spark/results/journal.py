@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.results import delta_log, local_tables, local_writes
-from rankeval_spark.results.locks import own_commit, retried, turn_for_runs
+from rankeval_spark.results import local_tables
 from rankeval_spark.results.readers import reader_of
-from rankeval_spark.results.run_record import Failure, NightKey
+from rankeval_spark.results.run_record import NightKey
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.results.file_store import Storage
     from rankeval_spark.results.local_tables import Filters
-    from rankeval_spark.results.locks import Lock
     from rankeval_spark.results.readers import Reader
     from rankeval_spark.results.run_record import InputRecord, RunRecord
+    from rankeval_spark.results.table_store import TableStore
 
 RUNNING: Final = "RUNNING"
 PUBLISHING: Final = "PUBLISHING"
@@ -42,52 +40,8 @@ MAINTENANCE: Final = "rankeval.maintain"
 MERGED_EVERY: Final = 100
 """Commits to ``runs`` after which its small files are merged: each adds one, and readers open all of them."""
 
-UNKNOWN_STAGE: Final = "unknown"
-DIED: Final = "Died"  # type of the error of a run that did not record its end itself
 Event: TypeAlias = Mapping[str, Any]  # a row of `runs`; structs and maps are dictionaries
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True)
-class RunEvent:
-    """One row of ``runs``."""
-
-    facts: RunRecord
-    status: str
-    reason: str | None = None
-    inputs: Sequence[InputRecord] = ()
-    timings: Mapping[str, float] = field(default_factory=dict)
-    n_rows: Mapping[str, int] = field(default_factory=dict)
-    table_versions: Mapping[str, int] = field(default_factory=dict)
-    error: Failure | None = None
-    failed_checks: Sequence[str] = ()
-
-    def values(self, recorded_at: datetime) -> dict[str, Any]:
-        """Return the values of the row by column."""
-        facts = self.facts
-        inputs = _fields(self.inputs, "name", "location", "format", "version", "n_rows")
-        definitions = _fields([fact.definition for fact in facts.measures], "name", "options", "group_rule")
-        measures = zip(_fields(facts.measures, "measure", "k", "column"), definitions, strict=True)
-        return {
-            **_fields([facts], *C.RUN_KEY, "sample_share", "config", "config_hash")[0],
-            **_fields([facts], "defaults_version", "code_version")[0],
-            "status": self.status,
-            "recorded_at": recorded_at,
-            "reason": self.reason,
-            "inputs": inputs,
-            "input_columns": {fact.name: fact.columns for fact in self.inputs if fact.columns is not None},
-            "policies": dict(facts.policies),
-            "measures": [measure | definition for measure, definition in measures],
-            "table_versions": dict(self.table_versions),
-            "timings": dict(self.timings),
-            "n_rows": dict(self.n_rows),
-            "error": asdict(self.error) if self.error else None,
-            "failed_checks": list(self.failed_checks),
-        }
-
-
-def _fields(facts: Iterable[object], *names: str) -> list[dict[str, Any]]:
-    return [{name: getattr(fact, name) for name in names} for fact in facts]
 
 
 @dataclass(frozen=True)
@@ -99,66 +53,62 @@ class JournalState:
     pending: tuple[Event, ...]  # intents of runs to publish, and of maintenance to delete, one per night
 
 
-def record(
-    spark: SparkSession, storage: Storage, event: RunEvent, *, after: datetime = _EPOCH, held: Sequence[Lock] = ()
-) -> datetime:
-    """Append an event and return its time; see :func:`record_all`."""
-    return record_all(spark, storage, [event.values(after)], after=after, held=held)
+def run_event(facts: RunRecord, status: str, *, inputs: Sequence[InputRecord] = (), **columns: Any) -> dict[str, Any]:  # noqa: ANN401 - values of columns
+    """Return a row of ``runs`` without its time; ``columns`` are those that differ from event to event."""
+    measures = []
+    for fact in facts.measures:
+        definition = _values_of(fact.definition, "name", "options", "group_rule")
+        measures.append({**_values_of(fact, "measure", "k", "column"), **definition})
+    return {
+        **_values_of(facts, *C.RUN_KEY, "sample_share", "config", "config_hash", "defaults_version", "code_version"),
+        "status": status,
+        "reason": None,
+        "inputs": [_values_of(fact, "name", "location", "format", "version", "n_rows") for fact in inputs],
+        "input_columns": {fact.name: fact.columns for fact in inputs if fact.columns is not None},
+        "policies": dict(facts.policies),
+        "measures": measures,
+        "table_versions": {},
+        "timings": {},
+        "n_rows": {},
+        "error": None,
+        "failed_checks": [],
+        **columns,
+    }
 
 
-def record_death(spark: SparkSession, storage: Storage, run_id: str, *, found_by: str, holder: str) -> None:
-    """Record FAILED for a run that ended silently, by its ``holder``; not if it has more events than RUNNING."""
-    events = event_frame(spark, storage.root, where=[(C.RUN_ID, "=", run_id)])
-    if [event["status"] for event in events] != [RUNNING]:  # published, failed, or to be rolled forward
-        return
-    reason = f"died: its process was gone, or silent for too long, when {found_by} took over"
-    error = asdict(Failure(UNKNOWN_STAGE, DIED, f"{holder} ended without a word"))
-    record_all(spark, storage, [{**events[0], "status": FAILED, "reason": reason, "error": error}], after=_EPOCH)
+def _values_of(fact: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(fact, name) for name in names}
 
 
-def record_all(
-    spark: SparkSession,
-    storage: Storage,
-    events: Iterable[Mapping[str, Any]],
-    *,
-    after: datetime,
-    held: Sequence[Lock] = (),
-) -> datetime:
+def record(tables: TableStore, *events: Event, after: datetime = _EPOCH) -> datetime:
     """Append events to ``runs`` in one commit, find that commit in the log, and return the time of the events.
 
-    The time is later than ``after``, even if the clock of this machine is behind. A writer that lost the locks ``held``
-    while it waited for its turn appends nothing.
+    The time is later than ``after``, even if the clock of this machine is behind. A writer that lost its locks while it
+    waited for its turn appends nothing.
     """
     recorded_at = max(datetime.now(UTC), after + timedelta(microseconds=1))
-    rows = [{**values, "recorded_at": recorded_at} for values in events]
+    rows = [{**event, "recorded_at": recorded_at} for event in events]
     table, run_id = schemas.RUNS.name, str(rows[0][C.RUN_ID])
 
     def append(seen: int) -> int:
-        if local_tables.are_at(storage):
-            local_writes.append_rows(storage, table, rows, tag=run_id, after=seen)
-        else:
-            from rankeval_spark.results import spark_tables  # noqa: PLC0415 - imports pyspark
+        in_turn.append_events(rows, tag=run_id, after=seen)
+        return in_turn.own_commit(table, run_id, after=seen)
 
-            delta_log.require_whole(storage, table, seen)
-            spark_tables.append_events(spark, storage, rows, tag=run_id, after=seen)
-        return own_commit(storage, table, run_id, after=seen)
-
-    with turn_for_runs(storage, run_id) as turn:
-        version = retried(storage, table, append, held=[turn, *held])
-        if version % MERGED_EVERY == 0 or (rows[0]["status"] in COMMITS and local_tables.is_by_night(storage, table)):
-            _merge_events(spark, storage, version)
+    with tables.turn_for(table, run_id) as in_turn:
+        version = in_turn.commit(table, append)
+        if version % MERGED_EVERY == 0 or (rows[0]["status"] in COMMITS and tables.is_by_night(table)):
+            with suppress(Exception):  # the events are there without it, and `rankeval maintain` says what is wrong
+                in_turn.merge_files(table)
     return recorded_at
 
 
-def _merge_events(spark: SparkSession, storage: Storage, version: int) -> None:
-    """Merge small files of ``runs``; the events are there without it, and ``rankeval maintain`` says what is wrong."""
-    with suppress(Exception):
-        if local_tables.are_at(storage):
-            local_writes.merge_events(storage, schemas.RUNS.name, after=version)
-        else:
-            from rankeval_spark.results import spark_tables  # noqa: PLC0415 - imports pyspark
-
-            spark_tables.merge_files(spark, storage, schemas.RUNS.name)
+def record_death(tables: TableStore, run_id: str, *, found_by: str, holder: str) -> None:
+    """Record FAILED for a run that ended silently, by its ``holder``; not if it has more events than RUNNING."""
+    events = local_tables.to_rows(event_table(tables.reader, where=[(C.RUN_ID, "=", run_id)]))
+    if [event["status"] for event in events] == [RUNNING]:  # else published, failed, or to be rolled forward
+        reason = f"died: its process was gone, or silent for too long, when {found_by} took over"
+        error = {"stage": "unknown", "type": "Died", "message": f"{holder} ended without a word"}
+        record(tables, {**events[0], "status": FAILED, "reason": reason, "error": error})
 
 
 def event_frame(
@@ -187,18 +137,19 @@ def event_table(
     return reader.arrow(scan, wanted).sort_by("recorded_at")
 
 
-def state(spark: SparkSession, storage: Storage) -> JournalState:
+def read_state(tables: TableStore) -> JournalState:
     """Read the state of the journal; the caller holds the publish lock."""
     of_changes = ("status", "in", (*INTENTS, *COMMITS))
-    columns = (C.RUN_ID, "status", "table_versions")
-    events = event_table(reader_of(spark, storage.root), columns=columns, where=[of_changes])
+    events = event_table(tables.reader, columns=(C.RUN_ID, "status", "table_versions"), where=[of_changes])
     commits = events.filter(pc.field("status").isin(COMMITS))
     done = pc.is_in(events[C.RUN_ID], value_set=commits[C.RUN_ID].combine_chunks())
     pending = events[C.RUN_ID].filter(pc.invert(done)).to_pylist()
-    intents = [("status", "in", INTENTS), (C.RUN_ID, "in", pending)]
+    intents: Iterable[Event] = ()
+    if pending:
+        of_pending = [("status", "in", INTENTS), (C.RUN_ID, "in", pending)]
+        intents = local_tables.to_rows(event_table(tables.reader, where=of_pending))
     last_recorded = events["recorded_at"][-1].as_py() if events.num_rows else _EPOCH
-    announced = event_frame(spark, storage.root, where=intents) if pending else ()
-    return JournalState(last_recorded, last_versions(commits), tuple(announced))
+    return JournalState(last_recorded, last_versions(commits), tuple(intents))
 
 
 def last_versions(commits: pa.Table) -> dict[str, int]:
@@ -207,9 +158,9 @@ def last_versions(commits: pa.Table) -> dict[str, int]:
     return dict(last[0]["table_versions"]) if last else {}
 
 
-def unended(spark: SparkSession, storage: Storage) -> dict[str, list[str]]:
+def unended_runs(tables: TableStore) -> dict[str, list[str]]:
     """Return the runs whose only event is RUNNING, by the slug of their night."""
-    events = event_frame(spark, storage.root, columns=(*C.RUN_KEY, "status"))
+    events = event_table(tables.reader, columns=(*C.RUN_KEY, "status")).to_pylist()
     ended = {event[C.RUN_ID] for event in events if event["status"] != RUNNING}
     found: dict[str, list[str]] = {}
     for event in events:
@@ -218,8 +169,8 @@ def unended(spark: SparkSession, storage: Storage) -> dict[str, list[str]]:
     return found
 
 
-def newest_date(spark: SparkSession, storage: Storage, evaluation: str | None) -> date | None:
+def newest_date(tables: TableStore, evaluation: str | None) -> date | None:
     """Return the newest published date, of one evaluation or all; None if nothing was published."""
     where = [("status", "=", PUBLISHED), *([(C.EVALUATION, "=", evaluation)] if evaluation is not None else [])]
-    events = event_frame(spark, storage.root, columns=C.RUN_KEY, where=where)
-    return max((event[C.EVALUATION_DATE] for event in events), default=None)
+    found: date | None = pc.max(event_table(tables.reader, columns=C.RUN_KEY, where=where)[C.EVALUATION_DATE]).as_py()
+    return found

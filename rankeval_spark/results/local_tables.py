@@ -8,14 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from functools import lru_cache, reduce
-from itertools import compress
 from operator import or_
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard
 from urllib.parse import unquote
 
 import deltalake
@@ -26,35 +25,25 @@ from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundEr
 from pyarrow import fs
 
 from rankeval_spark import allowed_folders, columns as C, schemas
-from rankeval_spark.errors import ConfigError, Fault, InputError, first_line, nearest
+from rankeval_spark.errors import ConfigError, Fault, InputError, first_line, nearest, warn_user
 from rankeval_spark.inputs.input_files import nearest_location
 from rankeval_spark.result_rows.column_types import columns_json
 from rankeval_spark.results import delta_log
 from rankeval_spark.results.file_store import LocalStorage, Storage, inside
-
-if TYPE_CHECKING:
-    from rankeval_spark.results.run_record import NightKey
+from rankeval_spark.results.tables import PARTITIONS, TABLES
 
 Filters: TypeAlias = Sequence[tuple[str, str, Any]]
 """Conditions that rows meet, all of them: column, ``=`` or ``in``, value or values.
 
 With :data:`AT` the values are cutoffs by measure, none for all cutoffs of it.
 """
-
 AT: Final = "at"
-
 Order: TypeAlias = Sequence[tuple[str, str]]  # columns to sort by, each with `asc` or `desc`; NULL comes last in both
 
-PARTITIONS: Final = [C.EVALUATION, C.EVALUATION_DATE]
-"""Columns by which every table but ``runs`` is partitioned: a file of ``runs`` has rows of many nights."""
-
-MOST_OPENED: Final = 16  # versions of tables that stay open: of each table that before a run and that after it
-_REFUSED: Final = re.compile(r"[\[\]\\^|]|%[0-9A-Fa-f]{2}")  # parts of a path that deltalake cannot open, or misreads
-
-_ABSOLUTE: Final = re.compile(r"/*[A-Za-z][A-Za-z0-9+.-]*:/*(?P<path>/.*)")
-"""A file of a table that its log names by a URI."""
-
+MAX_OPENED: Final = 16  # versions of tables that stay open: of each table that before a run and that after it
 MAX_NAMED: Final = 5  # files in an error
+_REFUSED: Final = re.compile(r"[\[\]\\^|]|%[0-9A-Fa-f]{2}")  # parts of a path that deltalake cannot open, or misreads
+_ABSOLUTE: Final = re.compile(r"/*[A-Za-z][A-Za-z0-9+.-]*:/*(?P<path>/.*)")  # a file that a log names by a URI
 _OURS: Final = "rankeval."  # begin the evaluations of events of maintenance
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,110}")
@@ -64,7 +53,6 @@ _IN_NAME: Final = re.compile(rf"-({_NAME.pattern})@([\d-]+)(?:~({_NAME.pattern})
 """End of the name of a file of ``runs``: its only night, or the bounds of several."""
 
 _MAGIC: Final = b"PAR1"
-
 _LENGTH: Final = 4
 """Bytes of the magic word at both ends of a Parquet file, and of the length of its footer before the last one."""
 
@@ -77,23 +65,57 @@ class Requested(NamedTuple):
     column: str | None
 
 
-def require_columns(table: str, where: Filters, columns: Iterable[str]) -> None:
-    """Raise ConfigError for conditions on columns that a table does not have."""
-    known = list(columns)
-    unknown = sorted({name for name, _, _ in where} - set(known))
-    if unknown:
-        fix = nearest(unknown[0], known)
-        raise ConfigError(Fault(f"filter of {table}", ", ".join(unknown), f"columns: {', '.join(known)}", fix))
-
-
 def are_at(storage: Storage) -> TypeGuard[LocalStorage]:
     """Return whether this process reads and writes the tables of a root; if not, Spark does."""
     return isinstance(storage, LocalStorage) and not _REFUSED.search(storage.root)
 
 
-def schema_of(storage: LocalStorage, table: str) -> dict[str, Any]:
-    """Return the columns of a table as JSON, the form of ``StructType.fromJson``."""
-    columns: dict[str, Any] = json.loads(delta_table(storage, table).schema().to_json())
+def delta_table(storage: LocalStorage, table: str, version: int | None = None) -> deltalake.DeltaTable:
+    """Open a table of a root; ConfigError if there is no such table or version, or its log is damaged."""
+    try:
+        location = inside(storage.root, table)
+        allowed_folders.require_each(f"results root, table {table}", allowed_folders.delta_log_paths(location))
+        readable = delta_log.readable(storage, table, version)
+        if readable is None:
+            return deltalake.DeltaTable(location, version=version)
+        newest, names = readable
+        log = Path(location, delta_log.LOG_FOLDER)
+        stats = ((name, (log / name).stat()) for name in names)
+        return _opened(location, newest, tuple((name, own.st_ino, own.st_size, own.st_mtime_ns) for name, own in stats))
+    except TableNotFoundError as error:
+        root = Path(storage.root)
+        if root.is_file():
+            found, fix = "a file", "results.root of a config names the folder"
+            fix = fix if root.suffix in (".yaml", ".yml") else ""
+        elif not root.is_dir():
+            found, fix = "no such folder", "" if allowed_folders.is_limited() else nearest_location(storage.root)
+        else:
+            logs = sorted(root.glob(f"*/{table}/_delta_log"))
+            found, fix = f"no table {table}", f"did you mean {logs[0].parents[1]}?" if logs else ""
+        raise _unreadable(storage, found, fix) from error
+    except DeltaError as error:
+        at = "" if version is None else f" at version {version}"
+        found = f"table {table}{at}: {first_line(str(error))}"
+        fix = "" if version is None else "older versions are kept for 30 days"
+        if not delta_log.is_hint_valid(storage, table):
+            found = f"table {table}, whose {delta_log.HINT} names a checkpoint that is gone or damaged"
+            fix = "the next run of any date, or rankeval maintain, removes it"
+        raise _unreadable(storage, found, fix) from error
+
+
+@lru_cache(maxsize=MAX_OPENED)
+def _opened(location: str, version: int, log: tuple[tuple[str | int, ...], ...]) -> deltalake.DeltaTable:  # noqa: ARG001 - part of the key
+    """Open a version of a table, the same again while its log does not change: 50 ms after thousands of nights."""
+    return deltalake.DeltaTable(location, version=version)
+
+
+def _unreadable(storage: LocalStorage, found: str, fix: str) -> ConfigError:
+    return ConfigError(Fault("results root", f"{storage.root!r} ({found})", "the results of an earlier run", fix))
+
+
+def partitions_of(opened: deltalake.DeltaTable) -> list[str]:
+    """Return the columns by which a table is partitioned."""
+    columns: list[str] = opened.metadata().partition_columns
     return columns
 
 
@@ -123,22 +145,18 @@ def scan(
         raise _unreadable(storage, f"table {table} with files elsewhere, such as {elsewhere[0]}", "restore the table")
     schema = declared_first(table, pa.schema(opened.schema().to_arrow()))
     require_columns(table, where, schema.names)
-    partitions = partitions_of(opened)
-    is_of_nights = [name in partitions and bool(value) for name, _, value in where]
-    partition_filters = [
-        (name, how, str(value) if isinstance(value, str | date) else [str(text) for text in value])
-        for name, how, value in compress(where, is_of_nights)
-    ]
-    row_filters = [
-        _expression(schema, table, *rule) for rule, is_pruned in zip(where, is_of_nights, strict=True) if not is_pruned
-    ]
+    partitions, of_files, of_rows = partitions_of(opened), [], []
+    for name, how, value in where:
+        if name in partitions and value:
+            text = str(value) if isinstance(value, str | date) else [str(each) for each in value]
+            of_files.append((name, how, text))
+        else:
+            of_rows.append(_expression(schema, table, name, how, value))
     # By Arrow's own file system. That of deltalake is Python: threads of Arrow that still hold a file of it when Python
     # ends abort the process, one in three on a busy machine.
     files = fs.SubTreeFileSystem(location, fs.LocalFileSystem())
     try:
-        dataset = opened.to_pyarrow_dataset(
-            filesystem=files, file_pruning_predicate=partition_filters or None, schema=schema
-        )
+        dataset = opened.to_pyarrow_dataset(filesystem=files, file_pruning_predicate=of_files or None, schema=schema)
     except DeltaProtocolError as error:
         message = first_line(str(error))
         raise _unreadable(storage, f"table {table}: {message}", "drop that feature of the table") from error
@@ -147,16 +165,16 @@ def scan(
     if without:
         kept = [fragment for fragment in dataset.get_fragments() if fragment.path not in without]
         dataset = ds.FileSystemDataset(kept, dataset.schema, dataset.format, files)
-        row_filters += [~is_of(night) for span in without.values() if span and (night := span.night)]
+        of_rows += [~is_of(night) for span in without.values() if span and (night := span.night)]
     require_files(location, dataset.files)
-    for condition in row_filters:
+    for condition in of_rows:
         dataset = dataset.filter(condition)
     return dataset
 
 
 def declared_first(table: str, found: pa.Schema) -> pa.Schema:
     """Return the columns of a table when read: the declared ones, which may be NULL, then all others."""
-    fields = {schema.name: columns_json(schema) for schema in (schemas.RUNS, *schemas.PUBLISHED)}.get(table)
+    fields = {schema.name: columns_json(schema) for schema in TABLES}.get(table)
     if fields is None:
         return found
     declared = pa.schema(deltalake.Schema.from_json(json.dumps(fields)).to_arrow())
@@ -167,47 +185,13 @@ def declared_first(table: str, found: pa.Schema) -> pa.Schema:
     return pa.schema([*first, *(field for field in found if field.name not in declared.names)])
 
 
-def partitions_of(opened: deltalake.DeltaTable) -> list[str]:
-    """Return the columns by which a table is partitioned."""
-    columns: list[str] = opened.metadata().partition_columns
-    return columns
-
-
-def is_by_night(storage: Storage, table: str) -> bool:
-    """Return whether a table that this process reads has partitions, as ``runs`` had in earlier versions."""
-    return are_at(storage) and bool(partitions_of(delta_table(storage, table)))
-
-
-def to_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """Return rows as dictionaries; maps are dictionaries too."""
-    columns = map(_to_values, table.columns)
-    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _to_values(column: pa.ChunkedArray) -> list[Any]:
-    """Return a column as Python values; keys and items of all its maps at once, which is far faster."""
-    if not pa.types.is_map(column.type):
-        values: list[Any] = column.to_pylist(maps_as_pydicts="strict")
-        return values
-    maps = column.combine_chunks()
-    ends = maps.offsets.to_pylist()
-    first, n_entries = ends[0], ends[-1] - ends[0]
-    keys, items = (side.slice(first, n_entries).to_pylist(maps_as_pydicts="strict") for side in (maps.keys, maps.items))
-    pairs = list(zip(keys, items, strict=True))
-    found = zip(maps.is_valid().to_pylist(), ends[:-1], ends[1:], strict=True)
-    return [dict(pairs[start - first : end - first]) if is_valid else None for is_valid, start, end in found]
-
-
-def nights_of(storage: LocalStorage, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
-    """Return the evaluations and dates that a table has rows of, from its log."""
-    nights = delta_table(storage, table, version).partitions()
-    return {(night[C.EVALUATION], date.fromisoformat(night[C.EVALUATION_DATE])) for night in nights}
-
-
-def has_rows(storage: LocalStorage, table: str, night: NightKey, version: int | None = None) -> bool:
-    """Return whether a table has a file with rows of a night."""
-    where = [(name, "=", value) for name, value in partition_of(night).items()]
-    return bool(delta_table(storage, table, version).file_uris(file_pruning_predicate=where))
+def require_columns(table: str, where: Filters, columns: Iterable[str]) -> None:
+    """Raise ConfigError for conditions on columns that a table does not have."""
+    known = list(columns)
+    unknown = sorted({name for name, _, _ in where} - set(known))
+    if unknown:
+        fix = nearest(unknown[0], known)
+        raise ConfigError(Fault(f"filter of {table}", ", ".join(unknown), f"columns: {', '.join(known)}", fix))
 
 
 def _expression(schema: pa.Schema, table: str, name: str, how: str, value: object) -> pc.Expression:
@@ -230,55 +214,24 @@ def is_of(night: tuple[str, date]) -> pc.Expression:
     return (pc.field(C.EVALUATION) == evaluation) & (pc.field(C.EVALUATION_DATE) == pa.scalar(day))
 
 
-def delta_table(storage: LocalStorage, table: str, version: int | None = None) -> deltalake.DeltaTable:
-    """Open a table of a root; ConfigError if there is no such table or version, or its log is damaged."""
-    try:
-        location = inside(storage.root, table)
-        allowed_folders.require_each(f"results root, table {table}", allowed_folders.delta_log_paths(location))
-        readable = delta_log.readable(storage, table, version)
-        if readable is None:
-            return deltalake.DeltaTable(location, version=version)
-        newest, names = readable
-        log = Path(location, delta_log.LOG_FOLDER)
-        stats = ((name, (log / name).stat()) for name in names)
-        return _opened(location, newest, tuple((name, own.st_ino, own.st_size, own.st_mtime_ns) for name, own in stats))
-    except TableNotFoundError as error:
-        raise _unreadable(storage, *_without_table(Path(storage.root), table)) from error
-    except DeltaError as error:
-        at = "" if version is None else f" at version {version}"
-        found = f"table {table}{at}: {first_line(str(error))}"
-        fix = "" if version is None else "older versions are kept for 30 days"
-        if not delta_log.is_hint_valid(storage, table):
-            found = f"table {table}, whose {delta_log.HINT} names a checkpoint that is gone or damaged"
-            fix = "the next run of any date, or rankeval maintain, removes it"
-        raise _unreadable(storage, found, fix) from error
+def to_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """Return rows as dictionaries; maps are dictionaries too."""
+    columns = map(_to_values, table.columns)
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-@lru_cache(maxsize=MOST_OPENED)
-def _opened(location: str, version: int, log: tuple[tuple[str | int, ...], ...]) -> deltalake.DeltaTable:  # noqa: ARG001 - part of the key
-    """Open a version of a table, the same again while its log does not change: 50 ms after thousands of nights."""
-    return deltalake.DeltaTable(location, version=version)
-
-
-def _without_table(root: Path, table: str) -> tuple[str, str]:
-    """Return what is there in place of results, and a hint where some are."""
-    if root.is_file():
-        return "a file", "results.root of a config names the folder" if root.suffix in (".yaml", ".yml") else ""
-    if not root.is_dir():
-        return "no such folder", "" if allowed_folders.is_limited() else nearest_location(str(root))
-    logs = sorted(root.glob(f"*/{table}/_delta_log"))
-    return f"no table {table}", f"did you mean {logs[0].parents[1]}?" if logs else ""
-
-
-def _unreadable(storage: LocalStorage, found: str, fix: str) -> ConfigError:
-    return ConfigError(Fault("results root", f"{storage.root!r} ({found})", "the results of an earlier run", fix))
-
-
-def partition_of(night: NightKey | None) -> dict[str, str]:
-    """Return the partition of a night as in the log; none for None."""
-    if night is None:
-        return {}
-    return {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date.isoformat()}
+def _to_values(column: pa.ChunkedArray) -> list[Any]:
+    """Return a column as Python values; keys and items of all its maps at once, which is far faster."""
+    if not pa.types.is_map(column.type):
+        values: list[Any] = column.to_pylist(maps_as_pydicts="strict")
+        return values
+    maps = column.combine_chunks()
+    ends = maps.offsets.to_pylist()
+    first, n_entries = ends[0], ends[-1] - ends[0]
+    keys, items = (side.slice(first, n_entries).to_pylist(maps_as_pydicts="strict") for side in (maps.keys, maps.items))
+    pairs = list(zip(keys, items, strict=True))
+    found = zip(maps.is_valid().to_pylist(), ends[:-1], ends[1:], strict=True)
+    return [dict(pairs[start - first : end - first]) if is_valid else None for is_valid, start, end in found]
 
 
 class Span(NamedTuple):
@@ -288,7 +241,7 @@ class Span(NamedTuple):
     dates: tuple[date, date]
 
     @classmethod
-    def of_events(cls, rows: pa.Table) -> Span:
+    def from_events(cls, rows: pa.Table) -> Span:
         """Return the nights in rows of ``runs``; those of maintenance count only if there are no others."""
         of_nights = rows.filter(pc.invert(pc.starts_with(rows[C.EVALUATION], _OURS)))
         found = of_nights if of_nights.num_rows else rows
@@ -296,7 +249,7 @@ class Span(NamedTuple):
         return cls((evaluations["min"], evaluations["max"]), (dates["min"], dates["max"]))
 
     @classmethod
-    def of_file(cls, path: str) -> Span | None:
+    def from_path(cls, path: str) -> Span | None:
         """Parse the nights of a file from its path within a table; None if that does not name any."""
         file = Path(path)
         folders = dict(part.split("=", 1) for part in file.parts[-3:-1] if "=" in part)
@@ -310,7 +263,7 @@ class Span(NamedTuple):
         return cls((unquote(first), unquote(last or first)), dates) if first else None
 
     def in_name(self) -> str:
-        """Return the end of the name of a file, see ``of_file``; empty for evaluations that no config names."""
+        """Return the end of the name of a file, see ``from_path``; empty for evaluations that no config names."""
         if not all(map(_NAME.fullmatch, self.evaluations)):
             return ""
         ends = zip(self.evaluations, self.dates, strict=True)
@@ -344,10 +297,21 @@ class DamagedResultsError(InputError, pa.ArrowInvalid):  # type: ignore[misc]  #
 def require_files(location: str, files: Iterable[str]) -> None:
     """Raise DamagedResultsError if files of the table at a location are missing or damaged, by a few bytes of each."""
     damaged = {file: reason for file in sorted(files) if (reason := why_damaged(Path(location, file)))}
-    if damaged:
-        table, found = Path(location).name, {file: Span.of_file(file) for file in damaged}
-        faults = [_damage_fault(table, file, reason, found[file]) for file, reason in [*damaged.items()][:MAX_NAMED]]
-        raise DamagedResultsError(*faults, files=found)
+    if not damaged:
+        return
+    table, spans, faults = Path(location).name, {file: Span.from_path(file) for file in damaged}, []
+    for file, reason in [*damaged.items()][:MAX_NAMED]:
+        span = spans[file]
+        where, found = f"table {table}" + (f", {span}" if span else ""), f"{file}, which is {reason}"
+        if table == schemas.RUNS.name:
+            again = "their dates" if span is None or span.night is None else "the date"
+            fix = f"restore it from a backup, or give its events up by rankeval maintain and run {again} again"
+            faults.append(Fault(where, found, "a whole file of events", fix))
+        else:
+            day = "" if span is None else f" (rankeval run CONFIG --date {span.dates[0]})"
+            fix = f"run the date again{day}, which replaces it"
+            faults.append(Fault(where, found, "the rows that its run published", fix))
+    raise DamagedResultsError(*faults, files=spans)
 
 
 def why_damaged(file: Path) -> str | None:
@@ -368,11 +332,77 @@ def why_damaged(file: Path) -> str | None:
     return None if is_whole else "cut off"
 
 
-def _damage_fault(table: str, file: str, reason: str, span: Span | None) -> Fault:
-    where, found = ", ".join([f"table {table}", *([str(span)] if span else [])]), f"{file}, which is {reason}"
-    if table == schemas.RUNS.name:
-        again = "their dates" if span is None or span.night is None else "the date"
-        fix = f"restore it from a backup, or give its events up by rankeval maintain and run {again} again"
-        return Fault(where, found, "a whole file of events", fix)
-    day = "" if span is None else f" (rankeval run CONFIG --date {span.dates[0]})"
-    return Fault(where, found, "the rows that its run published", f"run the date again{day}, which replaces it")
+class NativeReader:
+    """Reader without Spark, see :class:`readers.Reader`: scans are datasets of Arrow, frames its tables."""
+
+    def __init__(self, root: str) -> None:
+        self._storage = LocalStorage(root)
+
+    def scan(self, table: str, *, version: int | None = None, where: Filters = ()) -> ds.Dataset:
+        return scan(self._storage, table, version=version, where=where)
+
+    def readable_events(self, where: Filters = ()) -> ds.Dataset:
+        try:
+            return self.scan(schemas.RUNS.name, where=where)
+        except DamagedResultsError as error:
+            readable = scan(self._storage, schemas.RUNS.name, where=where, without=error.files)
+            if not readable.files:
+                raise
+            for fault in error.faults:
+                warn_user(f"events that cannot be read are left out: {fault}")
+            return readable
+
+    def columns(self, table: str) -> list[str]:
+        return [field.name for field in delta_table(self._storage, table).schema().fields]
+
+    def nights(self, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
+        nights = delta_table(self._storage, table, version).partitions()  # from the log
+        return {(night[C.EVALUATION], date.fromisoformat(night[C.EVALUATION_DATE])) for night in nights}
+
+    def frame(self, scan: ds.Dataset) -> pa.Table:
+        return scan.to_table()
+
+    def arrow(self, scan: ds.Dataset, columns: Sequence[str] | None = None) -> pa.Table:
+        return scan.to_table(columns=list(columns) if columns else None)
+
+    def user_values(
+        self, user_metrics: ds.Dataset, requested: Mapping[Requested, Collection[str]], names: Sequence[str]
+    ) -> pa.Table:
+        wanted = requested or {Requested("", 0, C.N_HITS): ()}  # no row, but all columns
+        columns = sorted({fact.column for fact in wanted if fact.column is not None})
+        wide = user_metrics.to_table(columns=[*names, *columns])
+        key, parts = [name for name in names if name != C.K], []
+        for fact, runs in wanted.items():
+            is_of_runs = pc.is_in(wide[C.RUN_ID], value_set=pa.array(sorted(runs), pa.string()))
+            own = wide.filter(pc.and_(pc.equal(wide[C.K], fact.k), is_of_runs))
+            values = [pa.repeat(fact.measure, own.num_rows), own[C.K], own[fact.column].cast(pa.float64())]
+            parts.append(pa.Table.from_arrays([*(own[name] for name in key), *values], [*key, C.MEASURE, C.K, C.VALUE]))
+        return pa.concat_tables(parts)
+
+    def users(self, user_metrics: ds.Dataset, column: str) -> pa.Table:
+        counts = [C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS]
+        lists = user_metrics.to_table(columns=[C.USER_ID, column, *counts])
+        how = [(column, "mean"), *((name, "max" if name == C.N_RELEVANT else "sum") for name in counts)]
+        rows = lists.group_by(C.USER_ID).aggregate(how)
+        values = (rows[f"{name}_{function}"] for name, function in how)
+        return pa.table([rows[C.USER_ID], *values], [C.USER_ID, C.VALUE, *counts])
+
+    def paired(self, one: pa.Table, other: pa.Table) -> pa.Table:
+        ids = pc.unique(pa.chunked_array([*one[C.USER_ID].chunks, *other[C.USER_ID].chunks], pa.string()))
+        left, right = (side.take(pc.index_in(ids, value_set=side[C.USER_ID].combine_chunks())) for side in (one, other))
+        own = {name: left[name] for name in left.column_names if name != C.USER_ID}
+        others = {f"other_{name}": right[name] for name in right.column_names if name != C.USER_ID}
+        rows = pa.table({C.USER_ID: ids, **own, **others})
+        return rows.append_column("delta", pc.subtract(rows[C.VALUE], rows[f"other_{C.VALUE}"]))
+
+    def with_texts(self, frame: pa.Table, name: str, texts: Mapping[str, str], *, key: str) -> pa.Table:
+        places = pc.index_in(frame[key], value_set=pa.array(texts.keys(), pa.string()))
+        return frame.append_column(name, pa.array(texts.values(), pa.string()).take(places.combine_chunks()))
+
+    def ordered(self, frame: pa.Table, *, columns: Sequence[str], order: Order, n: int | None = None) -> pa.Table:
+        known = frame if n is None else frame.filter(pc.is_valid(frame[C.VALUE]))
+        rows = known.sort_by([(name, f"{way}ending") for name, way in order]).select(list(columns))
+        return rows if n is None else rows.slice(0, n)
+
+    def of_arrow(self, rows: pa.Table) -> pa.Table:
+        return rows

@@ -1,6 +1,4 @@
-"""Crash-safe lease locks of a results root, and commits to its tables under them: retries and fences.
-
-A lock is a file, a heartbeat, and a take-over that only one contender can win.
+"""Crash-safe lease locks of a results root: a file, a heartbeat, and a take-over that only one contender can win.
 
 A lock is a folder of files with rising numbers. To take it is to *create* the next number, which a store grants to
 one contender only; the highest number is the holder. Nothing is ever renamed or deleted under a contender's feet:
@@ -14,28 +12,23 @@ import hashlib
 import json
 import os
 import platform
-import re
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from rankeval_spark import schemas
-from rankeval_spark.errors import Fault, ResultsBusyError, ResultsError
-from rankeval_spark.results import delta_log
-from rankeval_spark.results.delta_log import NO_OTHER_WRITER
+from rankeval_spark.errors import Fault, ResultsBusyError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from rankeval_spark.results.file_store import Storage
 
 LOCKS_FOLDER: Final = "_locks"
+RUNS_LOCK: Final = "runs"
+RUNS_WAIT_SECONDS: Final = 600.0  # a commit to `runs` takes a second; an abandoned lock is free after five minutes
 _live: Final = set[str]()  # tokens of the locks that objects of this process hold, or are about to take
 
 
@@ -73,7 +66,7 @@ def this_process() -> Process:
 
 
 def this_machine() -> str:
-    """Host name, boot and process namespace: process numbers can be compared only where all three agree."""
+    """Return host name, boot and process namespace: process numbers can be compared only where all three agree."""
     boot = _read("/proc/sys/kernel/random/boot_id")[:8]
     try:
         namespace = str(os.stat("/proc/self/ns/pid").st_ino)
@@ -83,7 +76,7 @@ def this_machine() -> str:
 
 
 def _start_of(pid: int) -> str:
-    """Start time of a process in clock ticks since boot; '' where unknown, 'ended' for one not yet reaped."""
+    """Return the start of a process in clock ticks since boot; '' where unknown, 'ended' for one not yet reaped."""
     # The name, second field of the line, is in brackets and may hold spaces: read what follows the last bracket.
     fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     if not fields:
@@ -121,11 +114,10 @@ class Holder:
     token: str = ""
 
     def is_gone(self) -> bool:
-        """Return whether nobody holds the lock any more: its process ended, or is this one and could not release it."""
+        """Return whether no process holds the lock any more: it ended, or is this one and could not release it."""
         return self.process.is_gone() or (self.process == this_process() and self.token not in _live)
 
     def to_json(self) -> bytes:
-        """Return JSON."""
         return json.dumps(asdict(self), indent=1).encode()
 
     @classmethod
@@ -160,12 +152,10 @@ class Lock:
         self._writing = threading.Lock()  # a heartbeat must not undo a release
 
     def __enter__(self) -> Lock:
-        """Acquire the lock."""
         self.acquire()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Release the lock."""
         self.release()
 
     @property
@@ -210,23 +200,21 @@ class Lock:
         A full disk, or a store out of reach, does not undo what was done under it: the lock is then free when this
         process has ended, or its heartbeat has stopped for long enough.
         """
-        self._stop.set()
-        with self._writing:
-            with suppress(Exception):
-                if self._storage.has_locks and self.is_held:
-                    released = replace(self._holder, released_at=_now())
-                    self._storage.replace(self._file(self._number), released.to_json())
-            self._drop()
+        self._end(is_released=True)
 
     def abandon(self) -> None:
         """Drop the lock without a release, as a process that ends: the next holder takes it over."""
+        self._end(is_released=False)
+
+    def _end(self, *, is_released: bool) -> None:
         self._stop.set()
         with self._writing:
-            self._drop()
-
-    def _drop(self) -> None:
-        self._number = 0
-        _live.discard(self._holder.token)
+            with suppress(Exception):
+                if is_released and self._storage.has_locks and self.is_held:
+                    released = replace(self._holder, released_at=_now())
+                    self._storage.replace(self._file(self._number), released.to_json())
+            self._number = 0
+            _live.discard(self._holder.token)
 
     def _try_to_acquire(self) -> bool:
         if not self._storage.has_locks:
@@ -247,6 +235,7 @@ class Lock:
         return True
 
     def _is_free(self, number: int) -> bool:
+        """Return whether the holder of a number released the lock, ended, or was silent for too long."""
         try:
             holder = Holder.from_json(self._storage.read(self._file(number)))
             is_released = holder is not None and bool(holder.released_at)
@@ -289,59 +278,6 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-Made = TypeVar("Made")
-ATTEMPTS: Final = 3
-RUNS_LOCK: Final = "runs"
-RUNS_WAIT_SECONDS: Final = 600.0  # a commit to `runs` takes a second; an abandoned lock is free after five minutes
-_CONFLICT: Final = re.compile(r"\bDELTA_(?:CONCURRENT_\w+|METADATA_CHANGED|PROTOCOL_CHANGED)\b")
-"""Delta's names for them. Its classes of exceptions are those of a Python package that a cluster need not have."""
-
-
-@dataclass(frozen=True)
-class Root:
-    """A results root, and the lock under which its tables are written."""
-
-    spark: SparkSession
-    storage: Storage
-    lock: Lock
-
-
-def retried(storage: Storage, table: str, commit: Callable[[int], Made], *, held: Sequence[Lock]) -> Made:
-    """Commit to a table while locks are held; retry a commit that was overtaken.
-
-    A writer that was suspended for too long loses its locks, and may wake up at any line. So the newest version is read
-    before the locks are checked, and ``commit`` makes the next one or fails: the process that takes over makes that
-    version first, see :func:`fence`.
-    """
-    for attempt in range(1, ATTEMPTS + 1):
-        seen = delta_log.latest_version(storage, table)
-        for lock in held:
-            lock.assert_held()
-        try:
-            return commit(seen)
-        except Exception as error:
-            for lock in held:  # whoever took one may be the cause
-                lock.assert_held()
-            if attempt == ATTEMPTS or not is_conflict(error):
-                raise
-    raise AssertionError  # pragma: no cover - the last attempt returned or raised
-
-
-def fence(storage: Storage, owner: str) -> None:
-    """Fence off a holder that lost the publish lock and may still be at work: it cannot commit to any table."""
-    for schema in schemas.PUBLISHED:
-        if delta_log.exists(storage, schema.name):
-            delta_log.fence(storage, schema.name)
-    if delta_log.exists(storage, schemas.RUNS.name):
-        with turn_for_runs(storage, owner):
-            delta_log.fence(storage, schemas.RUNS.name)
-
-
-def is_conflict(error: Exception) -> bool:
-    """Return whether a commit failed because another writer made the version, or wrote without the lock."""
-    return isinstance(error, delta_log.OvertakenError) or _CONFLICT.search(str(error)) is not None
-
-
 def turn_for_runs(storage: Storage, owner: str) -> Lock:
     """Return the lock under which one process at a time commits to ``runs``.
 
@@ -349,12 +285,3 @@ def turn_for_runs(storage: Storage, owner: str) -> Lock:
     into place: of two drivers that do so at once, the second would replace the commit of the first.
     """
     return Lock(storage, RUNS_LOCK, owner=owner, wait_seconds=RUNS_WAIT_SECONDS, times=LockTimes(poll=0.05))
-
-
-def own_commit(storage: Storage, table: str, run_id: str, *, after: int) -> int:
-    """Return the version that a run just made; ResultsError if its commit is not in the log, as after a fence."""
-    version = delta_log.find_commit(storage, table, tag=run_id, after=after)
-    if version is None:
-        found = f"no commit of run {run_id} after version {after}"
-        raise ResultsError(Fault(f"table {table}", found, "the commit that this run just made", NO_OTHER_WRITER))
-    return version

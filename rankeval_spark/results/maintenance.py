@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import ConfigError, Fault, InputError
-from rankeval_spark.results import delta_log, journal, local_tables, local_writes, staging
+from rankeval_spark.results import journal, staging
 from rankeval_spark.results.failpoints import failpoint
-from rankeval_spark.results.locks import Root, retried, turn_for_runs
-from rankeval_spark.results.publish import changes_of, finish_deletions, recover
+from rankeval_spark.results.publish import finish_deletions, recover
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.run_record import NightKey, RunRecord
-from rankeval_spark.results.staging import STAGING_FOLDER
-from rankeval_spark.results.table_changes import NAMED_IN
+from rankeval_spark.results.table_changes import NAMED_IN, without_name
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from rankeval_spark.results.results_store import ResultsStore
+    from rankeval_spark.results.table_store import TableStore
 
 ALL: Final = (*(schema.name for schema in schemas.PUBLISHED), schemas.RUNS.name)
 """Tables that can be compacted and cleaned; ``runs``, to which each step adds a row, comes last."""
@@ -70,31 +66,32 @@ class Maintenance:
     """Steps of maintenance of one root; made by :meth:`ResultsStore.maintenance`."""
 
     def __init__(self, store: ResultsStore, code_version: str) -> None:
-        self._spark, self._storage = store.spark, store.storage
-        self._publish_lock, self._take_over = store.publish_lock, store.take_over
+        self._store, self._storage = store, store.storage
         self._code_version = code_version  # written into `runs`
         self._id = f"maintain-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
+    @contextmanager
+    def _turn(self) -> Iterator[tuple[TableStore, journal.JournalState]]:
+        """Lock the tables for one step, in which nothing that another run announced is pending."""
+        with self._store.publish_lock(self._id) as tables:
+            yield tables, recover(tables)
+
     def give_up_events(self) -> list[str]:
         """Remove damaged files from ``runs`` on a local disk, which stop all writing; return the damage of each."""
-        storage, table = self._storage, schemas.RUNS.name
-        if not local_tables.are_at(storage):
-            return []
-        give_up = partial(local_writes.give_up_damaged, storage, table)
-        with self._publish_lock(self._id) as lock, turn_for_runs(storage, self._id) as turn:
-            return retried(storage, table, lambda seen: give_up(after=seen), held=[lock, turn])
+        with self._store.publish_lock(self._id) as tables, tables.turn_for(schemas.RUNS.name, self._id) as in_turn:
+            return in_turn.give_up_damaged_events()
 
     def remove_staging(self) -> Staged:
         """Remove staging folders that nothing needs; record FAILED for runs that ended silently, also without one."""
-        with self._turn():
-            for slug, run_ids in journal.unended(self._spark, self._storage).items():
-                self._take_over(slug, run_ids)
+        with self._turn() as (tables, _):
+            for slug, run_ids in journal.unended_runs(tables).items():
+                self._store.take_over(slug, run_ids)
             removed, kept = [], []
-            for name in self._storage.names(STAGING_FOLDER):
+            for name in self._storage.names(staging.STAGING_FOLDER):
                 # A run has its folder only while it holds its night, and a later run of the night has another one.
                 night = name.rpartition(".")[0]
-                if night and self._take_over(night, ()):
-                    self._storage.remove(f"{STAGING_FOLDER}/{name}")
+                if night and self._store.take_over(night, ()):
+                    self._storage.remove(f"{staging.STAGING_FOLDER}/{name}")
                     removed.append(name)
                 else:
                     kept.append(name)
@@ -102,29 +99,26 @@ class Maintenance:
 
     def keep_days(self, days: int, *, newest: date | None = None, evaluation: str | None = None) -> DeletedNights:
         """Delete rows of users, and quarantined ones, of dates more than ``days`` before the newest published one."""
-        with self._turn() as (root, state):
-            published = self._newest(evaluation)
+        with self._turn() as (tables, state):
+            published = newest_date(tables, evaluation)
             newest = newest or published
             if published is None or newest is None:
                 return DeletedNights(None, ())
             oldest_kept = newest - timedelta(days=days)
             staging.remove_quarantined(self._storage, evaluation=evaluation, before=oldest_kept)
-            found: dict[NightKey, list[str]] = {}
+            found: dict[NightKey, dict[str, int]] = {}
             for table in OF_USERS:
-                for night in changes_of(root).nights_before(table, oldest_kept, evaluation):
-                    found.setdefault(night, []).append(table)
+                for night in tables.nights_before(table, oldest_kept, evaluation):
+                    found.setdefault(night, {})[table] = 0
             nights = sorted(found, key=lambda night: (night.evaluation_date, night.evaluation))
             reason = f"{' and '.join(OF_USERS)} deleted: of dates before {oldest_kept}"
-            intents = []
-            for night in nights:  # under an id of their own: an intent is pending by its id, and other steps publish
-                facts, n_rows = self._facts(night, f"{self._id}-delete"), dict.fromkeys(found[night], 0)
-                event = journal.RunEvent(facts, journal.MAINTAINING, reason=reason, n_rows=n_rows)
-                intents.append(event.values(datetime.now(UTC)))
+            # Under an id of their own: an intent is pending by its id, and other steps publish.
+            run_id, status = f"{self._id}-delete", journal.MAINTAINING
+            intents = [self._event(night, run_id, status, reason=reason, n_rows=found[night]) for night in nights]
             if intents:
-                after, held = state.last_recorded, [root.lock]
-                announced = journal.record_all(self._spark, self._storage, intents, after=after, held=held)
+                announced = journal.record(tables, *intents, after=state.last_recorded)
                 failpoint("after_maintaining")
-                finish_deletions(root, intents, after=announced)
+                finish_deletions(tables, intents, after=announced)
         return DeletedNights(oldest_kept, tuple(nights))
 
     def erase_user(self, user: str, *, evaluation: str | None = None) -> dict[str, int]:
@@ -133,73 +127,62 @@ class Maintenance:
         Older versions hold the user until the retention ends and VACUUM has run. Quarantined rows may name anybody: all
         go.
         """
-        with self._turn() as (root, state):
-            self._newest(evaluation)
+        with self._turn() as (tables, state):
+            newest_date(tables, evaluation)
             staging.remove_quarantined(self._storage, evaluation=evaluation)
-            changes, n_rows = changes_of(root), {}
+            n_rows = {}
             for table in OF_USERS:
-                n_rows[table] = changes.delete_user(table, user, evaluation)
+                n_rows[table] = tables.delete_user(table, user, evaluation)
                 failpoint("after_erasure")
             for table in NAMED_IN:
-                with self._turn_for(table):
-                    n_rows[table] = changes.forget_user(table, user, evaluation)
-            self._publish(root, state, list(n_rows), "a user was erased")
+                with tables.turn_for(table, self._id) as in_turn:
+                    if table == schemas.RUNS.name and in_turn.is_by_night(table):
+                        in_turn.merge_files(table)  # files of an earlier version have no column `evaluation`
+                    n_rows[table] = in_turn.change_rows(table, without_name(table, user, evaluation), evaluation)
+            self._publish(tables, state, n_rows, "a user was erased")
         return n_rows
 
     def compact(self, table: str) -> Compacted:
         """Merge small files of each night of a table into larger ones; no row changes."""
-        with self._turn() as (root, state):
-            with self._turn_for(table):
-                merged = changes_of(root).merge_files(table)
+        with self._turn() as (tables, state):
+            with tables.turn_for(table, self._id) as in_turn:
+                merged = in_turn.merge_files(table)
             failpoint("after_compaction")
-            self._publish(root, state, [table], "small files merged")
+            self._publish(tables, state, [table], "small files merged")
         return Compacted(*merged)
 
     def vacuum(self, table: str, *, deletes: bool) -> int:
         """Count, or delete, files that no version within the retention needs; ConfigError if that is too short."""
-        with self._turn() as (root, state):
-            changes = changes_of(root)
-            require_retention(table, changes.properties(table))
-            n_files = changes.unneeded_files(table)
+        with self._turn() as (tables, state):
+            require_retention(table, tables.properties(table))
+            with tables.turn_for(table, self._id) as in_turn:
+                n_files = in_turn.vacuum(table, deletes=deletes)
             if deletes and n_files:
-                with self._turn_for(table):
-                    changes.delete_unneeded(table)
-                self._publish(root, state, [table], "files that no version needs deleted")
+                self._publish(tables, state, [table], "files that no version needs deleted")
         return n_files
 
-    @contextmanager
-    def _turn(self) -> Iterator[tuple[Root, journal.JournalState]]:
-        """Lock the tables for one step, in which nothing that another run announced is pending."""
-        with self._publish_lock(self._id) as lock:
-            root = Root(self._spark, self._storage, lock)
-            yield root, recover(root)
-
-    def _turn_for(self, table: str) -> AbstractContextManager[object]:
-        """Lock ``runs`` against commits of runs; the other tables have no other writer."""
-        return turn_for_runs(self._storage, self._id) if table == schemas.RUNS.name else nullcontext()
-
-    def _publish(self, root: Root, state: journal.JournalState, changed: list[str], reason: str) -> None:
+    def _publish(self, tables: TableStore, state: journal.JournalState, changed: Collection[str], reason: str) -> None:
         """Record the new versions of some tables, if any, so that readers see them."""
-        latest = {table: delta_log.latest_version(self._storage, table) for table in changed if table in state.versions}
-        versions = {**state.versions, **latest}
+        versions = state.versions | tables.latest_versions(table for table in changed if table in state.versions)
         if versions == state.versions:
             return
         failpoint("before_maintained")
         today = NightKey(journal.MAINTENANCE, datetime.now(UTC).date())
-        facts = self._facts(today, self._id)
-        event = journal.RunEvent(facts, journal.MAINTAINED, reason=reason, table_versions=versions)
-        journal.record(self._spark, self._storage, event, after=state.last_recorded, held=[root.lock])
+        event = self._event(today, self._id, journal.MAINTAINED, reason=reason, table_versions=versions)
+        journal.record(tables, event, after=state.last_recorded)
 
-    def _newest(self, evaluation: str | None) -> date | None:
-        """Return the newest published date; InputError for an evaluation without one."""
-        newest = journal.newest_date(self._spark, self._storage, evaluation)
-        if newest is None and evaluation is not None:
-            found = f"{evaluation!r}, of which nothing was published"
-            raise InputError(Fault("--evaluation", found, "a published evaluation"))
-        return newest
+    def _event(self, night: NightKey, run_id: str, status: str, **columns: Any) -> journal.Event:  # noqa: ANN401 - of a row
+        facts = RunRecord(night.evaluation, night.evaluation_date, run_id, code_version=self._code_version)
+        return journal.run_event(facts, status, **columns)
 
-    def _facts(self, night: NightKey, run_id: str) -> RunRecord:
-        return RunRecord(night.evaluation, night.evaluation_date, run_id, code_version=self._code_version)
+
+def newest_date(tables: TableStore, evaluation: str | None) -> date | None:
+    """Return the newest published date, of one evaluation or all; InputError for an evaluation without one."""
+    newest = journal.newest_date(tables, evaluation)
+    if newest is None and evaluation is not None:
+        found = f"{evaluation!r}, of which nothing was published"
+        raise InputError(Fault("--evaluation", found, "a published evaluation"))
+    return newest
 
 
 def require_retention(table: str, properties: Mapping[str, str]) -> None:

@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Final, Literal
 from rankeval_spark import schemas
 from rankeval_spark.allowed_folders import scheme_of
 from rankeval_spark.errors import ConfigError, Fault, ResultsBusyError, ResultsError
-from rankeval_spark.results import delta_log, journal, local_tables, tables
+from rankeval_spark.results import delta_log, journal, local_tables
 from rankeval_spark.results.file_store import LocalStorage, Storage, normalise, open_storage, require_locks
-from rankeval_spark.results.locks import Lock, LockTimes, Root, fence, turn_for_runs
+from rankeval_spark.results.local_writes import open_tables
+from rankeval_spark.results.locks import Lock, LockTimes
 from rankeval_spark.results.maintenance import Maintenance
 from rankeval_spark.results.publish import recover
 from rankeval_spark.results.run import Run
 from rankeval_spark.results.run_record import NightKey, RunRecord
 from rankeval_spark.results.staging import STAGING_FOLDER
+from rankeval_spark.results.tables import TABLES, create_table, missing_tables, require_reader_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from rankeval_spark.results.table_store import TableStore
 
 PUBLISH_LOCK: Final = "publish"
 PUBLISH_WAIT_SECONDS: Final = 600.0  # patience with another run's publish, which takes seconds
@@ -48,11 +52,7 @@ def refuse_busy_night(root: str, night: NightKey) -> None:
     """Raise ResultsBusyError if a run holds a night of a root on this machine; nothing changes."""
     location = normalise(root)
     if not scheme_of(location):
-        Lock(LocalStorage(location), _lock_of(night), owner="").refuse_holder()
-
-
-def _lock_of(night: NightKey) -> str:
-    return f"run-{night.slug}"
+        Lock(LocalStorage(location), f"run-{night.slug}", owner="").refuse_holder()
 
 
 def claim_root(storage: Storage, *, create: bool) -> None:
@@ -71,6 +71,7 @@ def _names(storage: Storage) -> list[str]:
 
 
 def _require_ours(storage: Storage, names: list[str]) -> None:
+    """Raise ConfigError for a root without results, with other things, or in a newer layout."""
     if not names:
         raise _refused(storage, ", where there are no results", "the root of an earlier run")
     if MARKER not in names:
@@ -103,8 +104,8 @@ class ResultsStore:
     """Published tables under one results root, for writing."""
 
     def __init__(self, spark: SparkSession, storage: Storage, *, times: LockTimes | None = None) -> None:
-        self.spark = spark
         self.storage = storage
+        self.tables = open_tables(spark, storage)
         self._times = times or LockTimes()
         self._run_locks: dict[NightKey, Lock] = {}
 
@@ -115,17 +116,21 @@ class ResultsStore:
         root: str,  # local path or URI of a folder of its own
         *,
         create: bool = True,  # whether an empty or missing folder becomes a results root; otherwise it is an error
-        one_run_per_root: bool = False,
+        one_run_per_root: bool = False,  # the scheduler promises that no two runs use the root at once
         times: LockTimes | None = None,  # heartbeat and patience of the locks
     ) -> ResultsStore:
-        """Open a results root, check that it is ours and create what it lacks.
-
-        ``one_run_per_root``: the scheduler promises that no two runs use the root at once, for stores without locks.
-        """
+        """Open a results root, check that it is ours and create what it lacks."""
         storage = open_storage(spark, root, one_run_per_root=one_run_per_root)
         claim_root(storage, create=create)
         store = cls(spark, storage, times=times)
-        store._create_tables()
+        if local_tables.are_at(storage):
+            for schema in TABLES:
+                delta_log.repair(storage, schema.name)
+        if missing_tables(storage):
+            with store.publish_lock("set-up"):  # two first runs at once: the second finds the tables made
+                for schema in missing_tables(storage):
+                    create_table(storage, schema)
+                    require_reader_version(storage, schema.name)
         return store
 
     @contextmanager
@@ -140,8 +145,7 @@ class ResultsStore:
     ) -> Iterator[Lock]:
         """Lock one evaluation and date for one run; ResultsBusyError at once or after ``wait_seconds``."""
         night = NightKey(evaluation, evaluation_date)
-        patience = wait_seconds if on_busy == "wait" else 0.0
-        with self._lock(_lock_of(night), run_id, patience) as lock:
+        with self._lock(f"run-{night.slug}", run_id, wait_seconds if on_busy == "wait" else 0.0) as lock:
             self._run_locks[night] = lock
             try:
                 yield lock
@@ -153,8 +157,8 @@ class ResultsStore:
                 del self._run_locks[night]
 
     @contextmanager
-    def publish_lock(self, owner: str) -> Iterator[Lock]:
-        """Lock the tables of the root for one writer: a publish or maintenance.
+    def publish_lock(self, owner: str) -> Iterator[TableStore]:
+        """Lock the tables of the root for one writer, a publish or maintenance, and yield them.
 
         An earlier holder that may wake up is fenced off: it cannot commit any more. If that fails, the lock stays as
         after a crash, so that the next holder does it.
@@ -162,11 +166,23 @@ class ResultsStore:
         with self._lock(PUBLISH_LOCK, owner, PUBLISH_WAIT_SECONDS) as lock:
             if lock.may_return:
                 try:
-                    fence(self.storage, owner)
+                    self.tables.fence(owner)
                 except BaseException:
                     lock.abandon()
                     raise
+            yield self.tables.holding(lock)
+
+    @contextmanager
+    def _lock(self, name: str, owner: str, wait_seconds: float) -> Iterator[Lock]:
+        lock = Lock(self.storage, name, owner=owner, wait_seconds=wait_seconds, times=self._times)
+        try:
+            lock.acquire()
+        except OSError as error:
+            raise _unusable_root(self.storage, error) from error
+        try:
             yield lock
+        finally:
+            lock.release()
 
     def start(self, facts: RunRecord, *, publishing: Collection[str] = ()) -> Run:
         """Record that a run starts, under its run lock; runs ``publishing`` in this process finish that themselves."""
@@ -175,7 +191,7 @@ class ResultsStore:
             raise ResultsError(Fault(f"run {facts.run_id}", "no run lock", f"to be inside run_lock of {facts.night}"))
         self._update_runs(facts.run_id)
         self._record_death(lock, found_by=f"run {facts.run_id}")
-        run = Run(self.spark, self.storage, facts, run_lock=lock, publish_lock=self.publish_lock)
+        run = Run(self.tables, facts, run_lock=lock, publish_lock=self.publish_lock)
         run.begin()
         try:
             self.finish_pending(facts.run_id, publishing=publishing)
@@ -190,8 +206,8 @@ class ResultsStore:
         A run that announced a publish has a staging folder, unless that was lost; then the next publish finds out.
         """
         if any(name.rpartition(".")[2] not in publishing for name in self.storage.names(STAGING_FOLDER)):
-            with self.publish_lock(owner) as lock:
-                recover(Root(self.spark, self.storage, lock))
+            with self.publish_lock(owner) as tables:
+                recover(tables)
 
     def maintenance(self, *, code_version: str = "") -> Maintenance:
         """Return the steps of maintenance."""
@@ -200,45 +216,23 @@ class ResultsStore:
 
     def take_over(self, slug: str, silent: Sequence[str]) -> bool:
         """Lock a night for a moment, and record dead runs, and the ``silent`` ones; False if a live run holds it."""
+        found_by = "rankeval maintain"
         try:
             with self._lock(f"run-{slug}", "maintenance", 0.0) as lock:
-                self._record_death(lock, found_by="rankeval maintain")
+                self._record_death(lock, found_by=found_by)
                 for run_id in silent:
-                    journal.record_death(
-                        self.spark, self.storage, run_id, found_by="rankeval maintain", holder=f"run {run_id}"
-                    )
-                return True
+                    journal.record_death(self.tables, run_id, found_by=found_by, holder=f"run {run_id}")
         except ResultsBusyError:
             return False
+        return True
 
     def _record_death(self, lock: Lock, *, found_by: str) -> None:
+        """Record the run from which a lock was taken as dead, if any."""
         if (dead := lock.taken_from) is not None:
-            journal.record_death(self.spark, self.storage, dead.owner, found_by=found_by, holder=str(dead))
-
-    @contextmanager
-    def _lock(self, name: str, owner: str, wait_seconds: float) -> Iterator[Lock]:
-        lock = Lock(self.storage, name, owner=owner, wait_seconds=wait_seconds, times=self._times)
-        try:
-            lock.acquire()
-        except OSError as error:
-            raise _unusable_root(self.storage, error) from error
-        try:
-            yield lock
-        finally:
-            lock.release()
+            journal.record_death(self.tables, dead.owner, found_by=found_by, holder=str(dead))
 
     def _update_runs(self, owner: str) -> None:
         """Add the columns of this version to ``runs``; other tables get theirs when they are written."""
-        if lacking := tables.lacking_columns(self.spark, self.storage, schemas.RUNS):
-            with turn_for_runs(self.storage, owner) as turn:
-                tables.add_columns(Root(self.spark, self.storage, turn), schemas.RUNS.name, lacking)
-
-    def _create_tables(self) -> None:
-        if local_tables.are_at(self.storage):
-            for schema in tables.TABLES:
-                delta_log.repair(self.storage, schema.name)
-        if tables.missing_tables(self.storage):
-            with self.publish_lock("set-up"):  # two first runs at once: the second finds the tables made
-                for schema in tables.missing_tables(self.storage):
-                    tables.create_table(self.storage, schema)
-                    tables.require_reader_version(self.storage, schema.name)
+        if lacking := self.tables.lacking_columns(schemas.RUNS):
+            with self.tables.turn_for(schemas.RUNS.name, owner) as tables:
+                tables.add_columns(schemas.RUNS.name, lacking)

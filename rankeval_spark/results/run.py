@@ -22,14 +22,14 @@ from rankeval_spark.errors import (
     without_secrets,
 )
 from rankeval_spark.report.wording import FAILED_IN
-from rankeval_spark.results import audit, journal, local_tables, staging, tables
+from rankeval_spark.results import audit, journal, local_tables, staging
 from rankeval_spark.results.audit import RowsInProcess
 from rankeval_spark.results.failpoints import failpoint
 from rankeval_spark.results.file_store import open_storage
-from rankeval_spark.results.locks import Root
+from rankeval_spark.results.local_writes import open_tables
 from rankeval_spark.results.publish import publish
 from rankeval_spark.results.published_results import OF_USERS
-from rankeval_spark.results.run_record import Failure, RunRecord
+from rankeval_spark.results.tables import arrow_schema, conform_rows
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
 
-    from rankeval_spark.results.file_store import Storage
     from rankeval_spark.results.local_writes import NewTable
     from rankeval_spark.results.locks import Lock
-    from rankeval_spark.results.run_record import InputRecord
+    from rankeval_spark.results.run_record import InputRecord, RunRecord
+    from rankeval_spark.results.table_store import TableStore
     from rankeval_spark.schemas import Field
 
 MAX_MESSAGE: Final = 2000  # characters of an error message that are kept in `runs`
@@ -49,13 +49,15 @@ MAX_MESSAGE: Final = 2000  # characters of an error message that are kept in `ru
 class StagedRun(ABC):
     """A run for the code that computes its tables."""
 
-    def __init__(self, spark: SparkSession, storage: Storage, facts: RunRecord) -> None:
+    def __init__(self, tables: TableStore, facts: RunRecord) -> None:
         self.facts = facts
         self.n_rows: dict[str, int] = {}  # staged rows by published table
-        self._spark = spark
-        self._storage = storage
-        self._staging = staging.Staging(spark, storage, facts.night, facts.run_id)
+        self.inputs: tuple[InputRecord, ...] = ()  # read inputs; empty before the end
+        self._tables = tables
+        self._staging = staging.Staging(tables, facts.night, facts.run_id)
         self._rows: dict[str, pa.Table] = {}
+        self._is_announced = False
+        self._is_published = False
 
     def stage(self, table: str, rows: DataFrame | pa.Table) -> None:
         """Stage a table as it will be published, in one write.
@@ -66,12 +68,12 @@ class StagedRun(ABC):
         """
         fields, where = self._fields(table), f"table {table}"
         if table in OF_USERS and not isinstance(rows, pa.Table):
-            from rankeval_spark.results import spark_writes  # noqa: PLC0415 - imports pyspark
+            from rankeval_spark.results.spark_tables import conform_frame  # noqa: PLC0415 - imports pyspark
 
-            self._staging.write(table, spark_writes.conform_frame(rows, fields, self.facts, where=where))
+            self._staging.write(table, conform_frame(rows, fields, self.facts, where=where))
         else:
             given = rows if isinstance(rows, pa.Table) else rows.toArrow()
-            conformed = tables.conform_rows(given, fields, self.facts, where=where)
+            conformed = conform_rows(given, fields, self.facts, where=where)
             self._staging.write(table, conformed)
             if table not in OF_USERS:
                 self._rows[table] = conformed
@@ -80,7 +82,7 @@ class StagedRun(ABC):
     @property
     def takes_parts(self) -> bool:
         """Whether tables can be staged in parts: on a disk of this machine."""
-        return local_tables.are_at(self._storage)
+        return local_tables.are_at(self._tables.storage)
 
     @contextmanager
     def staged_in_parts(self, table: str) -> Iterator[NewTable]:
@@ -89,11 +91,18 @@ class StagedRun(ABC):
         Parts are as :meth:`stage` takes them. All are there at the end of the block, or none if it fails.
         """
         fields = self._fields(table)
-        conform = partial(tables.conform_rows, fields=fields, facts=self.facts, where=f"table {table}")
-        new = self._staging.new(table, tables.declared(fields), conform)
+        conform = partial(conform_rows, fields=fields, facts=self.facts, where=f"table {table}")
+        new = self._staging.new(table, arrow_schema(fields), conform)
         yield new
         new.commit()
         self.n_rows[table] = self._staging.n_rows(table)
+
+    def _fields(self, table: str) -> tuple[Field, ...]:
+        """Return the columns of a staged table."""
+        published = {schema.name: schema.fields for schema in schemas.PUBLISHED}
+        if table not in published:
+            raise ResultsError(Fault("staging", repr(table), f"one of {', '.join(published)}"))
+        return (*published[table], *(self.facts.measure_fields() if table == schemas.USER_METRICS.name else ()))
 
     def discard(self) -> None:
         """Remove what was staged so far."""
@@ -117,14 +126,10 @@ class StagedRun(ABC):
         """Return the staged rows of a small table; None if it was not staged, and for rows of users."""
         return self._rows.get(table)
 
-    def quarantine(self, rows: DataFrame | None) -> None:
-        """Replace the unusable input rows of the night's last run by these, at once: they may be why the run fails."""
-        staging.replace_quarantined(self._storage, self.facts.night, rows)
-
     @property
     def quarantine_path(self) -> str:
-        """Path of these rows."""
-        return staging.quarantine_path(self._storage, self.facts.night)
+        """Path of the input rows that the night could not use."""
+        return staging.quarantine_path(self._tables.storage, self.facts.night)
 
     def audit(self) -> None:
         """Check what was staged; ChecksFailedError names all faults."""
@@ -143,83 +148,6 @@ class StagedRun(ABC):
         if faults:
             raise ChecksFailedError(*faults)
 
-    @abstractmethod
-    def publish(
-        self,
-        *,
-        inputs: Sequence[InputRecord] = (),
-        timings: Mapping[str, float] = MappingProxyType({}),
-        reason: str | None = None,
-    ) -> dict[str, int]:
-        """Publish the staged tables; return the new Delta version of each."""
-
-    @abstractmethod
-    def fail(
-        self,
-        stage: str,
-        error: BaseException,
-        *,
-        failed_checks: Sequence[str] = (),
-        inputs: Sequence[InputRecord] = (),
-        timings: Mapping[str, float] = MappingProxyType({}),
-    ) -> None:
-        """Record that the run failed."""
-
-    def _fields(self, table: str) -> tuple[Field, ...]:
-        """Return the columns of a staged table."""
-        published = {schema.name: schema.fields for schema in schemas.PUBLISHED}
-        if table not in published:
-            raise ResultsError(Fault("staging", repr(table), f"one of {', '.join(published)}"))
-        return (*published[table], *(self.facts.measure_fields() if table == schemas.USER_METRICS.name else ()))
-
-
-class Rehearsal(StagedRun):
-    """A run that is computed, audited and never published: no results root is touched."""
-
-    def __init__(self, spark: SparkSession, folder: str, facts: RunRecord) -> None:
-        """Stage in ``folder`` of the caller, which no other run knows, so that no lock is needed."""
-        super().__init__(spark, open_storage(spark, folder, one_run_per_root=True), facts)
-        self.inputs: tuple[InputRecord, ...] = ()  # read inputs; empty before the end
-
-    def publish(self, *, inputs: Sequence[InputRecord] = (), **_: object) -> dict[str, int]:
-        """Record the inputs; nothing is published."""
-        self.inputs = tuple(inputs)
-        return {}
-
-    def quarantine(self, rows: DataFrame | None) -> None:
-        """Write no row: the original run wrote them."""
-
-    def fail(self, stage: str, error: BaseException, **_: object) -> None:
-        """Record nothing; the error reaches the caller."""
-
-
-class Run(StagedRun):
-    """A run that is recorded from its start to its end; made by :meth:`ResultsStore.start`."""
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        storage: Storage,
-        facts: RunRecord,
-        *,
-        run_lock: Lock,
-        publish_lock: Callable[[str], AbstractContextManager[Lock]],
-    ) -> None:
-        super().__init__(spark, storage, facts)
-        self._run_lock = run_lock
-        self._publish_lock = publish_lock
-        self._is_announced = False
-        self._is_published = False
-
-    def begin(self) -> None:
-        """Record the start of the run."""
-        try:
-            journal.record(self._spark, self._storage, journal.RunEvent(self.facts, journal.RUNNING))
-            failpoint("before_staging")
-        except (Exception, KeyboardInterrupt) as error:
-            self.fail("start", error)
-            raise
-
     def publish(
         self,
         *,
@@ -228,21 +156,9 @@ class Run(StagedRun):
         reason: str | None = None,
     ) -> dict[str, int]:
         """Publish the staged tables; return the version of each. Tables that were not staged lose the night's rows."""
-        self._run_lock.assert_held()
-        event = journal.RunEvent(self.facts, journal.PUBLISHING, reason, inputs, timings, self.n_rows)
-        with self._publish_lock(self.facts.run_id) as lock:
-            root = Root(self._spark, self._storage, lock)
-            versions = publish(root, event, self._staging, on_intent=self._announce)
-            self._is_published = True
-        with suppress(Exception):  # the run is published; what stays is removed by the next run of the night
-            if self._run_lock.is_held:
-                staging.remove_all(self._storage, self.facts.night)
-        return versions
-
-    def quarantine(self, rows: DataFrame | None) -> None:
-        """Replace the unusable input rows, if no other run holds the night."""
-        self._run_lock.assert_held()
-        super().quarantine(rows)
+        self.inputs = tuple(inputs)
+        of_run = {"reason": reason, "timings": dict(timings), "n_rows": dict(self.n_rows)}
+        return self._publish(journal.run_event(self.facts, journal.PUBLISHING, inputs=inputs, **of_run))
 
     def fail(
         self,
@@ -261,18 +177,90 @@ class Run(StagedRun):
             if not self._is_announced:
                 with suppress(Exception):  # first: on a full disk, it makes room for the row
                     self._staging.remove()
-            event = journal.RunEvent(
+            message = without_secrets(str(error))[:MAX_MESSAGE]
+            event = journal.run_event(
                 self.facts,
                 journal.FAILED,
-                reason=f"{FAILED_IN}{stage}, code {exit_code_of(error)}",
-                error=Failure(stage, type(error).__name__, without_secrets(str(error))[:MAX_MESSAGE]),
-                failed_checks=failed_checks,
                 inputs=inputs,
-                timings=timings,
+                reason=f"{FAILED_IN}{stage}, code {exit_code_of(error)}",
+                error={"stage": stage, "type": type(error).__name__, "message": message},
+                failed_checks=list(failed_checks),
+                timings=dict(timings),
             )
-            journal.record(self._spark, self._storage, event)
+            self._record(event)
         except Exception as failure:
             note(error, f"run {self.facts.run_id} could not be recorded as FAILED: {first_line(str(failure))}")
+
+    @abstractmethod
+    def quarantine(self, rows: DataFrame | None) -> None:
+        """Replace the unusable input rows of the night's last run by these, at once: they may be why the run fails."""
+
+    @abstractmethod
+    def _publish(self, event: journal.Event) -> dict[str, int]:
+        """Publish the staged tables; return the version of each."""
+
+    @abstractmethod
+    def _record(self, event: journal.Event) -> None:
+        """Append an event to ``runs``."""
+
+
+class Rehearsal(StagedRun):
+    """A run that is computed, audited and never published: no results root is touched."""
+
+    def __init__(self, spark: SparkSession, folder: str, facts: RunRecord) -> None:
+        """Stage in ``folder`` of the caller, which no other run knows, so that no lock is needed."""
+        super().__init__(open_tables(spark, open_storage(spark, folder, one_run_per_root=True)), facts)
+
+    def quarantine(self, rows: DataFrame | None) -> None:
+        """Write no row: the original run wrote them."""
+
+    def _publish(self, event: journal.Event) -> dict[str, int]:  # noqa: ARG002 - nothing is published
+        return {}
+
+    def _record(self, event: journal.Event) -> None:
+        """Record nothing; an error reaches the caller."""
+
+
+class Run(StagedRun):
+    """A run that is recorded from its start to its end; made by :meth:`ResultsStore.start`."""
+
+    def __init__(
+        self,
+        tables: TableStore,
+        facts: RunRecord,
+        *,
+        run_lock: Lock,
+        publish_lock: Callable[[str], AbstractContextManager[TableStore]],
+    ) -> None:
+        super().__init__(tables, facts)
+        self._run_lock = run_lock
+        self._publish_lock = publish_lock
+
+    def begin(self) -> None:
+        """Record the start of the run."""
+        try:
+            self._record(journal.run_event(self.facts, journal.RUNNING))
+            failpoint("before_staging")
+        except (Exception, KeyboardInterrupt) as error:
+            self.fail("start", error)
+            raise
+
+    def quarantine(self, rows: DataFrame | None) -> None:
+        self._run_lock.assert_held()
+        staging.replace_quarantined(self._tables.storage, self.facts.night, rows)
+
+    def _record(self, event: journal.Event) -> None:
+        journal.record(self._tables, event)
+
+    def _publish(self, event: journal.Event) -> dict[str, int]:
+        self._run_lock.assert_held()
+        with self._publish_lock(self.facts.run_id) as tables:
+            versions = publish(tables, event, self._staging, on_intent=self._announce)
+            self._is_published = True
+        with suppress(Exception):  # the run is published; what stays is removed by the next run of the night
+            if self._run_lock.is_held:
+                staging.remove_all(self._tables.storage, self.facts.night)
+        return versions
 
     def _announce(self) -> None:
         """Check that the run still holds its lock and staging: while it waited, it may have been taken for dead."""

@@ -95,15 +95,6 @@ class InputRecord:
 
 
 @dataclass(frozen=True)
-class Failure:
-    """Stage and cause of a failure."""
-
-    stage: str
-    type: str
-    message: str
-
-
-@dataclass(frozen=True)
 class RunRecord:
     """Facts that are known when a run starts."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -15,108 +15,103 @@ from rankeval_spark.results.audit import RowsInProcess
 from rankeval_spark.results.file_store import inside
 from rankeval_spark.results.local_writes import NewTable, folder_of
 from rankeval_spark.results.run_record import NightKey
+from rankeval_spark.results.table_store import STAGED_VERSION
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from rankeval_spark.result_rows.column_types import Json
     from rankeval_spark.results.audit import StagedRows
     from rankeval_spark.results.file_store import Storage
+    from rankeval_spark.results.table_store import TableStore
 
 STAGING_FOLDER: Final = "_staging"
-MAX_ROWS_HERE: Final = 20_000_000  # rows of users that this process audits; their keys take some 100 bytes each
-ONLY: Final = 0  # version of a staged table. Sessions that compact on their own make later ones, of a part of its rows.
 QUARANTINE_FOLDER: Final = "_quarantine"
+MAX_ROWS_HERE: Final = 20_000_000  # rows of users that this process audits; their keys take some 100 bytes each
 _DATE_LENGTH: Final = len("2026-01-31")
 
 
 class Staging:
     """The staging area of one run."""
 
-    def __init__(self, spark: SparkSession, storage: Storage, night: NightKey, run_id: str) -> None:
-        self._spark = spark
-        self._storage = storage
+    def __init__(self, tables: TableStore, night: NightKey, run_id: str) -> None:
+        self.night = night
         self.run_id = run_id
-        self._night = night
+        self._tables, self._storage = tables, tables.storage
         self._folder = f"{STAGING_FOLDER}/{night.slug}.{run_id}"
+
+    def path(self, table: str) -> str:
+        """Return the path of a staged table within the root."""
+        return f"{self._folder}/{table}"
 
     def write(self, table: str, rows: DataFrame | pa.Table) -> None:
         """Stage the rows of a table in one commit; AnalysisException or FileExistsError if it was staged before."""
-        path = self._table(table)
         if isinstance(rows, pa.Table) and local_tables.are_at(self._storage):
-            local_writes.write_new(self._storage, path, rows)
+            local_writes.write_new(self._storage, self.path(table), rows)
             return
-        from rankeval_spark.results import spark_writes  # noqa: PLC0415 - imports pyspark
+        from rankeval_spark.results import spark_tables  # noqa: PLC0415 - imports pyspark
 
-        spark_writes.stage(self._spark, inside(self._storage.root, path), rows)
+        spark_tables.stage(self._tables.spark, inside(self._storage.root, self.path(table)), rows)
 
     def new(self, table: str, schema: pa.Schema, conform: Callable[[pa.Table], pa.Table]) -> NewTable:
         """Return a table to be staged in parts; ValueError unless on a disk of this machine."""
         if not local_tables.are_at(self._storage):
             message = "only tables on this machine are staged in parts"
             raise ValueError(message)
-        path = self._table(table)  # a worker makes no folder, which could outlive the staging area
-        Path(inside(self._storage.root, path), folder_of(self._night)).mkdir(parents=True, exist_ok=True)
-        return NewTable(self._storage, path, self._night, schema, conform)
+        path = self.path(table)  # a worker makes no folder, which could outlive the staging area
+        Path(inside(self._storage.root, path), folder_of(self.night)).mkdir(parents=True, exist_ok=True)
+        return NewTable(self._storage, path, self.night, schema, conform)
 
     def read(self, table: str) -> DataFrame:
-        """Read a staged table: the files of its one commit."""
-        from rankeval_spark.results import spark_writes  # noqa: PLC0415 - imports pyspark
+        """Read a staged table by Spark: the files of its one commit."""
+        from rankeval_spark.results import spark_tables  # noqa: PLC0415 - imports pyspark
 
-        return spark_writes.staged(self._spark, self._storage, self._table(table), self._night, self.files(table))
-
-    def columns(self, table: str) -> Json:
-        """Columns of a staged table."""
-        return delta_log.columns(self._storage, self._table(table))
-
-    def files(self, table: str) -> list[dict[str, Any]]:
-        """Return the add action of each staged file, with the table's folder as ``location``."""
-        path = self._table(table)
-        location = inside(self._storage.root, path)
-        return [{**file, "location": location} for file in delta_log.files_written(self._storage, path, ONLY)]
+        return spark_tables.read_staged(self._tables.spark, self._storage, self.path(table), self.night)
 
     def scan(self, table: str) -> DataFrame | ds.Dataset:
         """Read a staged table: as a dataset if it is on this machine, else by Spark."""
         if not local_tables.are_at(self._storage):
             return self.read(table)
-        return ds.dataset([str(path) for path in self._paths(table)], format="parquet")
-
-    def _paths(self, table: str) -> list[Path]:
-        return [Path(file["location"], file["path"]) for file in self.files(table)]
+        return ds.dataset([str(path) for path in self._sizes(table)], format="parquet")
 
     def staged_rows(self, table: str) -> StagedRows:
         """Return the rows of a staged table for the audit: read here, if they are on this machine and not too many."""
         if local_tables.are_at(self._storage) and self.n_rows(table) <= MAX_ROWS_HERE:
-            return RowsInProcess(self._paths(table))
-        from rankeval_spark.results.spark_writes import RowsOnSpark  # noqa: PLC0415 - imports pyspark
+            return RowsInProcess([*self._sizes(table)])
+        from rankeval_spark.results.spark_tables import RowsOnSpark  # noqa: PLC0415 - imports pyspark
 
         return RowsOnSpark(self.read(table))
 
-    def has(self, table: str) -> bool:
-        """Return whether a table was staged, whole."""
-        return delta_log.exists(self._storage, self._table(table))
-
-    def lacking(self, tables: Iterable[str]) -> list[str]:
-        """Return the tables that were not staged, are gone, or have files that a power loss took or cut."""
-        is_here = local_tables.are_at(self._storage)
-
-        def is_whole(table: str) -> bool:
-            sizes = ((Path(file["location"], file["path"]), file["size"]) for file in self.files(table))
-            return all(path.exists() and path.stat().st_size == size for path, size in sizes)
-
-        return [table for table in tables if not (self.has(table) and (not is_here or is_whole(table)))]
+    def columns(self, table: str) -> Json:
+        """Return the columns of a staged table."""
+        return delta_log.columns(self._storage, self.path(table))
 
     def n_rows(self, table: str) -> int:
         """Count the rows of a staged table, by the statistics of its commit if it has them."""
-        n_rows = delta_log.n_rows_written(self._storage, self._table(table), ONLY)
+        n_rows = delta_log.n_rows_written(self._storage, self.path(table), STAGED_VERSION)
         return self.read(table).count() if n_rows is None else n_rows
+
+    def has(self, table: str) -> bool:
+        """Return whether a table was staged, whole."""
+        return delta_log.exists(self._storage, self.path(table))
+
+    def lacking(self, tables: Iterable[str]) -> list[str]:
+        """Return the tables that were not staged, are gone, or have files that a power loss took or cut."""
+        is_here, found = local_tables.are_at(self._storage), []
+        for table in tables:
+            sizes = self._sizes(table) if is_here and self.has(table) else {}
+            is_whole = all(path.exists() and path.stat().st_size == size for path, size in sizes.items())
+            found += [] if self.has(table) and is_whole else [table]
+        return found
+
+    def _sizes(self, table: str) -> dict[Path, int]:
+        """Return the files of a staged table on this machine, with their sizes as written."""
+        files = delta_log.files_written(self._storage, self.path(table), STAGED_VERSION)
+        return {Path(file["location"], file["path"]): file["size"] for file in files}
 
     def remove(self) -> None:
         """Remove the staging area of this run."""
         self._storage.remove(self._folder)
-
-    def _table(self, table: str) -> str:
-        return f"{self._folder}/{table}"
 
 
 def remove_all(storage: Storage, night: NightKey) -> None:

@@ -1,12 +1,9 @@
-"""The declared tables: their columns and CHECK constraints, their creation, and rows in their form.
-
-Tables on a disk of this machine need no Spark; :mod:`spark_tables` reads and writes those of other stores.
-"""
+"""The declared tables: their columns and CHECK constraints, their creation, and rows in their form."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
@@ -21,24 +18,22 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.arrays import to_numpy, to_texts
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.result_rows.column_types import ARROW_TYPES, columns_json, type_name
-from rankeval_spark.results import delta_log, local_tables, local_writes
+from rankeval_spark.results import delta_log
 from rankeval_spark.results.file_store import LocalStorage, sync
-from rankeval_spark.results.locks import retried
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from rankeval_spark.measures.arrays import BoolVector, FloatVector
     from rankeval_spark.result_rows.column_types import Json
     from rankeval_spark.results.file_store import Storage
-    from rankeval_spark.results.locks import Root
     from rankeval_spark.results.run_record import RunRecord
     from rankeval_spark.schemas import Field, Schema
 
 TABLES: Final = (schemas.RUNS, *schemas.PUBLISHED)
+PARTITIONS: Final = [C.EVALUATION, C.EVALUATION_DATE]
+"""Columns by which every table but ``runs`` is partitioned: a file of ``runs`` has rows of many nights."""
+
 READER_VERSION: Final = 1  # reader protocol of every table: the one that all readers of Delta understand
 RETENTION: Final = "interval 30 days"
-
 PROPERTIES: Final[Mapping[str, str]] = {
     "delta.logRetentionDuration": RETENTION,
     "delta.deletedFileRetentionDuration": RETENTION,
@@ -67,21 +62,12 @@ def create_table(storage: Storage, schema: Schema) -> None:
             storage,
             schema.name,
             columns=json.dumps(columns_json(schema)),
-            partitions=[] if schema is schemas.RUNS else local_tables.PARTITIONS,
+            partitions=[] if schema is schemas.RUNS else PARTITIONS,
             description=f"Grain: {schema.grain}. Key: {', '.join(schema.key)}.",
             configuration={**PROPERTIES, **rules},
         )
     if isinstance(storage, LocalStorage):
         sync(Path(storage.root, schema.name), Path(storage.root))
-
-
-def columns_of(spark: SparkSession, storage: Storage, table: str) -> Json:
-    """Columns of a table as it is now; a session is needed where only Spark reads the root."""
-    if local_tables.are_at(storage):
-        return local_tables.schema_of(storage, table)
-    from rankeval_spark.results import spark_tables  # noqa: PLC0415 - imports pyspark
-
-    return spark_tables.read_table(spark, storage.root, table).schema.jsonValue()
 
 
 def require_reader_version(storage: Storage, table: str, *, after: int = -1) -> None:
@@ -92,39 +78,6 @@ def require_reader_version(storage: Storage, table: str, *, after: int = -1) -> 
         raise ResultsError(Fault(f"table {table}", f"reader version {found}", f"reader version {READER_VERSION}", fix))
 
 
-def measure_columns(columns: Json) -> list[dict[str, Any]]:
-    """Return the measure columns of ``user_metrics``, which are not declared; each may be NULL."""
-    declared = set(schemas.USER_METRICS.field_names())
-    return [{**field, "nullable": True} for field in columns["fields"] if field["name"] not in declared]
-
-
-def add_columns(root: Root, table: str, wanted: Iterable[Json]) -> None:
-    """Add those columns that a table lacks, in a commit without rows."""
-    spark, storage, columns = root.spark, root.storage, list(wanted)
-
-    def add(seen: int) -> None:
-        present = columns_of(spark, storage, table)["fields"]
-        names = {field["name"] for field in present}
-        lacking = [field for field in columns if field["name"] not in names]
-        if lacking and local_tables.are_at(storage):
-            local_writes.add_columns(storage, table, map(json.dumps, lacking), after=seen)
-        elif lacking:
-            from rankeval_spark.results import spark_tables  # noqa: PLC0415 - imports pyspark
-
-            fields = {"type": "struct", "fields": [*present, *lacking]}
-            spark_tables.add_columns(spark, storage, table, fields, after=seen)
-
-    retried(storage, table, add, held=[root.lock])
-
-
-def lacking_columns(spark: SparkSession, storage: Storage, schema: Schema) -> list[Json]:
-    """Return declared columns that an older table lacks, which are NULL in its rows; see :func:`require_declared`."""
-    columns = columns_of(spark, storage, schema.name)
-    require_declared(columns, schema)
-    names = {field["name"] for field in columns["fields"]}
-    return [{**field, "nullable": True} for field in columns_json(schema)["fields"] if field["name"] not in names]
-
-
 def require_declared(columns: Json, schema: Schema) -> None:
     """Raise ResultsError if columns of a published table differ from their declaration, by name.
 
@@ -133,17 +86,19 @@ def require_declared(columns: Json, schema: Schema) -> None:
     """
     found = {field["name"]: type_name(field["type"]) for field in columns["fields"]}
     declared = {field.name: field.type for field in schema.fields}
-    is_measured = schema.name == schemas.USER_METRICS.name
-    unlike = [
-        f"{name} {type_}"
-        for name, type_ in found.items()
-        if declared.get(name, "double" if is_measured else None) != type_
-    ]
+    undeclared = "double" if schema.name == schemas.USER_METRICS.name else None
+    unlike = [f"{name} {type_}" for name, type_ in found.items() if declared.get(name, undeclared) != type_]
     unlike += [f"no {name}" for name in schema.key if name not in found]
     if unlike:
         others = f"other columns than this version declares ({', '.join(sorted(unlike)[:5])})"
         fix = "use the version of rankeval-spark that wrote the table, or a new results root"
         raise ResultsError(Fault(f"table {schema.name}", others, "declared columns", fix))
+
+
+def measure_columns(columns: Json) -> list[dict[str, Any]]:
+    """Return the measure columns of ``user_metrics``, which are not declared; each may be NULL."""
+    declared = set(schemas.USER_METRICS.field_names())
+    return [{**field, "nullable": True} for field in columns["fields"] if field["name"] not in declared]
 
 
 Range: TypeAlias = tuple[str, Callable[["FloatVector"], "BoolVector"]]
@@ -182,7 +137,6 @@ class Constraint:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns of the bounds."""
         return tuple(name for _, columns, _ in self.bounds for name in columns)
 
 
@@ -190,34 +144,35 @@ def _counts(*columns: str) -> Constraint:
     return Constraint(((_NOT_NEGATIVE, columns, False),))
 
 
-def _of_optional(range_: Range, *columns: str) -> Constraint:
+def _optional(range_: Range, *columns: str) -> Constraint:
     """Return bounds of columns that may be NULL, each by itself."""
     return Constraint(tuple((range_, (name,), True) for name in columns))
 
 
+_COUNTS_OF_PAIRS: Final = Constraint(
+    ((_NOT_NEGATIVE, ("k", "n_users"), False), (_NOT_NEGATIVE, ("n_wins", "n_ties", "n_losses"), True))
+)
 CONSTRAINTS: Final[Mapping[str, Mapping[str, Constraint]]] = {
-    "runs": {"sample_share": _of_optional(_SOME_SHARE, "sample_share")},
+    "runs": {"sample_share": _optional(_SOME_SHARE, "sample_share")},
     "lists": {"counts": _counts("n_recommended", "n_duplicates")},
     "user_metrics": {"counts": _counts("k", "n_judged", "n_relevant", "n_recommended", "n_hits")},
     "metrics": {
         "counts": _counts("k", "n_users"),
-        "lists": _of_optional(_NOT_NEGATIVE, "n_lists"),
-        "judged_counts": _of_optional(_NOT_NEGATIVE, "n_undefined", "n_missing"),
-        "tie_share": _of_optional(_SHARE, "tie_share"),
-        "value": _of_optional(_FINITE, "value"),
-        "quantile_error": _of_optional(_NOT_NEGATIVE, "quantile_error"),
+        "lists": _optional(_NOT_NEGATIVE, "n_lists"),
+        "judged_counts": _optional(_NOT_NEGATIVE, "n_undefined", "n_missing"),
+        "tie_share": _optional(_SHARE, "tie_share"),
+        "value": _optional(_FINITE, "value"),
+        "quantile_error": _optional(_NOT_NEGATIVE, "quantile_error"),
     },
-    "group_metrics": {"counts": _counts("k", "n_users", "n_left_out"), "value": _of_optional(_FINITE, "value")},
+    "group_metrics": {"counts": _counts("k", "n_users", "n_left_out"), "value": _optional(_FINITE, "value")},
     "comparisons": {
-        "counts": Constraint(
-            ((_NOT_NEGATIVE, ("k", "n_users"), False), (_NOT_NEGATIVE, ("n_wins", "n_ties", "n_losses"), True))
-        ),
-        "lists": _of_optional(_NOT_NEGATIVE, "n_with_baseline", "n_with_model", "n_with_both"),
-        "p": _of_optional(_SHARE, "p_value", "p_adjusted"),
-        "delta": _of_optional(_FINITE, "delta"),
-        "shares": _of_optional(_SHARE, "win_share", "loss_share"),
+        "counts": _COUNTS_OF_PAIRS,
+        "lists": _optional(_NOT_NEGATIVE, "n_with_baseline", "n_with_model", "n_with_both"),
+        "p": _optional(_SHARE, "p_value", "p_adjusted"),
+        "delta": _optional(_FINITE, "delta"),
+        "shares": _optional(_SHARE, "win_share", "loss_share"),
     },
-    "checks": {"share": _of_optional(_SHARE, "share")},
+    "checks": {"share": _optional(_SHARE, "share")},
 }
 """Constraints by table and name. NaN is greater than infinity in Spark, so that an upper bound refuses it there too."""
 
@@ -231,7 +186,7 @@ def conform_rows(rows: pa.Table, fields: Sequence[Field], facts: RunRecord, *, w
     names = {C.EVALUATION: facts.evaluation, C.RUN_ID: facts.run_id}
     texts = {name: pa.repeat(to_texts([text])[0], rows.num_rows) for name, text in names.items()}
     columns = {C.EVALUATION_DATE: days, **texts, **{name: given[name] for name in given.column_names}}
-    schema = declared(fields)
+    schema = arrow_schema(fields)
     return pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
@@ -246,7 +201,7 @@ def require_types(found: Mapping[str, object], expected: Mapping[str, object], w
         raise ResultsError(*faults)
 
 
-def declared(fields: Sequence[Field]) -> pa.Schema:
+def arrow_schema(fields: Sequence[Field]) -> pa.Schema:
     """Return the Arrow schema of columns, with comments; any may be NULL, which the audit checks."""
     return pa.schema(
         [pa.field(field.name, ARROW_TYPES[field.type], metadata={"comment": field.comment}) for field in fields]

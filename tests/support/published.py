@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +17,10 @@ from rankeval_spark.config.request import request_of
 from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.hosts import in_process
 from rankeval_spark.result_rows.column_types import columns_json
-from rankeval_spark.results import delta_log, journal, local_writes, locks, tables
+from rankeval_spark.results import delta_log, journal, local_writes, tables
 from rankeval_spark.results.file_store import LocalStorage
-from rankeval_spark.results.locks import Lock
-from rankeval_spark.results.run_record import NightKey, RunRecord, measure_facts
+from rankeval_spark.results.local_writes import LocalTables
+from rankeval_spark.results.run_record import RunRecord, measure_facts
 from tests.support import nights
 
 if TYPE_CHECKING:
@@ -51,6 +50,7 @@ class Root:
         self._sample_share = sample_share
         self._config = config
         self._storage = LocalStorage(root)
+        self._tables = LocalTables(None, self._storage)
         for schema in tables.missing_tables(self._storage):
             tables.create_table(self._storage, schema)
 
@@ -73,9 +73,8 @@ class Root:
         config = config or self._config
         facts = _facts(config, day, run_id, self._sample_share)
         found = _tables(config, day, frames)
-        event = journal.RunEvent(
-            facts, journal.PUBLISHING, n_rows={name: rows.num_rows for name, rows in found.items()}
-        )
+        n_rows = {name: rows.num_rows for name, rows in found.items()}
+        event = journal.run_event(facts, journal.PUBLISHING, n_rows=n_rows)
         self.record(event)
         versions: dict[str, int] = {}
         for schema in schemas.PUBLISHED:
@@ -85,36 +84,31 @@ class Root:
                 self._replace(schema.name, facts, found[schema.name])
             versions[schema.name] = delta_log.latest_version(self._storage, schema.name)
         if until != schemas.RUNS.name:
-            self.record(replace(event, status=journal.PUBLISHED, table_versions=versions))
+            self.record({**event, "status": journal.PUBLISHED, "table_versions": versions})
         return versions
 
     def publish_nothing(self, day: date, *, run_id: str, reason: str) -> None:
         """Publish a night on which there was nothing to measure."""
         versions = {schema.name: delta_log.latest_version(self._storage, schema.name) for schema in schemas.PUBLISHED}
         facts = _facts(self._config, day, run_id)
-        self.record(journal.RunEvent(facts, journal.PUBLISHED, reason=reason, table_versions=versions))
+        self.record(journal.run_event(facts, journal.PUBLISHED, reason=reason, table_versions=versions))
 
-    def record(self, event: journal.RunEvent) -> None:
+    def record(self, event: journal.Event) -> None:
         """Append an event, a second later than the one before."""
-        seconds = delta_log.latest_version(self._storage, schemas.RUNS.name)
-        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
-        local_writes.append_rows(self._storage, schemas.RUNS.name, [event.values(at)], tag=event.facts.run_id)
+        version = delta_log.latest_version(self._storage, schemas.RUNS.name)
+        at = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=version)
+        self._tables.append_events([{**event, "recorded_at": at}], tag=event["run_id"], after=version)
 
     def _replace(self, table: str, facts: RunRecord, rows: pa.Table) -> None:
         if table == schemas.USER_METRICS.name:
             columns = columns_json(schemas.USER_METRICS, facts.measure_fields())
             measured = tables.measure_columns(columns)
-            with Lock(self._storage, "publish", owner=facts.run_id) as lock:
-                root = locks.Root(None, self._storage, lock)  # type: ignore[arg-type]  # no Spark here
-                tables.add_columns(root, table, measured)
+            self._tables.add_columns(table, measured)
         declared = pa.schema(deltalake.DeltaTable(f"{self.root}/{table}").schema().to_arrow())
         staged = f"_staging/{facts.run_id}/{table}"
         local_writes.write_new(self._storage, staged, _conformed(rows, declared, facts))
-        files = [
-            {**file, "location": f"{self.root}/{staged}"} for file in delta_log.files_written(self._storage, staged, 0)
-        ]
-        night = NightKey(facts.evaluation, facts.evaluation_date)
-        local_writes.replace_night(self._storage, table, night, files=files, tag=facts.run_id)
+        files = delta_log.files_written(self._storage, staged, 0)
+        self._tables.replace_night(table, facts.night, facts.run_id, files)
 
 
 def _facts(config: EvaluationConfig, day: date, run_id: str, sample_share: float = 1.0) -> RunRecord:

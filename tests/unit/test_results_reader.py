@@ -221,7 +221,7 @@ def deleted_from(root: Root, day: date, **tables: int) -> None:
     facts = RunRecord("nightly", day, f"maintain-{day}")
     versions = Results(root.root).table_versions()
     for status in (journal.MAINTAINING, journal.MAINTAINED):
-        root.record(journal.RunEvent(facts, status, n_rows=tables, table_versions=versions))
+        root.record(journal.run_event(facts, status, n_rows=tables, table_versions=versions))
 
 
 def test_a_night_whose_users_were_deleted_is_not_an_empty_one(root: Root) -> None:

@@ -14,7 +14,7 @@ from rankeval_spark.config.requested_measures import RecordedDefinition
 from rankeval_spark.errors import ChecksFailedError
 from rankeval_spark.results import MeasureRecord, Results, ResultsStore, audit
 from rankeval_spark.results.audit import RowsInProcess
-from rankeval_spark.results.spark_writes import RowsOnSpark
+from rankeval_spark.results.spark_tables import RowsOnSpark
 from tests.spark.results import nights
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from tests.support.arrow_frames import assert_key, tuples, where
 
 if TYPE_CHECKING:
     from rankeval_spark.results.journal import JournalState
-    from rankeval_spark.results.locks import Root
+    from rankeval_spark.results.table_store import TableStore
 
 CHANGED: nights.Ranks = {"ann": 2, "kim": 1}
 
@@ -93,7 +93,7 @@ def test_a_run_that_was_taken_for_dead_while_it_waited_publishes_nothing(
     before = nights.rows_of(Results(root).user_metrics(), without=())
     recovered = publishing.recover
 
-    def suspended(held: Root) -> JournalState:
+    def suspended(held: TableStore) -> JournalState:
         for name in leftovers(root):
             shutil.rmtree(Path(root, "_staging", name))
         return recovered(held)

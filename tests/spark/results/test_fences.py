@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from rankeval_spark.results import delta_log, spark_tables
 from rankeval_spark.results.file_store import LocalStorage
-from rankeval_spark.results.locks import is_conflict
+from rankeval_spark.results.table_store import is_conflict
 from tests.spark.results import nights
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import pytest
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.results import Results, failpoints, local_writes, spark_writes, tables
+from rankeval_spark.results import Results, failpoints, spark_tables, tables
 from rankeval_spark.results.file_store import LocalStorage
+from rankeval_spark.results.local_writes import LocalTables
 from tests.spark.results import nights
 from tests.support.readers import READERS, sorted_rows
 
@@ -90,7 +91,7 @@ def test_rows_after_an_empty_chunk_are_staged_by_spark(spark: SparkSession, tmp_
     """Next to an empty chunk, `createDataFrame` loses rows of Arrow."""
     rows = pa.table({"evaluation": ["nightly"], "evaluation_date": [nights.FIRST], "k": [5]})
     chunked = pa.concat_tables([rows.slice(0, 0), rows])
-    spark_writes.stage(spark, f"{tmp_path}/checks", chunked)
+    spark_tables.stage(spark, f"{tmp_path}/checks", chunked)
     assert spark.read.format("delta").load(f"{tmp_path}/checks").select("k").collect() == [(5,)]
 
 
@@ -121,8 +122,9 @@ def test_spark_reads_what_was_appended_before_and_after_a_checkpoint(spark: Spar
     tables.create_table(storage, schemas.RUNS)
     event = {"evaluation": "a", "evaluation_date": nights.FIRST, "status": "RUNNING", "recorded_at": 0}
     runs = [f"r{number}" for number in range(102)]
-    for run in runs:
-        local_writes.append_rows(storage, "runs", [{**event, "run_id": run, "n_rows": {"lists": 1}}], tag=run)
+    for version, run in enumerate(runs):
+        row = {**event, "run_id": run, "n_rows": {"lists": 1}}
+        LocalTables(None, storage).append_events([row], tag=run, after=version)
     assert list(tmp_path.rglob("*.checkpoint.parquet"))
     found = spark.read.format("delta").load(f"{tmp_path}/runs").select("run_id", "n_rows").collect()
     assert {row["run_id"]: row["n_rows"] for row in found} == {key: {"lists": 1} for key in runs}

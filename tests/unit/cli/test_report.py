@@ -17,7 +17,7 @@ from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.report.night import Night
 from rankeval_spark.results import journal
-from rankeval_spark.results.run_record import Failure, RunRecord
+from rankeval_spark.results.run_record import RunRecord
 from rankeval_spark.statistics.hashed_random import user_hashes
 from tests.support import nights
 from tests.support.cli import rankeval
@@ -58,8 +58,8 @@ def results(root: str) -> Results[Any]:
 
 def fail(root: Root, day: date) -> None:
     """Record that a night failed."""
-    error = Failure("read", "InputError", "no row in held_out")
-    root.record(journal.RunEvent(RunRecord("nightly", day, f"failed-{day}"), journal.FAILED, error=error))
+    error = {"stage": "read", "type": "InputError", "message": "no row in held_out"}
+    root.record(journal.run_event(RunRecord("nightly", day, f"failed-{day}"), journal.FAILED, error=error))
 
 
 def page_of(root: str, out: Path, *options: object) -> str:
@@ -209,7 +209,7 @@ def test_a_night_whose_users_were_deleted_is_reported_without_them(tmp_path: Pat
     made.publish(FIRST, frames_of(FIRST), run_id="run")
     facts, versions = RunRecord("nightly", FIRST, "maintain"), Results(made.root).table_versions()
     for status in (journal.MAINTAINING, journal.MAINTAINED):
-        made.record(journal.RunEvent(facts, status, n_rows={"user_metrics": 0}, table_versions=versions))
+        made.record(journal.run_event(facts, status, n_rows={"user_metrics": 0}, table_versions=versions))
     assert "No rows of single users" in page_of(made.root, tmp_path / "report.html")
 
 

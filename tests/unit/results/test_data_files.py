@@ -13,15 +13,17 @@ import deltalake
 import polars
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from rankeval_spark.errors import ResultsError
 from rankeval_spark.results import local_tables, local_writes
 from rankeval_spark.results.file_store import LocalStorage
+from rankeval_spark.results.local_writes import DataFile, LocalTables
 from rankeval_spark.results.run_record import NightKey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 TABLE: Final = "numbers"
 ODD: Final = NightKey("nightly 100%/é=:x", date(2026, 1, 1))
@@ -47,9 +49,17 @@ def values_of(storage: LocalStorage) -> list[int]:
     return sorted(local_tables.scan(storage, TABLE).to_table()["value"].to_pylist())
 
 
-def file_of(storage: LocalStorage, night: NightKey) -> local_writes.DataFile:
-    (file,) = [file for file in local_writes.data_files(storage, TABLE) if file.night == night]
+def file_of(storage: LocalStorage, night: NightKey) -> DataFile:
+    (file,) = local_writes.data_files(storage, TABLE, night=night)
     return file
+
+
+def rewrite(storage: LocalStorage, files: dict[DataFile, Callable[[pa.RecordBatch], pa.RecordBatch] | None]) -> None:
+    LocalTables(None, storage).rewrite_files(TABLE, files, after=0)
+
+
+def merged(storage: LocalStorage) -> tuple[int, int]:
+    return LocalTables(None, storage).merge_files(TABLE)
 
 
 def new_table(storage: LocalStorage) -> local_writes.NewTable:
@@ -111,13 +121,13 @@ def test_a_file_that_only_a_worker_sees_is_refused(storage: LocalStorage) -> Non
 def test_files_are_listed_as_they_are_named_on_the_disk(storage: LocalStorage) -> None:
     for file in local_writes.data_files(storage, TABLE):
         assert Path(storage.root, TABLE, file.path).stat().st_size == file.size
-    read = [batch.to_pydict() for batch in local_writes.read_batches(storage, TABLE, file_of(storage, ODD))]
-    assert read == [{"value": [1, 2, 3]}]
+    read = pq.ParquetFile(Path(storage.root, TABLE, file_of(storage, ODD).path)).read()
+    assert read.to_pydict() == {"value": [1, 2, 3]}
 
 
 def test_rows_of_a_file_change_in_one_commit_and_other_readers_see_it(storage: LocalStorage) -> None:
     odd, plain = (file_of(storage, night) for night in (ODD, PLAIN))
-    local_writes.replace_files(storage, TABLE, {odd: lambda part: part.filter(pc.field("value") > 1), plain: None})
+    rewrite(storage, {odd: lambda part: part.filter(pc.field("value") > 1), plain: None})
     assert values_of(storage) == [2, 3]
     assert sorted(polars.read_delta(f"{storage.root}/{TABLE}")["value"]) == [2, 3]
     opened = deltalake.DeltaTable(f"{storage.root}/{TABLE}")
@@ -129,7 +139,7 @@ def test_rows_of_a_file_change_in_one_commit_and_other_readers_see_it(storage: L
 
 def test_a_file_without_a_row_left_is_not_added(storage: LocalStorage) -> None:
     before = set(Path(storage.root, TABLE).rglob("*.parquet"))
-    local_writes.replace_files(storage, TABLE, {file_of(storage, ODD): lambda part: part.slice(0, 0)})
+    rewrite(storage, {file_of(storage, ODD): lambda part: part.slice(0, 0)})
     assert values_of(storage) == [4]
     assert set(Path(storage.root, TABLE).rglob("*.parquet")) == before
 
@@ -141,7 +151,7 @@ def test_a_disk_that_fails_leaves_the_table_and_no_file(storage: LocalStorage) -
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space left"):
-        local_writes.replace_files(storage, TABLE, {file_of(storage, ODD): fail})
+        rewrite(storage, {file_of(storage, ODD): fail})
     assert values_of(storage) == [1, 2, 3, 4]
     assert set(Path(storage.root, TABLE).rglob("*.parquet")) == before
 
@@ -150,17 +160,18 @@ def test_small_files_of_a_night_become_one(storage: LocalStorage) -> None:
     opened = deltalake.DeltaTable(f"{storage.root}/{TABLE}")
     for value in (5, 6):
         deltalake.write_deltalake(opened, rows({ODD: [value]}), mode="append")
-    assert local_writes.merge_small_files(storage, TABLE) == (3, 1)
-    assert local_writes.merge_small_files(storage, TABLE) == (0, 0)
+    assert merged(storage) == (3, 1)
+    assert merged(storage) == (0, 0)
     assert values_of(storage) == [1, 2, 3, 4, 5, 6]
 
 
 def test_files_that_lack_a_newer_column_are_merged_with_those_that_have_it(storage: LocalStorage) -> None:
-    local_writes.add_columns(storage, TABLE, ['{"name":"more","type":"double","nullable":true,"metadata":{}}'])
+    more = {"name": "more", "type": "double", "nullable": True, "metadata": {}}
+    LocalTables(None, storage).add_columns(TABLE, [more])
     newer = rows({ODD: [5]}).append_column("more", pa.array([0.5]))
     deltalake.write_deltalake(f"{storage.root}/{TABLE}", newer, mode="append")
     before = local_tables.scan(storage, TABLE).to_table().sort_by("value")
-    assert local_writes.merge_small_files(storage, TABLE) == (2, 1)
+    assert merged(storage) == (2, 1)
     assert local_tables.scan(storage, TABLE).to_table().sort_by("value") == before
     assert before["more"].to_pylist() == [None, None, None, None, 0.5]
     assert sorted(polars.read_delta(f"{storage.root}/{TABLE}")["value"]) == [1, 2, 3, 4, 5]
@@ -173,10 +184,10 @@ def test_large_files_stay_and_merged_ones_end_near_the_limit(
         deltalake.write_deltalake(f"{storage.root}/{TABLE}", rows({ODD: [value]}), mode="append")
     sizes = sorted(file.size for file in local_writes.data_files(storage, TABLE) if file.night == ODD)
     monkeypatch.setattr(local_writes, "SMALL", sizes[-1] + 1)  # two of them exceed it
-    assert local_writes.merge_small_files(storage, TABLE) == (4, 2)
+    assert merged(storage) == (4, 2)
     assert values_of(storage) == [1, 2, 3, 4, 5, 6, 7]
     monkeypatch.setattr(local_writes, "SMALL", 1)
-    assert local_writes.merge_small_files(storage, TABLE) == (0, 0)
+    assert merged(storage) == (0, 0)
 
 
 def test_a_disk_that_is_full_while_files_are_merged_leaves_the_table_and_no_file(storage: LocalStorage) -> None:
@@ -188,7 +199,7 @@ def test_a_disk_that_is_full_while_files_are_merged_leaves_the_table_and_no_file
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     try:
         with pytest.raises(OSError, match="File too large"):
-            local_writes.merge_small_files(storage, TABLE)
+            merged(storage)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert set(Path(storage.root, TABLE).rglob("*.parquet")) == before
@@ -203,15 +214,14 @@ def test_only_files_that_no_version_needs_and_that_are_old_are_deleted(
     deltalake.DeltaTable(str(folder)).alter.set_table_properties(
         {"delta.deletedFileRetentionDuration": "interval 8 days"}
     )
-    local_writes.replace_files(storage, TABLE, {file_of(storage, ODD): lambda part: part.filter(pc.field("value") > 1)})
+    changed = {file_of(storage, ODD): lambda part: part.filter(pc.field("value") > 1)}
+    LocalTables(None, storage).rewrite_files(TABLE, changed, after=1)
     for name, mtime in (("old.parquet", 0), ("new.parquet", None)):
         (folder / name).touch()
         if mtime is not None:
             os.utime(folder / name, (mtime, mtime))
     before = set(folder.rglob("*.parquet"))
-    assert local_writes.unneeded_files(storage, TABLE) == ["old.parquet"]
-    if is_vacuumed:
-        local_writes.delete_unneeded(storage, TABLE)
+    assert LocalTables(None, storage).vacuum(TABLE, deletes=is_vacuumed) == 1
     assert before - set(folder.rglob("*.parquet")) == ({folder / "old.parquet"} if is_vacuumed else set())
     assert values_of(storage) == [2, 3, 4]
     assert sorted(local_tables.scan(storage, TABLE, version=0).to_table()["value"].to_pylist()) == [1, 2, 3, 4]
@@ -223,4 +233,4 @@ def test_a_list_of_unneeded_files_that_names_a_needed_one_is_refused(
     needed = pa.table(deltalake.DeltaTable(f"{storage.root}/{TABLE}").get_add_actions())["path"].to_pylist()
     monkeypatch.setattr(deltalake.DeltaTable, "vacuum", lambda *_, **__: needed[:1])
     with pytest.raises(ResultsError, match="1 files of its newest version among those to be deleted"):
-        local_writes.unneeded_files(storage, TABLE)
+        LocalTables(None, storage).vacuum(TABLE, deletes=True)

@@ -16,6 +16,7 @@ import pytest
 from rankeval_spark import schemas
 from rankeval_spark.results import delta_log, local_tables, local_writes, tables
 from rankeval_spark.results.file_store import LocalStorage
+from rankeval_spark.results.local_writes import LocalTables
 from rankeval_spark.results.run_record import NightKey
 
 TABLE: Final = schemas.CHECKS.name
@@ -39,14 +40,15 @@ def publish(storage: LocalStorage, night: NightKey, run_id: str, *checks: str) -
     columns = pa.schema(deltalake.DeltaTable(f"{storage.root}/{TABLE}").schema().to_arrow())
     rows = pa.Table.from_pylist([{**row, **counted, "check": check} for check in checks], schema=columns)
     local_writes.write_new(storage, staged, rows)
-    files = [
-        {**file, "location": f"{storage.root}/{staged}"} for file in delta_log.files_written(storage, staged, version=0)
-    ]
-    local_writes.replace_night(storage, TABLE, night, files=files, tag=run_id)
+    LocalTables(None, storage).replace_by_staged(TABLE, night, run_id, staged)
 
 
 def rows_of(table: ds.Dataset) -> list[dict[str, Any]]:
     return local_tables.to_rows(table.to_table())
+
+
+def nights_of(storage: LocalStorage) -> set[tuple[str, date]]:
+    return local_tables.NativeReader(storage.root).nights(TABLE)
 
 
 def found(storage: LocalStorage, version: int | None = None) -> list[tuple[str, str, str]]:
@@ -66,18 +68,16 @@ def test_rows_of_a_night_are_replaced_and_others_stay(storage: LocalStorage) -> 
         ("nightly 100%/é", "first", "rows"),
     ]
     assert delta_log.find_commit(storage, TABLE, tag="second", after=0) == 3
-    assert local_tables.nights_of(storage, TABLE) == {
-        (night.evaluation, night.evaluation_date) for night in (OTHER, NIGHT)
-    }
+    assert nights_of(storage) == {(night.evaluation, night.evaluation_date) for night in (OTHER, NIGHT)}
     own = [("evaluation", "=", NIGHT.evaluation), ("evaluation_date", "in", [NIGHT.evaluation_date])]
     assert [row["run_id"] for row in rows_of(local_tables.scan(storage, TABLE, where=own))] == ["second"]
 
 
 def test_night_without_files_has_no_rows(storage: LocalStorage) -> None:
     publish(storage, NIGHT, "first", "rows")
-    assert local_tables.has_rows(storage, TABLE, NIGHT)
-    local_writes.replace_night(storage, TABLE, NIGHT, files=[], tag="second")
-    assert not local_tables.has_rows(storage, TABLE, NIGHT)
+    assert nights_of(storage) == {(NIGHT.evaluation, NIGHT.evaluation_date)}
+    LocalTables(None, storage).replace_by_staged(TABLE, NIGHT, "second", None)
+    assert nights_of(storage) == set()
     assert found(storage) == []
 
 
@@ -106,8 +106,8 @@ def test_row_without_a_value_that_its_table_demands_is_not_appended(storage: Loc
     tables.create_table(storage, schemas.RUNS)
     event = {"evaluation": "a", "evaluation_date": date(2026, 1, 1), "run_id": "r", "recorded_at": 0}
     with pytest.raises(ValueError, match="table runs: no value for status"):
-        local_writes.append_rows(storage, "runs", [event], tag="r")
-    local_writes.append_rows(storage, "runs", [{**event, "status": "RUNNING"}], tag="r")
+        LocalTables(None, storage).append_events([event], tag="r", after=0)
+    LocalTables(None, storage).append_events([{**event, "status": "RUNNING"}], tag="r", after=0)
     assert [row["status"] for row in rows_of(local_tables.scan(storage, "runs"))] == ["RUNNING"]
 
 
@@ -116,7 +116,7 @@ def test_rows_of_several_nights_are_one_commit(storage: LocalStorage) -> None:
     event = {"run_id": "r", "recorded_at": 0, "status": "MAINTAINED"}
     nights = [(name, date(2026, 1, day)) for name in ("a", "é %/") for day in (1, 2)]
     rows = [{**event, "evaluation": name, "evaluation_date": day} for name, day in nights]
-    local_writes.append_rows(storage, "runs", rows, tag="r")
+    LocalTables(None, storage).append_events(rows, tag="r", after=0)
     found = rows_of(local_tables.scan(storage, "runs", where=[("evaluation", "=", "é %/")]))
     assert {row["evaluation_date"] for row in found} == {date(2026, 1, 1), date(2026, 1, 2)}
     assert delta_log.latest_version(storage, "runs") == 1

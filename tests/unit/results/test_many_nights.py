@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankeval_spark.report.night import MAX_NIGHTS
-from rankeval_spark.results import journal, local_tables, local_writes, tables
+from rankeval_spark.results import journal, local_writes, tables
 from rankeval_spark.results.file_store import LocalStorage
+from rankeval_spark.results.local_writes import LocalTables
 from rankeval_spark.results.results_store import claim_root
 from rankeval_spark.results.run_record import NightKey, RunRecord
 from tests.support import nights
@@ -40,8 +41,8 @@ def storage_at(folder: Path) -> LocalStorage:
 
 
 def record(storage: LocalStorage, number: int) -> None:
-    event = journal.RunEvent(RunRecord("nightly", date(2026, 1, 1) + timedelta(number), f"run-{number}"), "RUNNING")
-    journal.record(None, storage, event)  # type: ignore[arg-type]  # no Spark here
+    facts = RunRecord("nightly", date(2026, 1, 1) + timedelta(number), f"run-{number}")
+    journal.record(LocalTables(None, storage), journal.run_event(facts, "RUNNING"))
 
 
 def opened(storage: LocalStorage, table: str = "runs", version: int | None = None) -> deltalake.DeltaTable:
@@ -69,10 +70,10 @@ def test_full_files_of_events_are_not_written_again(tmp_path: Path, monkeypatch:
     storage = storage_at(tmp_path)
     for number in range(7):
         record(storage, number)
-    assert local_writes.merge_events(storage, "runs") == (7, 2)
+    assert LocalTables(None, storage).merge_files("runs") == (7, 2)
     (full,) = (file for file in opened(storage).file_uris() if pq.read_metadata(file).num_rows == 5)
     record(storage, 7)
-    assert local_writes.merge_events(storage, "runs") == (2, 1)
+    assert LocalTables(None, storage).merge_files("runs") == (2, 1)
     assert full in opened(storage).file_uris()
     assert opened(storage).to_pyarrow_table().num_rows == 8
 
@@ -83,7 +84,7 @@ def by_night(storage: LocalStorage) -> None:
     log.write_text(
         log.read_text().replace('"partitionColumns": []', '"partitionColumns": ["evaluation", "evaluation_date"]')
     )
-    assert opened(storage).metadata().partition_columns == local_tables.PARTITIONS
+    assert opened(storage).metadata().partition_columns == tables.PARTITIONS
 
 
 @pytest.mark.parametrize("evaluation", ["nightly", "a b/c%d"])
@@ -92,10 +93,10 @@ def test_runs_of_an_earlier_version_lose_their_partitions(tmp_path: Path, evalua
     by_night(storage)
     days = [date(2026, 1, 1), date(2026, 1, 1), date(2026, 1, 2)]
     for number, (day, status) in enumerate(zip(days, ["RUNNING", "FAILED", "PUBLISHED"], strict=True)):
-        assert local_tables.is_by_night(storage, "runs")
-        event = journal.RunEvent(RunRecord(evaluation, day, f"run-{number}"), status, table_versions={"metrics": 4})
-        journal.record(None, storage, event)  # type: ignore[arg-type]  # no Spark here
-    assert not local_tables.is_by_night(storage, "runs")
+        assert LocalTables(None, storage).is_by_night("runs")
+        facts = RunRecord(evaluation, day, f"run-{number}")
+        journal.record(LocalTables(None, storage), journal.run_event(facts, status, table_versions={"metrics": 4}))
+    assert not LocalTables(None, storage).is_by_night("runs")
     (file,) = opened(storage).file_uris()
     assert Path(file).parent == tmp_path / "runs"
     found = journal.event_frame(None, storage.root)
@@ -129,10 +130,11 @@ def with_history(workspace: Workspace) -> None:
         for n, day in enumerate(days)
         for step, event in enumerate(events)
     ]
-    local_writes.append_rows(storage, "runs", rows, tag="history")
+    version = opened(storage).version()
+    LocalTables(None, storage).append_events(rows, tag="history", after=version)
     versions = {schema.name: opened(storage, schema.name).version() for schema in tables.TABLES[1:]}
     newest = {**events[-1], "table_versions": versions, "recorded_at": datetime.now(UTC)}
-    local_writes.append_rows(storage, "runs", [newest], tag="newest")
+    LocalTables(None, storage).append_events([newest], tag="newest", after=version + 1)
 
 
 def add_of(storage: LocalStorage, table: str, file: dict[str, Any], day: date) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from rankeval_spark import Results, evaluate
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.results import failpoints, journal, views
-from rankeval_spark.results.run_record import Failure, RunRecord
+from rankeval_spark.results.run_record import RunRecord
 from tests.support import nights, query_night
 from tests.support.cli import rankeval
 from tests.support.code import ROOT
@@ -238,12 +238,12 @@ def test_a_run_that_started_earlier_is_not_the_newest_of_its_night(tmp_path: Pat
     made = nights.workspace(tmp_path / "workspace")
     root = Root(made.root, load_config(made.config))
     dead, completed = (RunRecord("nightly", day, f"older-{day}") for day in (FIRST, SECOND))
-    error = Failure("unknown", "Died", "ended without a word")
-    root.record(journal.RunEvent(dead, journal.RUNNING))
+    error = {"stage": "unknown", "type": "Died", "message": "ended without a word"}
+    root.record(journal.run_event(dead, journal.RUNNING))
     root.publish(FIRST, frames_of(FIRST), run_id="newer")
-    root.record(journal.RunEvent(dead, journal.FAILED, error=error))
+    root.record(journal.run_event(dead, journal.FAILED, error=error))
     for status in (journal.RUNNING, journal.PUBLISHED, journal.FAILED):
-        root.record(journal.RunEvent(completed, status, error=error if status == journal.FAILED else None))
+        root.record(journal.run_event(completed, status, error=error if status == journal.FAILED else None))
 
     with views_of(made.root) as connection:
         found = connection.execute(

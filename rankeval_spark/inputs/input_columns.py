@@ -62,35 +62,24 @@ _EXPECTED: Final = {**dict.fromkeys((*IDS, C.LIST_ID), "text or whole numbers"),
 
 
 def is_bigint(number: int) -> bool:
-    """Whether 64 bits hold a number."""
+    """Return True if 64 bits hold a number."""
     return -(2**63) <= number < 2**63
 
 
-class HasIds(Protocol):
-    """An input with known types of its ids."""
+class HasColumns(Protocol):
+    """An input whose columns are known."""
 
     @property
-    def name(self) -> str:
-        """The input's name."""
-
+    def name(self) -> str: ...
     @property
-    def id_types(self) -> Mapping[str, str]:
-        """Type of each id, ``string`` or ``bigint``, by canonical column."""
-
-
-class HasColumns(HasIds, Protocol):
-    """An input with known columns."""
-
+    def id_types(self) -> Mapping[str, str]: ...  # ``string`` or ``bigint``, by canonical column
     @property
-    def given(self) -> Collection[str]:
-        """Canonical columns that the table has."""
-
+    def given(self) -> Collection[str]: ...  # canonical columns that the table has
     @property
-    def unread(self) -> Sequence[str]:
-        """Columns of the table that nothing reads."""
+    def unread(self) -> Sequence[str]: ...  # columns of the table that nothing reads
 
 
-Read = TypeVar("Read", bound=HasIds)
+Read = TypeVar("Read", bound=HasColumns)
 
 
 @dataclass(frozen=True)
@@ -120,13 +109,12 @@ def segments_schema(names: tuple[str, ...], *, numbers: Collection[str] = ()) ->
 
 
 def input_schemas(
-    segments: tuple[str, ...] = (), *, numbers: Collection[str] = (), lists: Lists = "separate"
+    segments: tuple[str, ...] = (),  # segments that are read
+    *,
+    numbers: Collection[str] = (),  # those that become bands
+    lists: Lists = "separate",  # the policy; where lists are pooled, no column ``list_id`` is read
 ) -> dict[str, Schema]:
-    """Return the schema of every input by its name.
-
-    `segments`: segments that are read. `numbers`: those that become bands. `lists`: the policy; where lists are pooled,
-    no column ``list_id`` is read.
-    """
+    """Return the schema of every input by its name."""
     read = [schemas.RECOMMENDATIONS, schemas.HELD_OUT, schemas.TRAIN, schemas.ITEMS]
     if lists == "pooled":
         read = [replace(one, fields=tuple(field for field in one.fields if field.name != C.LIST_ID)) for one in read]
@@ -134,14 +122,16 @@ def input_schemas(
 
 
 def read_given(
-    frames: Mapping[str, object], request: Request, read: Callable[[str, object, Schema], Read], *, expected: str
+    frames: Mapping[str, object],  # each input; None where it is not given
+    request: Request,
+    read: Callable[[str, object, Schema], Read],
+    *,
+    expected: str,  # what an input is, for messages
 ) -> dict[str, Read]:
-    """Read the inputs of a call, by their names; the faults of all are reported at once.
+    """Read the inputs of a call by their names, each into the columns of its schema.
 
-    `frames`: each input; None where it is not given. `read`: brings an input, by its name, into the columns of a
-    schema. `expected`: what an input is, for messages.
-
-    Raises InputError: an input is missing or cannot be read. Raises ChecksFailedError as :func:`check_id_types`.
+    Raises InputError: inputs that are missing or cannot be read; all of them. Raises ChecksFailedError as
+    :func:`check_id_types`.
     """
     names = tuple(name for name in request.segments if name not in request.absent)
     by_name = input_schemas(names, numbers=request.slicing.bands, lists=request.policies.lists)
@@ -157,7 +147,8 @@ def read_given(
                 faults.extend(error.faults)
     if faults:
         raise InputError(*faults)
-    check_id_types(list(found.values()), own_item=request.policies.own_item, is_call=True)
+    types = {name: source.id_types for name, source in found.items()}
+    check_id_types(types, own_item=request.policies.own_item, is_call=True)
     return found
 
 
@@ -183,119 +174,95 @@ def type_fault(where: str, field: Field, name: str, found: str, fix: str = "") -
 
 
 def missing_faults(
-    known: Sequence[str],
-    names: Mapping[str, str],
-    renames: Mapping[str, str],
+    known: Sequence[str],  # columns that the table has
+    names: Mapping[str, str],  # name in the table of every canonical column
+    renames: Mapping[str, str],  # those that the config names; the table must have them
     where: str,
-    places: Mapping[str, str] = MappingProxyType({}),
+    places: Mapping[str, str] = MappingProxyType({}),  # key that names a column, where it is not ``columns``
 ) -> list[Fault]:
-    """Find required columns that a table with the columns `known` does not have.
-
-    `names`: name in the table of every canonical column. `renames`: those that the config names; the table must have
-    them. `where`: name of the input, for messages. `places`: key below the input that names a column, where it is not
-    ``columns``.
-    """
+    """Find required columns that a table does not have."""
+    is_config = where.startswith("inputs.")
     others = [one for one in known if one not in names.values()]
+
+    def likely_fix(name: str) -> str:
+        likely = likely_column(name, others)
+        way = f"write {where}.columns.{name}: {likely}" if is_config else f"rename it to {name}"
+        return "" if likely is None else f"did you mean {likely!r}? {way}"
+
     faults = []
     for name, own in names.items():
         if own not in known and name in renames:
             key = places.get(name, f"columns.{name}")
             faults.append(column_fault(f"{where}.{key}", own, known, name))
         elif own not in known and name not in DEFAULTS:
-            fault = column_fault(where, own, known, name, fix=_rename_fix(where, name))
-            fix = _likely_fix(where, name, others)
-            faults.append(replace(fault, fix=fix) if fix else fault)
+            fix = f"name it under {where}.columns.{name}" if is_config else f"rename the column that is it to {name}"
+            fault = column_fault(where, own, known, name, fix=fix)
+            faults.append(replace(fault, fix=likely_fix(name) or fault.fix))
     if {C.SCORE, C.RANK} <= set(names) and not faults and not {names[C.SCORE], names[C.RANK]} & set(known):
-        hints = [_likely_fix(where, name, others) for name in (C.SCORE, C.RANK)]
+        hints = [likely_fix(name) for name in (C.SCORE, C.RANK)]
         hints += [nearest(names[name], known) for name in (C.SCORE, C.RANK)]
-        fix = next(filter(None, hints), f"{_rename_fix(where)}; the table has {', '.join(known)}")
+        way = f"name one under {where}.columns" if is_config else "rename the column that is one"
+        fix = next(filter(None, hints), f"{way}; the table has {', '.join(known)}")
         faults.append(Fault(where, NO_ORDER, "at least one of the two columns", fix))
     return faults
 
 
-def _rename_fix(where: str, name: str = "") -> str:
-    """Return how a column of a table becomes a canonical one: by a config, or in a call of ``evaluate``."""
-    if where.startswith("inputs."):
-        return f"name it under {where}.columns.{name}" if name else f"name one under {where}.columns"
-    return f"rename the column that is it to {name}" if name else "rename the column that is one"
-
-
-def _likely_fix(where: str, name: str, columns: Sequence[str]) -> str:
-    """Return how the column that is likely a canonical one becomes it; empty if none is likely."""
-    likely = likely_column(name, columns)
-    way = f"write {where}.columns.{name}: {likely}" if where.startswith("inputs.") else f"rename it to {name}"
-    return "" if likely is None else f"did you mean {likely!r}? {way}"
-
-
-def check_id_types(sources: Sequence[HasIds], *, own_item: OwnItem = "keep", is_call: bool = False) -> None:
+def check_id_types(
+    id_types: Mapping[str, Mapping[str, str]],  # ``string`` or ``bigint`` of each id, by input
+    *,
+    own_item: OwnItem = "keep",  # the policy, which compares items with users
+    is_call: bool = False,  # whether inputs are arguments of ``evaluate``, not of a config, which has ``integer``
+) -> None:
     """Refuse ids that are text in one input and numbers in another, because '007' and 7 may or may not match.
-
-    `own_item`: the policy, which compares items with users. `is_call`: whether the inputs are arguments of
-    ``evaluate``, and not of a config, where whole numbers are called as in ``types``.
 
     Raises ChecksFailedError, with a fault for each input whose id has another type than in the first.
     """
-    whole = "bigint" if is_call else "integer"
-    faults = [] if own_item == "keep" else [*_own_item_faults(sources, own_item, is_call=is_call)]
+
+    def place_of(name: str) -> str:
+        return f"evaluate({name}=)" if is_call else f"inputs.{name}"
+
+    def word_of(type_: str) -> str:
+        return "integer" if type_ == "bigint" and not is_call else type_
+
+    faults = []
+    of_log = id_types.get(LOG, {})
+    if own_item != "keep" and of_log and of_log[C.USER_ID] != of_log[C.ITEM_ID]:
+        found = f"user_id of type {word_of(of_log[C.USER_ID])} and item_id of type {word_of(of_log[C.ITEM_ID])}"
+        number = C.USER_ID if of_log[C.USER_ID] == "bigint" else C.ITEM_ID
+        fix = f"write types: {{{number}: string}} for each input with {number}"
+        fix = f"cast {number} of all inputs to text" if is_call else fix
+        faults.append(Fault(place_of(LOG), found, f"one type, because own_item={own_item!r} compares them", fix))
     for name in IDS:
-        having = [source for source in sources if name in source.id_types]
-        for first, other in zip(having[:1] * len(having), having, strict=True):
-            if (type_ := other.id_types[name]) != (first_type := first.id_types[name]):
-                place, first_place = (
-                    f"evaluate({one.name}=)" if is_call else f"inputs.{one.name}" for one in (other, first)
-                )
-                named, first_named = (whole if one == "bigint" else one for one in (type_, first_type))
-                found = f"{name} of type {named}, while {first_place} has {first_named}"
-                faults.append(Fault(place, found, "one type for an id", _id_fix(name, first, other, is_call=is_call)))
+        having = [(one, types[name]) for one, types in id_types.items() if name in types]
+        for other, type_ in having:
+            first, first_type = having[0]
+            if type_ == first_type:
+                continue
+            number, text = (first, other) if first_type == "bigint" else (other, first)
+            fix = f"write inputs.{number}.types: {{{name}: string}}, or "
+            fix += f"inputs.{text}.types: {{{name}: integer}} if 007 is to be 7"
+            if is_call:
+                fix = f"cast {name} of {number} to text, or that of {text} to whole numbers if 007 is to be 7"
+            found = f"{name} of type {word_of(type_)}, while {place_of(first)} has {word_of(first_type)}"
+            faults.append(Fault(place_of(other), found, "one type for an id", fix))
     if faults:
         raise ChecksFailedError(*faults)
-
-
-def _own_item_faults(sources: Sequence[HasIds], own_item: OwnItem, *, is_call: bool) -> Iterator[Fault]:
-    """Find users and items of different types in the log, where a policy compares them."""
-    for one in sources:
-        types = one.id_types
-        if one.name == LOG and types[C.USER_ID] != types[C.ITEM_ID]:
-            place = f"evaluate({LOG}=)" if is_call else f"inputs.{LOG}"
-            found = f"user_id of type {types[C.USER_ID]} and item_id of type {types[C.ITEM_ID]}"
-            found = found if is_call else found.replace("bigint", "integer")
-            number = C.USER_ID if types[C.USER_ID] == "bigint" else C.ITEM_ID
-            fix = f"write types: {{{number}: string}} for each input with {number}"
-            fix = f"cast {number} of all inputs to text" if is_call else fix
-            yield Fault(place, found, f"one type, because own_item={own_item!r} compares them", fix)
-
-
-def _id_fix(name: str, first: HasIds, other: HasIds, *, is_call: bool) -> str:
-    number, text = (first, other) if first.id_types[name] == "bigint" else (other, first)
-    if is_call:
-        return f"cast {name} of {number.name} to text, or that of {text.name} to whole numbers if 007 is to be 7"
-    to_number = f"inputs.{text.name}.types: {{{name}: integer}} if 007 is to be 7"
-    return f"write inputs.{number.name}.types: {{{name}: string}}, or {to_number}"
 
 
 def refuse_missing(sources: Sequence[HasColumns], request: Request) -> None:
     """Refuse inputs that lack a column or a table that the request needs, all at once."""
     given = {source.name: source.given for source in sources}
-    faults = [*_policy_faults(given, request), *_score_faults(given, request), *_catalogue_faults(given, request)]
-    for requirement, labels in request.measure_set.requiring().items():
-        name, _, column = requirement.partition(".")
-        if column and column not in given.get(name, ()):
-            fix = _EITHER.format(column, name)
-            faults.append(Fault(name, f"no column {column!r}", f"the column, for {', '.join(labels)}", fix))
+    unread = {source.name: source.unread for source in sources}
+    faults = [*_policy_faults(given, request), *_measure_faults(given, request)]
+    for place, fault in enumerate(faults):  # a column that nothing reads may be the missing one
+        missing = fault.found.removeprefix("no column ").strip("'")
+        likely = likely_column(missing, unread.get(fault.where, ())) if missing != fault.found else None
+        if likely is not None:
+            is_rename = fault.fix.startswith(_RENAME)
+            way = f"{fault.fix.removeprefix(_RENAME)}" if is_rename else f" to {missing}, or {fault.fix}"
+            faults[place] = replace(fault, fix=f"did you mean {likely!r}? rename it{way}")
     if faults:
-        unread = {source.name: source.unread for source in sources}
-        raise InputError(*(_with_likely_column(fault, unread.get(fault.where, ())) for fault in faults))
-
-
-def _with_likely_column(fault: Fault, unread: Sequence[str]) -> Fault:
-    """Return the fault with a column that nothing reads and that is likely the missing one."""
-    missing = fault.found.removeprefix("no column ").strip("'")
-    likely = likely_column(missing, unread) if missing != fault.found else None
-    if likely is None:
-        return fault
-    is_rename = fault.fix.startswith(_RENAME)
-    way = f"rename it{fault.fix.removeprefix(_RENAME)}" if is_rename else f"rename it to {missing}, or {fault.fix}"
-    return replace(fault, fix=f"did you mean {likely!r}? {way}")
+        raise InputError(*faults)
 
 
 def _policy_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
@@ -332,21 +299,23 @@ def attributed_lists_fault(attribution: str) -> Fault:
     return Fault(HELD_OUT, found, "one of them", "leave the column out, or set attribution to none")
 
 
-def _score_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
-    labels = [str(one) for one in request.measure_set.measures if C.HIT_SCORES in one.needs]
-    policies = request.policies
-    ignoring = policies.ignoring_scores
-    if labels and ignoring is not None:
+def _measure_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
+    measures, policies = request.measure_set.measures, request.policies
+    of_scores = [str(measure) for measure in measures if C.HIT_SCORES in measure.needs]
+    if of_scores and (ignoring := policies.ignoring_scores) is not None:
         found = f"{getattr(policies, ignoring)!r}, which ignores the scores"
         default = type(policies).model_fields[ignoring].default
         fix = f"set {ignoring} to {default}, or leave these measures out"
-        yield Fault(ignoring, found, f"scores for {labels[0]}", fix)
-    elif labels and C.SCORE not in given[LOG]:
+        yield Fault(ignoring, found, f"scores for {of_scores[0]}", fix)
+    elif of_scores and C.SCORE not in given[LOG]:
         fix = "add the scores to the log, or leave these measures out"
-        yield Fault(LOG, "no column 'score'", f"scores, because {', '.join(labels)} read them", fix)
-
-
-def _catalogue_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
-    needing = ", ".join(str(measure) for measure in request.measure_set.measures if measure.needs_catalogue)
-    if needing and "items" not in given and "train" not in given:
-        yield Fault("measures", f"{needing} without a catalogue", "the input items, or train", "add the input items")
+        yield Fault(LOG, "no column 'score'", f"scores, because {', '.join(of_scores)} read them", fix)
+    of_catalogue = ", ".join(str(measure) for measure in measures if measure.needs_catalogue)
+    if of_catalogue and "items" not in given and "train" not in given:
+        found = f"{of_catalogue} without a catalogue"
+        yield Fault("measures", found, "the input items, or train", "add the input items")
+    for requirement, labels in request.measure_set.requiring().items():
+        name, _, column = requirement.partition(".")
+        if column and column not in given.get(name, ()):
+            fix = _EITHER.format(column, name)
+            yield Fault(name, f"no column {column!r}", f"the column, for {', '.join(labels)}", fix)

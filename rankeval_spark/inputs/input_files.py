@@ -40,17 +40,19 @@ COMMA: Final = ","  # the separator where the option ``sep`` does not name anoth
 RFC_4180: Final[Mapping[str, str]] = {"escape": '"', "multiLine": "true"}
 """What Spark's reader is set to, where the options say nothing else: quotes are doubled, and may hold new lines."""
 
+JSON_LINES_PROBED: Final = 1000
+"""Lines of JSON whose keys are the columns; a key in none of them is a missing column, not a column of NULL."""
+
 _SEPARATORS: Final = (";", "\t", "|", COMMA)
-_HIDDEN: Final = ("_", ".")
-_LONGEST_LINE: Final = 1 << 20
-_MARK: Final = "\ufeff"
+_MAX_LINE: Final = 1 << 20
 
 
 class ForSparkError(Exception):
-    """Only Spark surely reads a table as Spark does; says where it is, and why."""
+    """Only Spark surely reads a table as Spark does; with where it is, and why."""
 
-    def __init__(self, where: str, why: object) -> None:
+    def __init__(self, where: str, why: object, faults: Sequence[Fault] = ()) -> None:
         super().__init__(f"{where}: {why}")
+        self.faults = tuple(faults)  # in the words of a run, where it is known that Spark refuses the table too
 
 
 def missing_input(name: str, location: str, expected: str, found: str) -> Fault:
@@ -86,21 +88,18 @@ def nearest_location(location: str) -> str:
     folder = next(parent for parent in path.parents if parent.is_dir())
     below = path.relative_to(folder).parts[0]
     names = sorted(entry.name for entry in folder.iterdir())
-    day = _DAY.search(below)
-    if day is not None:
-        if days := _days_of(below, day, names):
+    if (found := _DAY.search(below)) is not None:
+        alike = re.compile(
+            f"{re.escape(below[: found.start()])}({_DAY.pattern}){re.escape(below[found.end() :])}", re.ASCII
+        )
+        named = [_day(match[1]) for name in names if (match := alike.fullmatch(name))]
+        days, day = [one for one in named if one is not None], _day(found[0])
+        if days and day is not None:
             others = f"{len(days)} other day{'s' if len(days) > 1 else ''}"
-            return f"{folder} has {others}: {nearest_days(dt.date.fromisoformat(day[0]), days)}"
-        names = [name for name in names if day[0] in name]  # that of another day is no typing mistake
+            return f"{folder} has {others}: {nearest_days(day, days)}"
+        names = [name for name in names if found[0] in name]  # that of another day is no typing mistake
     hint = nearest(below, names)
     return f"{folder} has no {below!r}{f', {hint}' if hint else ''}"
-
-
-def _days_of(below: str, day: re.Match[str], names: list[str]) -> list[dt.date]:
-    """Find the days of the names that differ from ``below`` by the day only; none where its own is no day."""
-    alike = re.compile(f"{re.escape(below[: day.start()])}({_DAY.pattern}){re.escape(below[day.end() :])}", re.ASCII)
-    days = [_day(found[1]) for name in names if (found := alike.fullmatch(name))]
-    return [one for one in days if one is not None] if _day(day[0]) else []
 
 
 def _day(text: str) -> dt.date | None:
@@ -110,7 +109,7 @@ def _day(text: str) -> dt.date | None:
 
 
 def delta_versions(table: Path) -> list[int]:
-    """List the versions of a Delta table whose commits are in its log; none where there is no such table."""
+    """List the versions of a Delta table whose commits are in its log; empty where there is no such table."""
     return [int(found[1]) for file in table.glob("_delta_log/*.json") if (found := _COMMIT.fullmatch(file.name))]
 
 
@@ -142,21 +141,17 @@ def header_here(location: str, options: Mapping[str, str]) -> list[str] | None:
     if path is None or not is_plain or allowed_folders.outside_faults([("inputs", str(path))]):
         return None
     names = [path] if path.is_file() else sorted(path.iterdir()) if path.is_dir() else []
-    files = [file for file in names if file.name[0] not in _HIDDEN]
+    files = [file for file in names if file.name[0] not in ("_", ".")]
     if not files or not all(file.is_file() for file in files):  # folders of partitions, whose names are columns
         return None
-    with suppress(OSError, UnicodeDecodeError, EOFError):
-        line = _first_line(files[0])
-        is_plain = line != "" and _MARK not in line and len(line) < _LONGEST_LINE
-        return next(csv.reader([line], delimiter=separator)) if is_plain else None
+    open_ = gzip.open if files[0].suffix == ".gz" else open
+    with (
+        suppress(OSError, UnicodeDecodeError, EOFError),
+        open_(files[0], "rt", encoding="utf-8", newline="\n") as lines,
+    ):
+        while read := lines.readline(_MAX_LINE):
+            line = str(read).rstrip("\r\n")
+            if line.strip():  # the first line that holds something
+                is_plain = "\ufeff" not in line and len(line) < _MAX_LINE
+                return next(csv.reader([line], delimiter=separator)) if is_plain else None
     return None
-
-
-def _first_line(file: Path) -> str:
-    """Return the first line that holds something."""
-    open_ = gzip.open if file.suffix == ".gz" else open
-    with open_(file, "rt", encoding="utf-8", newline="\n") as lines:
-        while line := lines.readline(_LONGEST_LINE):
-            if line.strip():
-                return str(line.rstrip("\r\n"))
-    return ""

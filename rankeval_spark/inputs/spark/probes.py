@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F, types as T
 
-from rankeval_spark.inputs.arrow.text_files import JSON_LINES_PROBED
 from rankeval_spark.inputs.input_columns import PARQUET_UUID
-from rankeval_spark.inputs.input_files import RFC_4180, delta_versions
+from rankeval_spark.inputs.input_files import JSON_LINES_PROBED, RFC_4180, delta_versions
 
 if TYPE_CHECKING:
     import datetime as dt

@@ -123,7 +123,7 @@ def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> So
     if faults:
         raise _merged(faults)
     sources = Sources(**found)
-    check_id_types(sources.all(), own_item=config.policies.own_item)
+    check_id_types({name: source.id_types for name, source in found.items()}, own_item=config.policies.own_item)
     return sources
 
 

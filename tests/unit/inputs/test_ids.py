@@ -130,7 +130,7 @@ def test_other_types_of_ids_are_named_as_the_user_writes_them() -> None:
     with pytest.raises(
         ChecksFailedError, match=r"inputs\.b: found user_id of type integer, while inputs\.a has string"
     ):
-        check_id_types([from_call(pa.array(["7"]), "a"), from_call(pa.array([7]), "b")])
+        check_id_types({"a": from_call(pa.array(["7"]), "a").id_types, "b": from_call(pa.array([7]), "b").id_types})
 
 
 def test_what_a_worker_refuses_is_found_in_the_text_of_its_job() -> None:

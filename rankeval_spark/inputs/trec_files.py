@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 TrecForm: TypeAlias = Literal["run", "qrels"]
 
-MOST_FAULTS: Final = 5  # lines that are shown of those that cannot be read
+MAX_FAULTS: Final = 5  # lines that are shown of those that cannot be read
 FIRST_LINES: Final = 10_000  # lines of a large file that are looked at before all others
-LONGEST_LINE: Final = 1 << 20  # bytes; also what is read at a time
+MAX_LINE: Final = 1 << 20  # bytes; also what is read at a time
 
 _FORMS: Final[Mapping[TrecForm, str]] = {
     "qrels": "topic iteration document grade",
@@ -42,11 +42,8 @@ WHOLE_NUMBER: Final = r"^[+-]?[0-9]+(\.0*)?$"
 NUMBER: Final = r"(?i)^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?$|^[+-]?inf(inity)?$"
 RANK: Final = r"^[0-9]{1,18}$"
 """A rank; a file may have anything in its place, because trec_eval does not read it."""
-_GREATEST_GRADE: Final = 2.0**53  # up to it a double holds every whole number; one of 309 digits would be infinite
-_GRADE_IN_RANGE: Final = f"a whole number from {-_GREATEST_GRADE:.0f} to {_GREATEST_GRADE:.0f} as grade"
-_LONGEST_SHOWN: Final = 40
-_INFINITE: Final = "(?i)inf"
-_SCORE_IN_RANGE: Final = "a score that a double can hold, or inf"
+_MAX_GRADE: Final = 2.0**53  # up to it a double holds every whole number; one of 309 digits would be infinite
+_MAX_SHOWN: Final = 40
 _NO_DELIMITER: Final = "\x1f"  # a control character that no line holds: each line is one field
 
 
@@ -100,11 +97,12 @@ def swapped_fault(where: str, line: str, form: TrecForm, location: str) -> Fault
 
 def read_qrels(path: Path) -> Qrels:
     """Read judgements: topic, iteration (ignored), document, grade; any other or empty file is refused."""
+    in_range = f"a whole number from {-_MAX_GRADE:.0f} to {_MAX_GRADE:.0f} as grade"
     for lines, text in _parts(path, form="qrels"):
-        fields = _fields(path, lines, text, form="qrels")
-        grade = _numbers(path, lines, fields[3], WHOLE_NUMBER, "a whole number as grade")
-        _refuse_rows(path, lines, fields[3], np.abs(grade) > _GREATEST_GRADE, _GRADE_IN_RANGE)
-        found = Qrels(fields[0], fields[2], grade, lines)
+        topic, _, document, written = _fields(path, lines, text, form="qrels")
+        grade = _numbers(path, lines, written, WHOLE_NUMBER, "a whole number as grade")
+        _refuse_cells(path, lines, written, np.abs(grade) > _MAX_GRADE, in_range)
+        found = Qrels(topic, document, grade, lines)
     return found
 
 
@@ -114,11 +112,12 @@ def read_run(path: Path) -> TrecRun:
     What follows in a line is ignored.
     """
     for lines, text in _parts(path, form="run"):
-        fields = _fields(path, lines, text, form="run")
-        score = _numbers(path, lines, fields[4], NUMBER, "a number as score")
-        is_written_infinite = to_numpy(pc.match_substring_regex(fields[4], _INFINITE))
-        _refuse_rows(path, lines, fields[4], np.isinf(score) & ~is_written_infinite, _SCORE_IN_RANGE)
-        found = TrecRun(fields[0], fields[2], score, lines, fields[3], fields[5])
+        topic, _, document, rank, written, names = _fields(path, lines, text, form="run")
+        score = _numbers(path, lines, written, NUMBER, "a number as score")
+        is_written_infinite = to_numpy(pc.match_substring_regex(written, "(?i)inf"))
+        is_lost = np.isinf(score) & ~is_written_infinite
+        _refuse_cells(path, lines, written, is_lost, "a score that a double can hold, or inf")
+        found = TrecRun(topic, document, score, lines, rank, names)
     return found
 
 
@@ -153,17 +152,6 @@ def _parts(path: Path, *, form: TrecForm) -> Iterator[tuple[IntVector, pa.Array]
     yield lines, text
 
 
-def _fields(path: Path, lines: IntVector, text: pa.Array, *, form: TrecForm) -> list[pa.Array]:
-    """Split lines: a column for each field; a line of a run may have more."""
-    fields = pc.ascii_split_whitespace(text)
-    n_fields = to_numpy(pc.list_value_length(fields))
-    n_expected = FIELDS[form]
-    is_wrong = (n_fields < n_expected) if form == "run" else (n_fields != n_expected)
-    found = [f"{n} fields" for n in n_fields[is_wrong][:MOST_FAULTS].tolist()]
-    _refuse(path, lines[is_wrong], found, f"{n_expected}: '{_FORMS[form]}'", of=lines.size)
-    return [pc.list_slice(fields, place, place + 1).flatten() for place in range(n_expected)]
-
-
 def _lines(path: Path) -> pa.Array:
     """Read the lines of a file; the n-th value is line n."""
     allowed_folders.require_allowed(("rankeval trec", str(path)))
@@ -173,48 +161,52 @@ def _lines(path: Path) -> pa.Array:
     try:
         table = csv.read_csv(
             path,
-            read_options=csv.ReadOptions(column_names=["line"], block_size=LONGEST_LINE),
+            read_options=csv.ReadOptions(column_names=["line"], block_size=MAX_LINE),
             parse_options=csv.ParseOptions(delimiter=_NO_DELIMITER, quote_char=False, ignore_empty_lines=False),
             convert_options=csv.ConvertOptions(column_types={"line": pa.large_string()}),
         )
     except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(Fault(str(path), _said(error), "UTF-8 text, a row each line")) from error
+        found = first_line(str(error))
+        if "straddl" in str(error):
+            found = f"a line of more than {MAX_LINE >> 20} MB, as in a file of another kind"
+        elif "CSV parse error" in str(error):
+            found = "characters that no text has, as in a file of another kind"
+        raise InputError(Fault(str(path), found, "UTF-8 text, a row each line")) from error
     return table.column("line").combine_chunks()
 
 
-def _said(error: Exception) -> str:
-    """Return in words why Arrow cannot read a file."""
-    text = str(error)
-    if "straddl" in text:
-        return f"a line of more than {LONGEST_LINE >> 20} MB, as in a file of another kind"
-    if "CSV parse error" in text:
-        return "characters that no text has, as in a file of another kind"
-    return first_line(text)
+def _fields(path: Path, lines: IntVector, text: pa.Array, *, form: TrecForm) -> list[pa.Array]:
+    """Split lines: a column for each field; a line of a run may have more."""
+    fields = pc.ascii_split_whitespace(text)
+    n_fields, n_expected = to_numpy(pc.list_value_length(fields)), FIELDS[form]
+    is_wrong = (n_fields < n_expected) if form == "run" else (n_fields != n_expected)
+    found = [f"{n} fields" for n in n_fields[is_wrong][:MAX_FAULTS].tolist()]
+    _refuse(path, lines, is_wrong, found, f"{n_expected}: '{_FORMS[form]}'")
+    return [pc.list_slice(fields, place, place + 1).flatten() for place in range(n_expected)]
 
 
 def _numbers(path: Path, lines: IntVector, text: pa.Array, pattern: str, expected: str) -> FloatVector:
     """Read a column of numbers."""
-    _refuse_rows(path, lines, text, ~to_numpy(pc.match_substring_regex(text, pattern)), expected)
+    _refuse_cells(path, lines, text, ~to_numpy(pc.match_substring_regex(text, pattern)), expected)
     return to_numpy(pc.cast(text, pa.float64()))
 
 
-def _refuse_rows(path: Path, lines: IntVector, text: pa.Array, is_wrong: NDArray[np.bool_], expected: str) -> None:
-    """Refuse some rows of a column, if there are any, and show the first of them."""
+def _refuse_cells(path: Path, lines: IntVector, text: pa.Array, is_wrong: NDArray[np.bool_], expected: str) -> None:
+    """Refuse some cells of a column, if there are any, and show the first of them."""
     found = []
-    for place in np.flatnonzero(is_wrong)[:MOST_FAULTS].tolist():
+    for place in np.flatnonzero(is_wrong)[:MAX_FAULTS].tolist():
         cell = text[place].as_py()
-        more = f"... ({len(cell)} characters)" if len(cell) > _LONGEST_SHOWN else ""
-        found.append(f"{cell[:_LONGEST_SHOWN]!r}{more}")
-    _refuse(path, lines[is_wrong], found, expected, of=lines.size)
+        more = f"... ({len(cell)} characters)" if len(cell) > _MAX_SHOWN else ""
+        found.append(f"{cell[:_MAX_SHOWN]!r}{more}")
+    _refuse(path, lines, is_wrong, found, expected)
 
 
-def _refuse(path: Path, lines: IntVector, found: list[str], expected: str, *, of: int) -> None:
-    """Refuse a file for its first lines that are not as expected, if there are any; ``of`` lines were looked at."""
-    if not lines.size:
-        return
-    n_more = lines.size - len(found)
-    faults = [Fault(f"{path}, line {line}", what, expected) for line, what in zip(lines.tolist(), found, strict=False)]
-    if n_more:
-        among = f" among the first {of:,}" if of == FIRST_LINES else ""
-        faults.append(Fault(str(path), f"{n_more:,} more such lines{among}", "none"))
-    raise InputError(*faults)
+def _refuse(path: Path, lines: IntVector, is_wrong: NDArray[np.bool_], found: list[str], expected: str) -> None:
+    """Refuse a file for its first lines that are not as expected, if there are any."""
+    wrong = lines[is_wrong].tolist()
+    faults = [Fault(f"{path}, line {line}", what, expected) for line, what in zip(wrong, found, strict=False)]
+    if len(wrong) > len(found):
+        among = f" among the first {lines.size:,}" if lines.size == FIRST_LINES else ""
+        faults.append(Fault(str(path), f"{len(wrong) - len(found):,} more such lines{among}", "none"))
+    if faults:
+        raise InputError(*faults)

@@ -11,49 +11,36 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SPARK_NAMES: Final = {
-    pa.null(): "void",
-    pa.bool_(): "boolean",
-    pa.int8(): "tinyint",
-    pa.int16(): "smallint",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float16(): "float",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.date32(): "date",
-    pa.date64(): "date",
+    **{pa.null(): "void", pa.bool_(): "boolean", pa.date32(): "date", pa.date64(): "date"},
+    **{pa.int8(): "tinyint", pa.int16(): "smallint", pa.int32(): "int", pa.int64(): "bigint"},
+    **{pa.float16(): "float", pa.float32(): "float", pa.float64(): "double"},
 }
+_LISTS: Final = (pa.ListType, pa.LargeListType, pa.ListViewType, pa.LargeListViewType, pa.FixedSizeListType)
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether a type is one of text."""
+    """Return True for a type of text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Whether a type is one of lists: with 32 or 64 bits, as views, or of a fixed size."""
-    return isinstance(
-        kind, pa.ListType | pa.LargeListType | pa.ListViewType | pa.LargeListViewType | pa.FixedSizeListType
-    )
+    """Return True for a type of lists: with 32 or 64 bits, as views, or of a fixed size."""
+    return isinstance(kind, _LISTS)
 
 
 def is_binary(kind: pa.DataType) -> bool:
     """Return True for a type of bytes, of a fixed length too."""
-    return bool(
-        pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-        or pa.types.is_binary_view(kind)
-    )
+    is_fixed = pa.types.is_fixed_size_binary(kind)
+    return bool(is_fixed or pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
 def is_nested(kind: pa.DataType) -> bool:
-    """Whether a value of a type has no text and no number: lists, maps, structs, bytes, opaque types."""
+    """Return True for a type whose values have no text and no number: lists, maps, structs, bytes, opaque types."""
     return bool(pa.types.is_nested(kind) or is_binary(kind) or isinstance(kind, pa.OpaqueType))
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Whether a type is one of numbers; truth values are none."""
+    """Return True for a type of numbers; truth values are none."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
@@ -85,31 +72,22 @@ def spark_name(kind: pa.DataType) -> str:  # noqa: PLR0911 - a kind of type each
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Write out how a column is stored: dictionaries, runs, extensions and other kinds of text.
 
-    `column`: of any type; one that is plain is returned as it is.
-
-    Text is ``string``, which shares the bytes of ``large_string``.
+    A column that is plain is returned as it is. Text is ``string``, which shares the bytes of ``large_string``.
 
     >>> plain(pa.chunked_array([pa.array(["a", None, "a"]).dictionary_encode()])).to_pylist()
     ['a', None, 'a']
     """
+
+    def by_chunk(change: Callable[[pa.Array], pa.Array], type_: pa.DataType) -> pa.ChunkedArray:
+        return plain(pa.chunked_array([change(chunk) for chunk in column.chunks], type_))
+
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.OpaqueType):
-        return plain(_by_chunk(column, lambda chunk: chunk.storage, kind.storage_type))
+        return by_chunk(lambda chunk: chunk.storage, kind.storage_type)
     if pa.types.is_dictionary(kind):
-        return plain(_by_chunk(column, _decoded, _plain_type(kind.value_type)))
+        # A cast of the whole does not know dictionaries of string_view, which those of polars are.
+        value = pa.string() if is_text(kind.value_type) else kind.value_type
+        return by_chunk(lambda chunk: pc.take(chunk.dictionary.cast(value), chunk.indices), value)
     if pa.types.is_run_end_encoded(kind):
-        return plain(_by_chunk(column, pc.run_end_decode, kind.value_type))
+        return by_chunk(pc.run_end_decode, kind.value_type)
     return column.cast(pa.string()) if is_text(kind) and kind != pa.string() else column
-
-
-def _by_chunk(column: pa.ChunkedArray, change: Callable[[pa.Array], pa.Array], kind: pa.DataType) -> pa.ChunkedArray:
-    return pa.chunked_array([change(chunk) for chunk in column.chunks], kind)
-
-
-def _decoded(chunk: pa.DictionaryArray) -> pa.Array:
-    # A cast of the whole does not know dictionaries of string_view, which those of polars are.
-    return pc.take(chunk.dictionary.cast(_plain_type(chunk.type.value_type)), chunk.indices)
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    return pa.string() if is_text(kind) else kind

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
@@ -53,17 +53,13 @@ if TYPE_CHECKING:
 MOST_LISTS: Final = 1000
 """Lists that are written as rows of items at once."""
 
-_OF_ONE_INPUT: Final = ("list_separator", "ranks_from", "gains", "nested")
-"""Settings that only one of the inputs has."""
-
-
 RECOMMENDATIONS: Final = "recommendations"
 """Column of structs that ``recommendForAllUsers`` of MLlib writes."""
 
 SCORE_FIELDS: Final = (C.SCORE, "rating")
 """Fields of such a struct that are its score; MLlib's is ``rating``."""
 
-EXPECTED: Final = "an array, a field of an array of structs, or text with a JSON array or a separator"
+_EXPECTED: Final = "an array, a field of an array of structs, or text with a JSON array or a separator"
 
 _SEPARATORS: Final = ("|", ";", ",", "\t", " ")
 """Likely separators, those first next to which others may stand too."""
@@ -90,7 +86,8 @@ class Reading:
     @classmethod
     def from_rows(cls, where: str, schema: Schema, rows: InputRows, time_zone: str = UTC) -> Reading:
         """Build the reading of an input from what a config or a call says about its rows."""
-        given = {key: getattr(rows, key) for key in _OF_ONE_INPUT if hasattr(rows, key)}
+        of_one_input = ("list_separator", "ranks_from", "gains", "nested")
+        given = {key: getattr(rows, key) for key in of_one_input if hasattr(rows, key)}
         return cls(where, schema, rows.renames, rows.places, rows.types, time_zone=time_zone, **given)
 
     @classmethod
@@ -181,14 +178,19 @@ class Reading:
         columns = {name: each.values for name, each in cells.items()}
         marks = [each.unreadable for each in cells.values() if each.unreadable is not None]
         if CORRUPT in flat.column_names:
-            is_broken = flat[CORRUPT].is_valid()
-            marks.append(is_broken)
-            columns |= _without_keys(columns, self.schema, is_broken)
+            marks.append(flat[CORRUPT].is_valid())
+            columns |= self._keys_of_whole_lines(columns, flat[CORRUPT])
         none = pa.chunked_array([to_arrow(np.zeros(flat.num_rows, dtype=np.bool_))])
         columns[IS_UNPARSABLE] = reduce(pc.or_, marks) if marks else none
         if RAW in flat.column_names:
             columns[RAW] = plain(flat[RAW]) if self.nested is None else _raw_items(flat, self.nested)
         return pa.Table.from_pydict(columns)
+
+    def _keys_of_whole_lines(
+        self, columns: Mapping[str, pa.ChunkedArray], corrupt: pa.ChunkedArray
+    ) -> dict[str, pa.ChunkedArray]:
+        keys = [name for name in self.schema.key if name in columns]
+        return {name: texts.null_unless(columns[name], corrupt.is_null()) for name in keys}
 
     def lists(self, table: pa.Table) -> pa.Table:
         """Read a table of whole lists: canonical columns of a list, then its arrays of items and scores.
@@ -202,18 +204,12 @@ class Reading:
         cells = self.cells(table.select(columns_of_lists(table.column_names, self.nested)))
         columns = {name: each.values for name, each in cells.items()}
         if CORRUPT in table.column_names:
-            columns |= _without_keys(columns, self.schema, table[CORRUPT].is_valid())
+            columns |= self._keys_of_whole_lines(columns, table[CORRUPT])
         for name, listed in ((C.ITEM_ID, row_kinds.LISTED_ITEMS), (C.SCORE, row_kinds.LISTED_SCORES)):
             if name in arrays:
                 elements = self._cells(self.schema.field(name), pa.chunked_array([pc.list_flatten(arrays[name])]))
                 columns[listed] = list_column(lengths_of(arrays[name]), in_one_piece(elements.values))
         return pa.Table.from_pydict(columns).filter(to_arrow(lengths_of(arrays[C.ITEM_ID]) > 0))
-
-
-def _without_keys(
-    columns: Mapping[str, pa.ChunkedArray], schema: Schema, is_broken: pa.ChunkedArray
-) -> dict[str, pa.ChunkedArray]:
-    return {name: texts.null_unless(columns[name], pc.invert(is_broken)) for name in schema.key if name in columns}
 
 
 def _raw_items(flat: pa.Table, nested: NestedItems) -> pa.ChunkedArray:
@@ -249,39 +245,32 @@ def read_lists(batches: Iterable[pa.RecordBatch], reading: Reading, names: Seque
 def nested_of(schema: pa.Schema, where: str, rows: LogRows | JudgementRows) -> NestedItems | None:
     """Return how a table of a caller has several items a row; None where rows are items.
 
-    What ``rows`` does not say is recognised by the types of the columns. `where`: name of the input, for messages.
+    What ``rows`` does not say is recognised by the types of the columns.
 
     Raises InputError: the items are structs without an item, or there are ranks in addition to the order of the arrays.
     """
     types: Mapping[str, pa.DataType] = {field.name: field.type for field in schema}
     item, score, rank = (rows.columns.get(name, name) for name in (C.ITEM_ID, C.SCORE, C.RANK))
     is_log, found = isinstance(rows, LogRows), rows.several_items
+    structs = types.get(RECOMMENDATIONS, pa.null())
     if found is None and item in types:
         if is_list(types[item]):
             scores = score if score in types else None
             found = Nested(items=item, scores=scores) if is_log else NestedItems(items=item)
-    elif found is None and is_log and is_list(types.get(RECOMMENDATIONS, pa.null())):
-        found = _of_structs(where, types[RECOMMENDATIONS])
+    elif found is None and is_log and is_list(structs):
+        fields = [field.name for field in structs.value_type] if pa.types.is_struct(structs.value_type) else []
+        if C.ITEM_ID not in fields:
+            expected = f"structs with the field {C.ITEM_ID} [, {C.SCORE} or rating]"
+            fix = 'name the fields so, or give arrays as columns item_id and score: select("recommendations.movieId")'
+            raise InputError(Fault(where, f"column {RECOMMENDATIONS!r} of type {spark_name(structs)}", expected, fix))
+        scores = next((f"{RECOMMENDATIONS}.{name}" for name in SCORE_FIELDS if name in fields), None)
+        found = Nested(items=f"{RECOMMENDATIONS}.{C.ITEM_ID}", scores=scores)
     ranks_from = rows.ranks_from if isinstance(rows, LogRows) else 1
     if is_log and found is not None and (rank in types or ranks_from != 1):
         ranks = f"a column {rank!r}" if rank in types else f"ranks_from={ranks_from}"
         expected = "no ranks, because the order of the items in their array is the rank"
         raise InputError(Fault(where, f"arrays of items and {ranks}", expected, "leave it out"))
     return found
-
-
-def _of_structs(where: str, kind: pa.DataType) -> Nested:
-    element = kind.value_type
-    fields: Collection[str] = [field.name for field in element] if pa.types.is_struct(element) else ()
-    score = next((name for name in SCORE_FIELDS if name in fields), None)
-    if C.ITEM_ID not in fields:
-        expected = f"structs with the field {C.ITEM_ID} [, {C.SCORE} or rating]"
-        fix = 'name the fields so, or give arrays as columns item_id and score: select("recommendations.movieId")'
-        found = f"column {RECOMMENDATIONS!r} of type {spark_name(kind)}"
-        raise InputError(Fault(where, found, expected, fix))
-    return Nested(
-        items=f"{RECOMMENDATIONS}.{C.ITEM_ID}", scores=None if score is None else f"{RECOMMENDATIONS}.{score}"
-    )
 
 
 def arrays_of(table: pa.Table, nested: NestedItems, where: str) -> dict[str, pa.Array]:
@@ -330,25 +319,27 @@ def _array(table: pa.Table, path: str, separator: str | None, where: str) -> pa.
         raise InputError(column_fault(where, name, [each for each in table.column_names if each != CORRUPT]))
     column = plain(table[name])
     if is_text(column.type):
-        if CORRUPT in table.column_names:
-            column = pc.if_else(table[CORRUPT].is_valid(), "", column)
+        corrupt = table[CORRUPT] if CORRUPT in table.column_names else None
         if separator is not None and field is None:
-            return _of_text(column, separator, table[CORRUPT] if CORRUPT in table.column_names else None)
+            return _split(column, separator, corrupt)
+        column = column if corrupt is None else pc.if_else(corrupt.is_valid(), "", column)
         _require_json(column, path, where)
         return in_one_piece(texts.to_text_lists(column, field, broken=[None]))
     lists = in_one_piece(column)
     element = lists.type.value_type if is_list(lists.type) else None
     if element is not None and field is not None:
         has_field = pa.types.is_struct(element) and element.get_field_index(field) >= 0
-        lists = _field_of(lists, field) if has_field else lists
+        if has_field:  # that of a NULL struct is NULL
+            values = pc.struct_field(pc.list_flatten(lists), field)
+            lists = pa.LargeListArray.from_arrays(to_arrow(np.append(0, np.cumsum(lengths_of(lists)))), values)
         element = lists.type.value_type if has_field else None
     if element is None or pa.types.is_nested(element):
         fix = "" if separator is None else "read the column as text, with the zeros that its ids begin with"
-        raise InputError(Fault(where, f"{path!r} of type {spark_name(table[name].type)}", EXPECTED, fix))
+        raise InputError(Fault(where, f"{path!r} of type {spark_name(table[name].type)}", _EXPECTED, fix))
     return lists
 
 
-def _of_text(column: pa.ChunkedArray, separator: str, corrupt: pa.ChunkedArray | None) -> pa.Array:
+def _split(column: pa.ChunkedArray, separator: str, corrupt: pa.ChunkedArray | None) -> pa.Array:
     """Split texts into lists; a line that could not be split into columns becomes one NULL, which is counted."""
     if corrupt is None:
         return in_one_piece(texts.split(column, separator))
@@ -362,11 +353,9 @@ def _of_text(column: pa.ChunkedArray, separator: str, corrupt: pa.ChunkedArray |
 
 def _require_json(column: pa.ChunkedArray, path: str, where: str) -> None:
     """Refuse texts of which none begins as a JSON array does, with the separator that they likely have."""
-    if pc.any(pc.match_substring_regex(column, r"^\s*\[")).as_py():
-        return
     written = texts.trimmed(column)
     written = written.filter(pc.not_equal(written, ""))
-    if not len(written):
+    if not len(written) or pc.any(pc.match_substring_regex(column, r"^\s*\[")).as_py():
         return
     first = written[0].as_py()
     separator = next((each for each in _SEPARATORS if each in first), _SEPARATORS[-1])
@@ -376,10 +365,4 @@ def _require_json(column: pa.ChunkedArray, path: str, where: str) -> None:
     else:
         given = {in_nested: path, "separator": separator}
         fix = f"write inputs={ {input_: {'nested': given}}!r}"
-    raise InputError(Fault(where, f"{path!r} with text such as {shortened(first)!r}", EXPECTED, fix))
-
-
-def _field_of(lists: pa.Array, field: str) -> pa.Array:
-    """Return a field of the structs in lists; that of a NULL struct is NULL."""
-    values = pc.struct_field(pc.list_flatten(lists), field)
-    return pa.LargeListArray.from_arrays(to_arrow(np.append(0, np.cumsum(lengths_of(lists)))), values)
+    raise InputError(Fault(where, f"{path!r} with text such as {shortened(first)!r}", _EXPECTED, fix))

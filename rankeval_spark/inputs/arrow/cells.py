@@ -18,7 +18,7 @@ from rankeval_spark.inputs.input_columns import IDS, NUMBERS_FIX, RANK_FIX, type
 from rankeval_spark.time_zones import UTC
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from rankeval_spark.config.inputs import Gains
     from rankeval_spark.schemas import Field
@@ -37,24 +37,18 @@ class Cells:
 
 
 def read_cells(  # noqa: PLR0913 - a setting of the input each
-    column: pa.ChunkedArray,
-    field: Field,
+    column: pa.ChunkedArray,  # as the table has it; one that is right already is not copied
+    field: Field,  # of the schema
     *,
-    where: str,
-    name: str = "",
-    id_fix: str = "",
-    wanted: str | None = None,
-    separator: str | None = None,
-    ranks_from: int = 1,
-    time_zone: str = UTC,
+    where: str,  # name of the input, for messages
+    name: str = "",  # of the column in the table, where it is another one, for messages
+    id_fix: str = "",  # how ids that are no whole numbers become so, for messages
+    wanted: str | None = None,  # type of ids, ``string`` or ``integer``, where the config says it
+    separator: str | None = None,  # of the elements of a list that is text; without it such text is a JSON array
+    ranks_from: int = 1,  # rank of the first item of a list, 0 or 1
+    time_zone: str = UTC,  # zone of days, and of times that have none
 ) -> Cells:
-    """Read a column of a table as the column `field` of the schema.
-
-    `column`: as the table has it; a column that is right already is not copied. `where`: name of the input, and `name`:
-    that of the column if it is another one, for messages. `id_fix`: how ids that are no whole numbers become so, for
-    messages. `wanted`: type of ids, ``string`` or ``integer``, where the config says it. `separator`: separates the
-    elements of a list that is text; such text is a JSON array without it. `ranks_from`: rank of the first item of a
-    list, 0 or 1. `time_zone`: zone of days, and of times that have none.
+    """Read a column of a table as a column of the schema.
 
     Raises InputError if the type of the column cannot be read as that of the field.
     """
@@ -62,7 +56,7 @@ def read_cells(  # noqa: PLR0913 - a setting of the input each
     values, found = None, spark_name(column.type)
     try:
         if field.name in IDS:
-            values = _ids(given, wanted)
+            values = _read_ids(given, wanted)
         elif separator is not None and field.type.startswith("array<") and is_text(given.type):
             values = _read(texts.split(given, separator), field, time_zone)
         else:
@@ -73,9 +67,12 @@ def read_cells(  # noqa: PLR0913 - a setting of the input each
         fix = {C.RANK: RANK_FIX, **dict.fromkeys((*IDS, C.LIST_ID), id_fix)}.get(field.name, "")
         has_fix = is_binary(given.type) or not is_nested(given.type)
         raise InputError(type_fault(where, field, name or field.name, found, fix if has_fix else ""))
-    if field.name == C.RANK and ranks_from == 0:
-        values = _counted_from_1(values)
-    is_marked = values.null_count > given.null_count and not _is_seconds(given, field)
+    if field.name == C.RANK and ranks_from == 0:  # a negative one becomes NULL, which is no place in a list
+        numbers = to_numpy(values, null=-1)
+        is_lost = (numbers < 0) | (numbers == _MAX_RANK)
+        values = pa.chunked_array([to_arrow(np.where(is_lost, 0, numbers + np.int32(1)), is_null=is_lost)])
+    # Seconds of Unix that are no time so far from 1970 are unknown, and not marked.
+    is_marked = values.null_count > given.null_count and not (field.type == "timestamp" and is_number(given.type))
     return Cells(values, in_one_piece(pc.and_(values.is_null(), given.is_valid())) if is_marked else None)
 
 
@@ -84,58 +81,26 @@ def read_gains(column: pa.ChunkedArray, gains: Gains, field: Field, *, where: st
 
     Raises InputError if the type of the column is not that of the values or edges.
     """
-    given, by_value = plain(column), gains.number_values()
+    given, by_number = plain(column), gains.number_values()
     if gains.values and (is_text(given.type) or pa.types.is_boolean(given.type)):
         return Cells(_gains_by_value(given.cast(pa.string()), gains.values))
-    numbers = None if is_nested(given.type) or pa.types.is_boolean(given.type) else _doubles(given)
-    if numbers is None or by_value is None:
-        fix = NUMBERS_FIX if by_value is None else ""
+    numbers = None if is_nested(given.type) or pa.types.is_boolean(given.type) else _read_doubles(given)
+    if numbers is None or by_number is None:
+        fix = NUMBERS_FIX if by_number is None else ""
         raise InputError(type_fault(where, field, gains.column, spark_name(column.type), fix))
-    return Cells(_gains_by_value(numbers, by_value) if by_value else _gains_by_edges(numbers, gains.edges))
+    if by_number:  # -0.0 equals 0.0, and Arrow looks at the bits
+        return Cells(_gains_by_value(pc.add(numbers, pa.scalar(0.0, numbers.type)), by_number))
+    values = to_numpy(numbers)
+    reached = np.searchsorted(np.array(gains.edges), values, side="right").astype(np.float64)
+    return Cells(pa.chunked_array([to_arrow(reached, is_null=np.isnan(values))]))
 
 
 def _gains_by_value(column: pa.ChunkedArray, by_value: Mapping[Any, float]) -> pa.ChunkedArray:
-    if pa.types.is_floating(column.type):
-        column = pc.add(column, pa.scalar(0.0, column.type))  # -0.0 equals 0.0, and Arrow looks at the bits
     place = pc.index_in(column, value_set=pa.array(by_value, column.type))
     return pc.take(pa.chunked_array([pa.array(by_value.values(), pa.float64())]), place)
 
 
-def _gains_by_edges(numbers: pa.ChunkedArray, edges: Sequence[float]) -> pa.ChunkedArray:
-    given = to_numpy(numbers)
-    reached = np.searchsorted(np.array(edges), given, side="right").astype(np.float64)
-    return pa.chunked_array([to_arrow(reached, is_null=np.isnan(given))])
-
-
-def _is_seconds(column: pa.ChunkedArray, field: Field) -> bool:
-    """Whether times are seconds of Unix; those that no time is so far from 1970 are unknown, and not marked."""
-    return field.type == "timestamp" and is_number(column.type)
-
-
-def _read(  # noqa: PLR0911 - a type each
-    column: pa.ChunkedArray, field: Field, time_zone: str
-) -> pa.ChunkedArray | None:
-    """Read a plain column; None where its type cannot be read."""
-    if field.type.startswith("array<"):
-        return _lists(column, field.type.removeprefix("array<").removesuffix(">"))
-    if field.type == "timestamp":
-        return _times(column, time_zone)
-    if field.type == "date":
-        return _days(column, time_zone)
-    if is_nested(column.type):
-        return texts.uuid_texts(column) if is_binary(column.type) and field.name in (C.LIST_ID, C.MODEL_ID) else None
-    if field == schemas.JUDGED_LIST and pa.types.is_floating(column.type):
-        return None  # its text is 1.0, which is no id of a list 1
-    if field.type == "string":
-        return texts.id_texts(column) if field.name == C.LIST_ID else texts.to_text(column)
-    if field.name == C.RANK:
-        return _ranks(column)
-    if field.name == C.SCORE and (pa.types.is_integer(column.type) or pa.types.is_decimal(column.type)):
-        return _exact(column)  # a double would make ties of numbers that differ
-    return _doubles(column)
-
-
-def _ids(column: pa.ChunkedArray, wanted: str | None) -> pa.ChunkedArray | None:
+def _read_ids(column: pa.ChunkedArray, wanted: str | None) -> pa.ChunkedArray | None:
     """Read ids as text or whole numbers, as the config wants them; without a wish, numbers of whole types stay numbers.
 
     Raises ArrowInvalid: a number is not whole, or needs more than 64 bits.
@@ -155,14 +120,45 @@ def _ids(column: pa.ChunkedArray, wanted: str | None) -> pa.ChunkedArray | None:
     return texts.whole_ids(column) if is_readable else None
 
 
-def _doubles(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    if is_text(column.type):
+def _read(  # noqa: PLR0911 - a type each
+    column: pa.ChunkedArray, field: Field, time_zone: str
+) -> pa.ChunkedArray | None:
+    """Read a plain column; None where its type cannot be read."""
+    kind = column.type
+    if field.type.startswith("array<"):
+        return _read_lists(column, field.type.removeprefix("array<").removesuffix(">"))
+    if field.type in ("timestamp", "date"):
+        is_day = field.type == "date"
+        if is_text(kind):
+            return texts.read_days(column, time_zone) if is_day else texts.read_times(column, time_zone)
+        if is_number(kind) and not is_day:
+            return texts.from_seconds(column)
+        if pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_null(kind):
+            return texts.to_days(column, time_zone) if is_day else texts.to_times(column, time_zone)
+        return None
+    if is_nested(kind):
+        return texts.uuid_texts(column) if is_binary(kind) and field.name in (C.LIST_ID, C.MODEL_ID) else None
+    if field == schemas.JUDGED_LIST and pa.types.is_floating(kind):
+        return None  # its text is 1.0, which is no id of a list 1
+    if field.type == "string":
+        return texts.id_texts(column) if field.name == C.LIST_ID else texts.to_text(column)
+    if field.name == C.RANK:
+        return _read_ranks(column)
+    if field.name == C.SCORE and (pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
+        return _read_exact_scores(column)
+    return _read_doubles(column)
+
+
+def _read_doubles(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    kind = column.type
+    if is_text(kind):
         return texts.to_doubles(column)
-    is_readable = is_number(column.type) or pa.types.is_boolean(column.type) or pa.types.is_null(column.type)
+    is_readable = is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_null(kind)
     return column.cast(pa.float64(), safe=False) if is_readable else None
 
 
-def _exact(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+def _read_exact_scores(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Read whole numbers and decimals as such: a double would make ties of numbers that differ."""
     kind = column.type
     if pa.types.is_decimal(kind):
         return column.cast(pa.decimal128(kind.precision, kind.scale)) if kind.precision <= _MAX_DIGITS else None
@@ -172,11 +168,10 @@ def _exact(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
         return column.cast(pa.decimal128(_DIGITS_OF_UINT64, 0))
 
 
-def _ranks(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+def _read_ranks(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Read ranks; what an int does not hold becomes NULL."""
+    column = texts.to_whole(column) if is_text(column.type) else column
     kind = column.type
-    if is_text(kind):
-        return _ranks(texts.to_whole(column))
     is_whole_decimal = pa.types.is_decimal(kind) and kind.scale == 0
     if not (pa.types.is_integer(kind) or pa.types.is_null(kind) or is_whole_decimal):
         return None
@@ -188,49 +183,20 @@ def _ranks(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
         return texts.null_unless(column, to_arrow(is_rank)).cast(pa.int32())
 
 
-def _counted_from_1(ranks: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Convert ranks that count from 0 to count from 1; a negative one becomes NULL, which is no place in a list."""
-    numbers = to_numpy(ranks, null=-1)
-    is_lost = (numbers < 0) | (numbers == _MAX_RANK)
-    return pa.chunked_array([to_arrow(np.where(is_lost, 0, numbers + np.int32(1)), is_null=is_lost)])
-
-
-def _times(column: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray | None:
-    kind = column.type
-    if is_text(kind):
-        return texts.read_times(column, time_zone)
-    if is_number(kind):
-        return texts.from_seconds(column)
-    return texts.to_times(column, time_zone) if _is_time(kind) else None
-
-
-def _days(column: pa.ChunkedArray, time_zone: str) -> pa.ChunkedArray | None:
-    if is_text(column.type):
-        return texts.read_days(column, time_zone)
-    return texts.to_days(column, time_zone) if _is_time(column.type) else None
-
-
-def _is_time(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_null(kind))
-
-
-def _lists(column: pa.ChunkedArray, element: str) -> pa.ChunkedArray | None:
+def _read_lists(column: pa.ChunkedArray, element: str) -> pa.ChunkedArray | None:
     """Read lists; one with an element that cannot be read becomes NULL, because half a list would be another list."""
-    if is_text(column.type):
-        return _lists(texts.to_text_lists(column), element)
+    column = texts.to_text_lists(column) if is_text(column.type) else column
     wanted = pa.list_(pa.string() if element == "string" else pa.float64())
     if pa.types.is_null(column.type):
         return column.cast(wanted)
     if not is_list(column.type):
         return None
-    given = plain(pa.chunked_array([pc.list_flatten(in_one_piece(column))]))
-    elements = texts.to_text(given) if element == "string" else _doubles(given)
-    if elements is None:
-        return None
-    if column.type == wanted and not elements.null_count:
-        return column
-    lists, elements = in_one_piece(column), in_one_piece(elements)
+    lists = in_one_piece(column)
+    given = plain(pa.chunked_array([pc.list_flatten(lists)]))
+    elements = texts.to_text(given) if element == "string" else _read_doubles(given)
+    if elements is None or (column.type == wanted and not elements.null_count):
+        return None if elements is None else column
     has_gap = np.zeros(len(lists), dtype=np.bool_)
     has_gap[owners_of(lists)[to_numpy(elements.is_null())]] = True
     is_null = has_gap | to_numpy(lists.is_null())
-    return pa.chunked_array([list_column(lengths_of(lists), elements, is_null=is_null)])
+    return pa.chunked_array([list_column(lengths_of(lists), in_one_piece(elements), is_null=is_null)])

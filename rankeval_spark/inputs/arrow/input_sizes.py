@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import unquote
 
 import deltalake
@@ -59,13 +58,8 @@ class InputSize:
     fault: Fault | None = None  # why a run would end: nothing is there, or what is there cannot be opened
 
 
-@dataclass(frozen=True)
-class _File:
-    """A file of rows; ``partition`` has its values, or the folders above it, such as ``day=2026-01-01``."""
-
-    n_bytes: int
-    n_rows: int | None
-    partition: tuple[str, ...]
+_File: TypeAlias = tuple[int, int | None, tuple[str, ...]]
+"""Bytes and rows of a file, and the values of its partition or the folders above it, such as ``day=2026-01-01``."""
 
 
 def sizes_of(name: str, config: InputConfig, date: dt.date) -> list[InputSize]:
@@ -75,73 +69,63 @@ def sizes_of(name: str, config: InputConfig, date: dt.date) -> list[InputSize]:
 
 
 def size_of(name: str, config: InputConfig, date: dt.date) -> InputSize:
-    """Look up how large an input is on a date.
-
-    `name`: name of the input, as in the config.
-    """
+    """Look up how large an input, with its name in the config, is on a date."""
     location = config.location(date)
+    unknown = InputSize(name, location, config.format)
     if config.table is not None:
-        return InputSize(name, location, config.format, remark="a table of a catalog, which only Spark opens")
+        return replace(unknown, remark="a table of a catalog, which only Spark opens")
     path = local_path(location)
     is_pattern = path is not None and not path.exists() and any(character in location for character in "*?{[")
     if path is None or is_pattern:
         what = "a pattern" if is_pattern else "on another file system"
-        return InputSize(name, location, config.format, remark=f"{what}, which only Spark opens")
+        return replace(unknown, remark=f"{what}, which only Spark opens")
     if not path.exists():
         fault = missing_input(name, location, EXPECTED[config.format], NO_PATH)
-        return InputSize(name, location, config.format, remark="nothing at this path", is_missing=True, fault=fault)
+        return replace(unknown, remark="nothing at this path", is_missing=True, fault=fault)
     try:
-        return _measured(name, config, path, date)
+        return _measured(unknown, config, path, date)
     except (DeltaError, OSError, pa.ArrowException, ValueError, ForSparkError) as error:
         told = first_line(str(error))
-        is_for_spark = isinstance(error, ForSparkError) or (isinstance(error, DeltaError) and _FEATURE.search(told))
-        remark = f"{told}, so only Spark opens it" if is_for_spark else f"cannot be opened: {told}"
-        unopened = None if is_for_spark else _unopened(name, config, path, location, error)
-        return InputSize(name, location, config.format, remark=remark, fault=unopened)
+        if isinstance(error, ForSparkError) or (isinstance(error, DeltaError) and _FEATURE.search(told)):
+            return replace(unknown, remark=f"{told}, so only Spark opens it")
+        # In the words of a run, where it has some.
+        expected, found = EXPECTED[config.format], f"a file that cannot be read ({told})"
+        if config.format != "delta":
+            found = found if files_below(path) else NO_FILES
+        elif not deltalake.DeltaTable.is_deltatable(str(path)):
+            found = NO_DELTA
+        elif config.version is not None:
+            expected, found = f"{expected} with version {config.version}", NO_VERSION
+        else:
+            found = f"a table that cannot be read ({told})"
+        fault = missing_input(name, location, expected, found)
+        return replace(unknown, remark=f"cannot be opened: {told}", fault=fault)
 
 
-def _unopened(name: str, config: InputConfig, path: Path, location: str, error: Exception) -> Fault:
-    """Return why something cannot be opened, in the words of a run where it has some."""
-    expected = EXPECTED[config.format]
-    if config.format != "delta":
-        found = f"a file that cannot be read ({first_line(str(error))})" if files_below(path) else NO_FILES
-        return missing_input(name, location, expected, found)
-    if not deltalake.DeltaTable.is_deltatable(str(path)):
-        return missing_input(name, location, expected, NO_DELTA)
-    if config.version is not None:
-        return missing_input(name, location, f"{expected} with version {config.version}", NO_VERSION)
-    return missing_input(name, location, expected, f"a table that cannot be read ({first_line(str(error))})")
-
-
-def _measured(name: str, config: InputConfig, path: Path, date: dt.date) -> InputSize:
-    version, remark = None, None
+def _measured(unknown: InputSize, config: InputConfig, path: Path, date: dt.date) -> InputSize:
+    version, remark, where = None, None, f"inputs.{unknown.name}.path"
     if config.format == "delta":  # its log names its files; they are not opened
-        require_each(f"inputs.{name}.path", delta_log_paths(str(path)))
+        require_each(where, delta_log_paths(str(path)))
+        version, files = _delta_files(config, path, date)
     else:
-        require_each(f"inputs.{name}.path", map(str, files_below(path)))
+        require_each(where, map(str, files_below(path)))
         if not files_below(path):
             raise FileNotFoundError(NO_FILES)
-    match config.format:
-        case "delta":
-            version, files = _delta_files(config, path, date)
-        case "parquet":
+        if config.format == "parquet":
             files = _parquet_files(config, path, date)
             remark = f"more than {MOST_FILES:,} files, whose footers are not read" if len(files) > MOST_FILES else None
-        case text:
+        else:
             listed, _, kept = list_files(config, str(path), date)
-            files = [_File(listed[place].stat().st_size, None, _folders(listed[place], path)) for place in kept]
-            remark = f"rows of {text} are known only when they are read"
-    n_rows = [file.n_rows for file in files]
-    partitions = {file.partition for file in files if file.partition}
-    return InputSize(
-        name,
-        config.location(date),
-        config.format,
-        version,
+            files = [(listed[place].stat().st_size, None, _folders(listed[place], path)) for place in kept]
+            remark = f"rows of {config.format} are known only when they are read"
+    n_rows = [n for _, n, _ in files if n is not None]
+    return replace(
+        unknown,
+        version=version,
         n_files=len(files),
-        n_partitions=len(partitions) or None,
-        n_rows=None if None in n_rows else sum(n for n in n_rows if n is not None),
-        n_bytes=sum(file.n_bytes for file in files),
+        n_partitions=len({partition for *_, partition in files if partition}) or None,
+        n_rows=sum(n_rows) if len(n_rows) == len(files) else None,
+        n_bytes=sum(n_bytes for n_bytes, *_ in files),
         remark=remark,
     )
 
@@ -154,25 +138,16 @@ def _delta_files(config: InputConfig, path: Path, date: dt.date) -> tuple[int, l
         table.load_as_version(moment)
     actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all().to_pylist()
     names = [f"partition.{name}" for name in table.metadata().partition_columns]
-    kept = _kept_delta_files(table, config, path, date)
-    files = [
-        _File(row["size_bytes"], row["num_records"], tuple(str(row[name]) for name in names))
+    kept = None
+    with suppress(ForSparkError, DeltaError, pa.ArrowException, ValueError):  # only Spark can say what filters leave
+        dataset = table.to_pyarrow_dataset(filesystem=fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()))
+        condition = RowFilter(config.filters, date, time_zone=config.time_zone).arrow(dataset.schema)
+        kept = {unquote(fragment.path) for fragment in dataset.get_fragments(filter=condition)}
+    return table.version(), [
+        (row["size_bytes"], row["num_records"], tuple(str(row[name]) for name in names))
         for row in actions
         if kept is None or unquote(row["path"]) in kept
     ]
-    return table.version(), files
-
-
-def _kept_delta_files(
-    table: deltalake.DeltaTable, config: InputConfig, path: Path, date: dt.date
-) -> Collection[str] | None:
-    """Return the files that filters leave; None where only Spark can say."""
-    with suppress(ForSparkError, DeltaError, pa.ArrowException, ValueError):
-        here = fs.SubTreeFileSystem(str(path), fs.LocalFileSystem())
-        dataset = table.to_pyarrow_dataset(filesystem=here)
-        condition = RowFilter(config.filters, date, time_zone=config.time_zone).arrow(dataset.schema)
-        return {unquote(fragment.path) for fragment in dataset.get_fragments(filter=condition)}
-    return None
 
 
 def _parquet_files(config: InputConfig, path: Path, date: dt.date) -> list[_File]:
@@ -183,16 +158,13 @@ def _parquet_files(config: InputConfig, path: Path, date: dt.date) -> list[_File
     with suppress(ForSparkError):  # of a filter that only Spark understands: all files
         condition = RowFilter(config.filters, date, time_zone=config.time_zone).arrow(dataset.schema)
     fragments = list(dataset.get_fragments(filter=condition))
-    has_rows = len(fragments) <= MOST_FILES
-    return [
-        _File(
-            os.stat(fragment.path).st_size,
-            fragment.metadata.num_rows if has_rows else None,
-            _folders(Path(fragment.path), path),
-        )
-        for fragment in fragments
-        if not has_rows or condition is None or fragment.subset(condition, schema=dataset.schema).row_groups
-    ]
+    is_counted = len(fragments) <= MOST_FILES
+    found: list[_File] = []
+    for fragment in fragments:
+        if not is_counted or condition is None or fragment.subset(condition, schema=dataset.schema).row_groups:
+            n_rows = fragment.metadata.num_rows if is_counted else None
+            found.append((os.stat(fragment.path).st_size, n_rows, _folders(Path(fragment.path), path)))
+    return found
 
 
 def _folders(file: Path, path: Path) -> tuple[str, ...]:

@@ -33,11 +33,10 @@ _STREAM: Final = "__arrow_c_stream__"
 _EXPECTED: Final = "a table that Arrow can read: pandas, polars, pyarrow or DuckDB"
 _ID_TYPES: Final = {pa.string(): "string", pa.int64(): "bigint"}
 
-
 BYTES_A_ROW: Final = 100
 """Memory of a row of an input with integer ids at the peak, its Arrow table included; measured with ten million."""
 
-_SIZED: Final = frozenset({"pandas", "polars", "pyarrow"})
+_SIZED: Final = ("pandas", "polars", "pyarrow")
 """Libraries whose tables know their rows; a relation of DuckDB runs its query to count them, and ends its streams."""
 
 
@@ -73,11 +72,13 @@ class Tables(GivenInputs[Source]):
 
 
 def refuse_large(frames: Mapping[str, object]) -> None:
-    """Refuse inputs that need more memory than the machine has.
+    """Refuse inputs that need more memory than the machine has; rows that are unknown before reading do not count.
 
-    Raises InputError: with the number of rows, the memory that they need and the memory that there is.
+    Raises InputError as :func:`refuse_rows`.
     """
-    refuse_rows(sum(_n_rows(frame) for frame in frames.values()))
+    shapes = [getattr(frame, "shape", ()) for frame in frames.values() if _library_of(frame) in _SIZED]
+    n_rows = [shape[0] for shape in shapes if isinstance(shape, tuple) and shape]
+    refuse_rows(sum(n for n in n_rows if isinstance(n, int)))
 
 
 def refuse_rows(n_rows: int) -> None:
@@ -93,7 +94,7 @@ def refuse_rows(n_rows: int) -> None:
 
 
 def physical_bytes() -> float:
-    """Memory of the machine, or the limit of this process (``ulimit -v``) if that is lower; infinite if unknown."""
+    """Return the memory of the machine, or the lower limit of this process (``ulimit -v``); infinite if unknown."""
     try:
         limit, _ = resource.getrlimit(resource.RLIMIT_AS)
         there = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -102,12 +103,8 @@ def physical_bytes() -> float:
         return float("inf")
 
 
-def _n_rows(frame: object) -> int:
-    """Rows of an input, 0 where they are unknown before it is read."""
-    if type(frame).__module__.partition(".")[0] not in _SIZED:
-        return 0
-    shape = getattr(frame, "shape", ())
-    return shape[0] if isinstance(shape, tuple) and shape and isinstance(shape[0], int) else 0
+def _library_of(value: object) -> str:
+    return type(value).__module__.partition(".")[0]
 
 
 def is_table(frame: object) -> bool:
@@ -115,18 +112,30 @@ def is_table(frame: object) -> bool:
     return hasattr(type(frame), _STREAM) and _library_of(frame) != "pyspark"
 
 
-def to_source(name: str, frame: object, schema: Schema, rows: InputRows | None = None, time_zone: str = UTC) -> Source:
+def to_source(
+    name: str,  # of the argument, for messages
+    frame: object,  # any with Arrow's ``__arrow_c_stream__``; columns that are not of the schema are left out
+    schema: Schema,
+    rows: InputRows | None = None,  # how its rows are read, by default by canonical names
+    time_zone: str = UTC,  # of days, and of times without one
+) -> Source:
     """Read a table into the canonical columns of a schema; its stream is read once, here.
-
-    `name`: name of the argument, for messages. `frame`: any object with Arrow's ``__arrow_c_stream__``; columns that
-    are not of the schema are left out. `schema`: one of those in :mod:`rankeval_spark.schemas`, or of segments. `rows`:
-    how its rows are read, by default by canonical names. `time_zone`: zone of days, and of times without one.
 
     Raises InputError if it is no such table, or a column is missing or of a type that cannot be cast; all faults at
     once.
     """
+    library = _library_of(frame)
     if not is_table(frame):
-        raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", _EXPECTED, _fix_of(frame)))
+        ways = ("collect", "to_table")  # of a lazy frame of polars; of a dataset of pyarrow
+        if library == "pyspark":
+            fix = "give every input as a DataFrame of Spark, or call toArrow() on this one"
+        elif method := next((way for way in ways if hasattr(frame, way)), None):
+            fix = f"call {method}() on it"
+        elif isinstance(frame, str | os.PathLike):
+            fix = "read the file first, with polars.read_parquet or duckdb.read_parquet"
+        else:
+            fix = "pandas.DataFrame or pyarrow.table makes one of rows or columns"
+        raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", _EXPECTED, fix))
     rows = rows or getattr(FrameInputs(), schema.name)
     table, faults, unread = _read(name, frame, schema, rows)
     reading = Reading.from_frame(name, schema, table.schema, rows, time_zone)
@@ -136,7 +145,7 @@ def to_source(name: str, frame: object, schema: Schema, rows: InputRows | None =
         refuse_rows(table.num_rows)
     elif RECOMMENDATIONS in table.column_names:
         faults.append(column_fault(name, C.ITEM_ID, table.column_names))
-    reading = replace(reading, is_of_pandas=_library_of(frame) == "pandas")
+    reading = replace(reading, is_of_pandas=library == "pandas")
     return replace(source_of(name, reading.cells(table, faults), schema, table.num_rows), unread=unread)
 
 
@@ -181,18 +190,20 @@ def _read(
 
 
 def _chosen(
-    name: str, known: Sequence[str], schema: Schema, rows: InputRows, index_names: Collection[object]
+    name: str,
+    known: Sequence[str],
+    schema: Schema,
+    rows: InputRows,
+    index_names: Collection[object],  # of the levels of an index, which is no column
 ) -> tuple[list[Fault], list[str]]:
-    """Find the columns of a schema that a table has once, and what is wrong with the others.
-
-    `index_names`: names of the levels of an index, which is no column.
-    """
+    """Find what is wrong with the columns of a schema that a table has, and those that it has once."""
     names = {one: rows.renames.get(one, one) for one in schema.field_names()}
     arrays: dict[str, str] = {}
     if rows.several_items is not None:
         nested = rows.several_items
-        arrays = {f"{name}.{nested.places[one]}": path for one, path in nested.arrays.items()}
-        arrays = {key: column_and_field(path, known)[0] for key, path in arrays.items()}
+        arrays = {
+            f"{name}.{nested.places[one]}": column_and_field(path, known)[0] for one, path in nested.arrays.items()
+        }
         names = {one: own for one, own in names.items() if one not in (C.ITEM_ID, C.SCORE, C.RANK)}
     wanted, assumed = [*dict.fromkeys([*names.values(), *arrays.values()])], [*known]
     is_plain = isinstance(rows, LogRows) and rows.several_items is None
@@ -204,10 +215,10 @@ def _chosen(
     in_index = {f"no column {one!r}" for one in index_names}
     fix = "call reset_index() on the frame: its index is no column"
     faults = [replace(one, fix=fix) if one.found.partition(" among ")[0] in in_index else one for one in faults]
+    twice = [one for one in wanted if known.count(one) > 1]
     faults += [
         Fault(name, f"column {one!r} more than once", "each column once", "rename or remove one of them")
-        for one in wanted
-        if known.count(one) > 1
+        for one in twice
     ]
     return faults, [one for one in wanted if known.count(one) == 1]
 
@@ -242,19 +253,3 @@ _PROJECTIONS: Final[Mapping[str, Callable[[Any, Sequence[str]], Any]]] = {
     "_duckdb": _of_duckdb,
 }
 """How columns are chosen before Arrow makes anything of them, by library."""
-
-
-def _fix_of(frame: object) -> str:
-    """Return how an object becomes a table."""
-    if _library_of(frame) == "pyspark":
-        return "give every input as a DataFrame of Spark, or call toArrow() on this one"
-    for method in ("collect", "to_table"):  # of a lazy frame of polars; of a dataset of pyarrow
-        if hasattr(frame, method):
-            return f"call {method}() on it"
-    if isinstance(frame, str | os.PathLike):
-        return "read the file first, with polars.read_parquet or duckdb.read_parquet"
-    return "pandas.DataFrame or pyarrow.table makes one of rows or columns"
-
-
-def _library_of(value: object) -> str:
-    return type(value).__module__.partition(".")[0]

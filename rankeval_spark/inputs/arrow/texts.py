@@ -57,7 +57,7 @@ _TIME_PATTERN: Final = (
     r"(?:[ T](?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d*))?)?)?"
     r" *(?P<zone>[A-Za-z+-][\w:+/-]*)?)?)?)?$"
 )
-_UTC: Final = ("", "Z", "UTC", "GMT", "UT")
+_UTC: Final = ("Z", "UTC", "GMT", "UT")
 _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(\d{2}))?")
 _MAX_OFFSET: Final = 18 * 3600
 
@@ -96,20 +96,19 @@ def to_whole(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     >>> to_whole(pa.chunked_array([[" 7", "+007", "-1", "1.0", "0x10", "9223372036854775808"]])).to_pylist()
     [7, 7, -1, None, None, None]
     """
+
+    def in_64_bits(distinct: pa.Array) -> pa.Array:
+        numbers = [int(text) for text in distinct.to_pylist()]
+        kept = np.array([number if is_bigint(number) else 0 for number in numbers], dtype=np.int64)
+        return to_arrow(kept, is_null=np.array([not is_bigint(number) for number in numbers], dtype=np.bool_))
+
     texts = trimmed(texts)
     digits = null_unless(texts, pc.match_substring_regex(texts, pattern=_WHOLE))
     digits = pc.replace_substring_regex(digits, pattern=_SIGN_AND_DIGITS, replacement=r"\1\2")
     try:
         return digits.cast(pa.int64())
     except pa.ArrowInvalid:  # above 64 bits
-        return _by_distinct(digits, _in_64_bits)
-
-
-def _in_64_bits(digits: pa.Array) -> pa.Array:
-    numbers = [int(text) for text in digits.to_pylist()]
-    is_lost = np.array([not is_bigint(number) for number in numbers], dtype=np.bool_)
-    kept = np.array([number if is_bigint(number) else 0 for number in numbers], dtype=np.int64)
-    return to_arrow(kept, is_null=is_lost)
+        return _by_distinct(digits, in_64_bits)
 
 
 def split(texts: pa.ChunkedArray, separator: str) -> pa.ChunkedArray:
@@ -136,82 +135,76 @@ def to_text_lists(
     >>> to_text_lists(pa.chunked_array([['[{"id": 7}, {"id": null}, {}]', "[7]"]]), "id").to_pylist()
     [['7', None, None], None]
     """
-    return _by_distinct(texts, lambda distinct: _json_lists(distinct, field, broken))
 
+    def to_lists(distinct: pa.Array) -> pa.Array:
+        read = (_json_list(text, field) for text in distinct.to_pylist())
+        lists = [broken if each is None else each for each in read]
+        lengths = np.array([len(each or ()) for each in lists], dtype=np.int64)
+        is_null = np.array([each is None for each in lists], dtype=np.bool_)
+        return list_column(lengths, to_texts(element for each in lists for element in each or ()), is_null=is_null)
 
-def _json_lists(distinct: pa.Array, field: str | None, broken: list[str | None] | None) -> pa.Array:
-    read = (_json_list(text, field) for text in distinct.to_pylist())
-    lists = [broken if each is None else each for each in read]
-    lengths = np.array([len(each or ()) for each in lists], dtype=np.int64)
-    is_null = np.array([each is None for each in lists], dtype=np.bool_)
-    return list_column(lengths, to_texts(element for each in lists for element in each or ()), is_null=is_null)
+    return _by_distinct(texts, to_lists)
 
 
 def _json_list(text: str, field: str | None) -> list[str | None] | None:
     """Read a JSON array; as for Spark, a text in it may be in single quotes, as Python writes it."""
+
+    def in_double_quotes(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
+        return '"' + found[1].replace("\\'", "'").replace('"', '\\"') + '"'
+
+    def as_text(element: Any) -> str | None:  # noqa: ANN401 - any JSON
+        is_text = element is None or isinstance(element, str)
+        return element if is_text else json.dumps(element, ensure_ascii=False, separators=(",", ":"))
+
     try:
-        found = _json(text)
+        try:
+            found = _JSON.raw_decode(text.lstrip())[0]
+        except ValueError:
+            found = _JSON.raw_decode(_SINGLE_QUOTED.sub(in_double_quotes, text).lstrip())[0]
         if not isinstance(found, list):
             return None
         if field is not None:
             found = [None if element is None else element.get(field) for element in found]
-        return [_json_text(element) for element in found]
+        return [as_text(element) for element in found]
     except (AttributeError, ValueError, RecursionError):  # an element is no object; or the text is no JSON
         return None
-
-
-def _json(text: str) -> object:
-    try:
-        return _JSON.raw_decode(text.lstrip())[0]
-    except ValueError:
-        return _JSON.raw_decode(_SINGLE_QUOTED.sub(_in_double_quotes, text).lstrip())[0]
-
-
-def _in_double_quotes(found: re.Match[str]) -> str:
-    if found[1] is None:
-        return found[0]
-    return '"' + found[1].replace("\\'", "'").replace('"', '\\"') + '"'
-
-
-def _json_text(element: Any) -> str | None:  # noqa: ANN401 - any JSON
-    if element is None or isinstance(element, str):
-        return element
-    return json.dumps(element, ensure_ascii=False, separators=(",", ":"))
 
 
 def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray | None:  # noqa: PLR0911 - a kind of value each
     """Write values as text, as Spark's ``cast(string)`` does in UTC; None where the type has no such text.
 
-    `column`: text, truth values, numbers, days or times.
-
     >>> to_text(pa.chunked_array([[1.0, 1e7, 1e-5, None]])).to_pylist()
     ['1.0', '1.0E7', '1.0E-5', None]
     """
+
+    def java_number(value: np.floating[Any]) -> str:  # 1.0E-5, and without an exponent from 1.0E-3 to below 1.0E7
+        if not np.isfinite(value):
+            return _NOT_FINITE[str(value)]
+        if value == 0 or _MIN_PLAIN <= abs(value) < _MAX_PLAIN:
+            return np.format_float_positional(value, trim="0")
+        digits, _, exponent = np.format_float_scientific(value, trim="0").partition("e")
+        return f"{digits}E{int(exponent)}"
+
+    def without_zeros(times: pa.ChunkedArray) -> pa.ChunkedArray:
+        return pc.replace_substring_regex(times.cast(pa.string()), pattern=r"\.?0+$", replacement="")
+
     kind = column.type
     if pa.types.is_float16(kind):
         return to_text(column.cast(pa.float32()))
     if pa.types.is_floating(kind):
-        return _by_distinct(column, lambda distinct: to_texts(map(_java_number, to_numpy(distinct))))
+        return _by_distinct(column, lambda distinct: to_texts(map(java_number, to_numpy(distinct))))
     if pa.types.is_decimal(kind):
         return _by_distinct(column, lambda distinct: to_texts(f"{one:f}" for one in distinct.to_pylist()))
     if pa.types.is_timestamp(kind):
-        return _without_zeros(column.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.timestamp("us")))
+        return without_zeros(column.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.timestamp("us")))
     if pa.types.is_time(kind):
-        return _without_zeros(column.cast(pa.time64("us"), safe=False))
+        return without_zeros(column.cast(pa.time64("us"), safe=False))
     if pa.types.is_date64(kind):
         return to_text(column.cast(pa.date32()))
     is_plain = is_text(kind) or pa.types.is_null(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind)
     return column.cast(pa.string()) if is_plain or pa.types.is_date32(kind) else None
-
-
-def _java_number(value: np.floating[Any]) -> str:
-    """Write a number as Java does: 1.0E-5, and without an exponent from 1.0E-3 to below 1.0E7."""
-    if not np.isfinite(value):
-        return _NOT_FINITE[str(value)]
-    if value == 0 or _MIN_PLAIN <= abs(value) < _MAX_PLAIN:
-        return np.format_float_positional(value, trim="0")
-    digits, _, exponent = np.format_float_scientific(value, trim="0").partition("e")
-    return f"{digits}E{int(exponent)}"
 
 
 def id_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
@@ -279,31 +272,25 @@ def uuid_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     >>> uuid_texts(pa.chunked_array([[bytes(range(16)), None]])).to_pylist()
     ['00010203-0405-0607-0809-0a0b0c0d0e0f', None]
     """
-    chunks = [_uuid_texts(chunk) for chunk in column.chunks]
+
+    def written(chunk: pa.Array) -> pa.Array | None:
+        given = chunk.drop_null().cast(pa.large_binary())
+        if not len(given):
+            return pa.nulls(len(chunk), pa.string())
+        if (to_numpy(pc.binary_length(given)) != _BYTES_OF_UUID).any():
+            return None
+        fixed = given.cast(pa.binary(_BYTES_OF_UUID))
+        first, n_bytes = fixed.offset * _BYTES_OF_UUID, len(fixed) * _BYTES_OF_UUID
+        codes = np.frombuffer(fixed.buffers()[1], np.uint8)[first : first + n_bytes]  # (ids * 16,)
+        digits = np.full((len(fixed), _LENGTH_OF_UUID), ord("-"), dtype=np.uint8)
+        digits[:, _DIGITS_OF_UUID] = _HEX[codes].view(np.uint8).reshape(len(fixed), -1)  # (ids, 32)
+        data = [None, pa.py_buffer(digits)]
+        text = pa.Array.from_buffers(pa.binary(_LENGTH_OF_UUID), len(fixed), data).cast(pa.binary()).cast(pa.string())
+        is_there = to_numpy(chunk.is_valid())
+        return pc.take(text, to_arrow(np.maximum(np.cumsum(is_there) - 1, 0), is_null=~is_there))
+
+    chunks = [written(chunk) for chunk in column.chunks]
     return None if any(chunk is None for chunk in chunks) else pa.chunked_array(chunks, pa.string())
-
-
-def _uuid_texts(chunk: pa.Array) -> pa.Array | None:
-    given = chunk.drop_null()
-    if not len(given):
-        return pa.nulls(len(chunk), pa.string())
-    if (to_numpy(pc.binary_length(given.cast(pa.large_binary()))) != _BYTES_OF_UUID).any():
-        return None
-    fixed = given.cast(pa.large_binary()).cast(pa.binary(_BYTES_OF_UUID))
-    first, n_bytes = fixed.offset * _BYTES_OF_UUID, len(fixed) * _BYTES_OF_UUID
-    codes = np.frombuffer(fixed.buffers()[1], np.uint8)[first : first + n_bytes]  # (ids * 16,)
-    written = np.full((len(fixed), _LENGTH_OF_UUID), ord("-"), dtype=np.uint8)
-    written[:, _DIGITS_OF_UUID] = _HEX[codes].view(np.uint8).reshape(len(fixed), -1)  # (ids, 32)
-    data = [None, pa.py_buffer(written)]
-    text = pa.Array.from_buffers(pa.binary(_LENGTH_OF_UUID), len(fixed), data).cast(pa.binary()).cast(pa.string())
-    if not chunk.null_count:
-        return text
-    is_there = to_numpy(chunk.is_valid())
-    return pc.take(text, to_arrow(np.maximum(np.cumsum(is_there) - 1, 0), is_null=~is_there))
-
-
-def _without_zeros(times: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.replace_substring_regex(times.cast(pa.string()), pattern=r"\.?0+$", replacement="")
 
 
 def _by_distinct(column: pa.ChunkedArray, change: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
@@ -313,10 +300,7 @@ def _by_distinct(column: pa.ChunkedArray, change: Callable[[pa.Array], pa.Array]
 
 
 def to_times(column: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
-    """Convert days and times to microseconds in UTC; those without a zone are in the given one.
-
-    `column`: date or timestamp, of any unit and zone.
-    """
+    """Convert days and times of any unit to microseconds in UTC; those without a zone are in the given one."""
     times = pc.cast(column, options=pc.CastOptions(TIMES, allow_time_truncate=True))
     if time_zone == UTC or _has_zone(column.type):
         return times
@@ -367,7 +351,8 @@ def read_times(texts: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
     parts = _parts(texts, _TIME_PATTERN)
     days, is_day = _days(parts)
     hour, minute, second = (_digits(parts, name) for name in ("hour", "minute", "second"))
-    fraction = _numbers(pc.utf8_slice_codeunits(pc.utf8_rpad(parts.field("fraction"), 6, "0"), 0, 6))
+    digits = pc.utf8_slice_codeunits(pc.utf8_rpad(parts.field("fraction"), 6, "0"), 0, 6)
+    fraction = to_numpy(digits.cast(pa.int64()), null=0)
     micros = (((days * 24 + hour) * 60 + minute) * 60 + second) * _SECOND + fraction
     is_time = is_day & (hour < 24) & (minute < 60) & (second < 60)  # noqa: PLR2004 - of clocks
     shifted, is_zone = _in_utc(micros, parts.field("zone"), time_zone)
@@ -395,28 +380,25 @@ def _parts(texts: pa.ChunkedArray, pattern: str) -> pa.StructArray:
     return in_one_piece(pc.extract_regex(trimmed(texts), pattern=pattern))
 
 
-def _digits(parts: pa.StructArray, name: str, *, default: str = "0") -> IntVector:
-    return _numbers(pc.utf8_lpad(parts.field(name), 1, default))
-
-
-def _numbers(digits: pa.Array) -> IntVector:
-    numbers: IntVector = to_numpy(digits.cast(pa.int64()), null=0)
+def _digits(parts: pa.StructArray, name: str, default: str = "0") -> IntVector:
+    numbers: IntVector = to_numpy(pc.utf8_lpad(parts.field(name), 1, default).cast(pa.int64()), null=0)
     return numbers
 
 
 def _days(parts: pa.StructArray) -> tuple[IntVector, BoolVector]:
     """Count the days since 1970, and return which dates exist."""
-    year = _digits(parts, "year")
-    month, day = (_digits(parts, name, default="1") for name in ("month", "day"))
+
+    def first_days(months: IntVector) -> IntVector:
+        return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
+
+    year, month, day = (
+        _digits(parts, name, default) for name, default in (("year", "0"), ("month", "1"), ("day", "1"))
+    )
     is_day = to_numpy(parts.is_valid()) & (year <= _LAST_YEAR) & (month >= 1) & (month < _END_OF_MONTHS)
     months = np.where(is_day, (year - 1970) * 12 + month - 1, 0)
-    first = _first_days(months)
-    is_day &= (day >= 1) & (day <= _first_days(months + 1) - first)
+    first = first_days(months)
+    is_day &= (day >= 1) & (day <= first_days(months + 1) - first)
     return np.where(is_day, first + day - 1, 0), is_day
-
-
-def _first_days(months: IntVector) -> IntVector:
-    return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
 def _in_utc(micros: IntVector, zones: pa.Array, time_zone: str) -> tuple[IntVector, BoolVector]:
@@ -427,25 +409,23 @@ def _in_utc(micros: IntVector, zones: pa.Array, time_zone: str) -> tuple[IntVect
     coded = zones.dictionary_encode()
     code = to_numpy(coded.indices, null=0)
     shifted, is_known = micros.copy(), np.ones(len(micros), dtype=np.bool_)
-    for number, zone in enumerate(coded.dictionary.to_pylist()):
-        if zone in _UTC and (zone or time_zone == UTC):
+    for number, written in enumerate(coded.dictionary.to_pylist()):
+        zone = written or time_zone
+        if zone in _UTC:
             continue
         chosen = np.flatnonzero(code == number)
-        moved = _from_zone(micros[chosen], zone or time_zone)
+        offset = _OFFSET.fullmatch(zone)
+        if offset is not None:
+            sign, *parts = offset.groups()
+            hours, minutes, seconds = (int(part or 0) for part in parts)
+            distance = (hours * 60 + minutes) * 60 + seconds
+            is_offset = max(minutes, seconds) < 60 and distance <= _MAX_OFFSET  # noqa: PLR2004 - of clocks
+            moved = micros[chosen] - int(f"{sign}{distance}") * _SECOND if is_offset else None
+        else:
+            moved = to_utc(micros[chosen], zone) if zone in zone_names() else None
         is_known[chosen] = moved is not None
         shifted[chosen] = 0 if moved is None else moved
     return shifted, is_known
-
-
-def _from_zone(micros: IntVector, zone: str) -> IntVector | None:
-    offset = _OFFSET.fullmatch(zone)
-    if offset is not None:
-        sign, *parts = offset.groups()
-        hours, minutes, seconds = (int(part or 0) for part in parts)
-        distance = (hours * 60 + minutes) * 60 + seconds
-        is_offset = max(minutes, seconds) < 60 and distance <= _MAX_OFFSET  # noqa: PLR2004 - of clocks
-        return micros - int(f"{sign}{distance}") * _SECOND if is_offset else None
-    return to_utc(micros, zone) if zone in zone_names() else None
 
 
 def _times(micros: IntVector, *, is_null: BoolVector) -> pa.ChunkedArray:

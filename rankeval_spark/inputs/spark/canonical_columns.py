@@ -58,11 +58,9 @@ class Canonical:
     @property
     def given(self) -> frozenset[str]:
         """Canonical columns that the table has, and :data:`IS_UNPARSABLE` where the rows have it."""
-        return frozenset({*self.types, *([IS_UNPARSABLE] if self.is_read or self._has_long_ranks else [])})
-
-    @property
-    def _has_long_ranks(self) -> bool:
-        return C.RANK in self.types and self.reading.nested is None and self._given(C.RANK) == pa.int64()
+        is_item = C.RANK in self.types and self.reading.nested is None
+        has_long_ranks = is_item and self._given(C.RANK) == pa.int64()
+        return frozenset({*self.types, *([IS_UNPARSABLE] if self.is_read or has_long_ranks else [])})
 
     def _given(self, name: str) -> pa.DataType:
         """Return the type of a canonical column in the table."""
@@ -78,16 +76,15 @@ class Canonical:
         return [name for name in dict.fromkeys([*own, CORRUPT]) if name in known]
 
     def to_rows(self, table: DataFrame, *, has_raw: bool = False) -> DataFrame:
-        """Write the rows of a table in the columns of the schema, then :data:`IS_UNPARSABLE` and :data:`RAW`.
+        """Write the rows of a table in the columns of the schema, then :data:`IS_UNPARSABLE`.
 
-        The columns that the table does not have contain their defaults. `has_raw`: whether the rows have the last one.
+        The columns that the table does not have contain their defaults. `has_raw`: whether :data:`RAW` follows.
         """
         raw = [self._raw()] if has_raw else []
         marks = [name for name in (IS_UNPARSABLE,) if name in self.given]
         if self.is_read:
-            selected = table.select(*map(column, self._columns_read), *raw)
             types = {**self.types, IS_UNPARSABLE: pa.bool_(), **({RAW: pa.string()} if has_raw else {})}
-            rows = _in_workers(selected, read_rows, self.reading, types)
+            rows = self._in_workers(table.select(*map(column, self._columns_read), *raw), read_rows, types)
             return rows.select(*self._completed(column), *marks, *(RAW for _ in raw))
         if marks:
             rank = column(self.reading.names[C.RANK])
@@ -97,24 +94,31 @@ class Canonical:
 
     def to_lists(self, table: DataFrame) -> DataFrame:
         """Write a table of whole lists in the columns of a list and its arrays, see :attr:`Source.lists`."""
-        arrays = self._selected_arrays()
-        of_list = [name for name in self.types if name not in (C.ITEM_ID, C.SCORE, C.RANK)]
-        if arrays is not None and all(self.is_plain(name) for name in of_list):
-            selected = self._completed(self._selected, leaves_out=(C.ITEM_ID, C.SCORE, C.RANK))
+        arrays, of_items = self._selected_arrays(), (C.ITEM_ID, C.SCORE, C.RANK)
+        if arrays is not None and all(self.is_plain(name) for name in self.types if name not in of_items):
+            selected = self._completed(self._selected, leaves_out=of_items)
             found = table.select(*selected, *(array.alias(name) for name, array in arrays.items()))
             return found.where(F.size(row_kinds.LISTED_ITEMS) > 0)
-        kinds = self.reading.lists(self.table).schema
-        types = {field.name: field.type for field in kinds}
-        read = _in_workers(table.select(*map(column, self._columns_read)), read_lists, self.reading, types)
+        types = {field.name: field.type for field in self.reading.lists(self.table).schema}
+        read = self._in_workers(table.select(*map(column, self._columns_read)), read_lists, types)
         listed = [name for name in row_kinds.LISTED if name in types]
-        return read.select(*self._completed(column, leaves_out=(C.ITEM_ID, C.SCORE, C.RANK)), *listed)
+        return read.select(*self._completed(column, leaves_out=of_items), *listed)
+
+    def _in_workers(self, frame: DataFrame, read: Read, types: Mapping[str, pa.DataType]) -> DataFrame:
+        """Return a table's rows as workers read them into canonical columns of these types."""
+        names, reading = list(types), self.reading
+
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return read(batches, reading, names)
+
+        fields = [T.StructField(name, from_arrow_type(types[name])) for name in names]
+        return frame.mapInArrow(work, T.StructType(fields))
 
     def _completed(self, value: Callable[[str], Column], *, leaves_out: Collection[str] = ()) -> Iterator[Column]:
         """Yield the columns of the schema, then parts of its key that are not read."""
         schema = self.reading.schema
-        types = {field.name: field.type for field in schema.fields} | {
-            name: "string" for name in schema.key if name not in schema.field_names()
-        }
+        unread = dict.fromkeys((name for name in schema.key if name not in schema.field_names()), "string")
+        types = {field.name: field.type for field in schema.fields} | unread
         for name, type_ in types.items():
             if name not in leaves_out:
                 has_it = name in self.types
@@ -128,7 +132,7 @@ class Canonical:
         return own.try_cast("int") if name == C.RANK else own.cast(spark_name(self.types[name]))
 
     def is_plain(self, name: str) -> bool:
-        """Whether Spark selects a canonical column, because no cell of it has to be read."""
+        """Return True if Spark selects a canonical column, because no cell of it has to be read."""
         given, wanted = spark_name(self._given(name)), spark_name(self.types[name])
         if name == C.RANK:
             return given in (*_WHOLE, "void") and self.reading.ranks_from == 1
@@ -190,21 +194,11 @@ def _arrow_type(kind: T.DataType) -> pa.DataType:
     if isinstance(kind, T.ArrayType):
         return pa.list_(_arrow_type(kind.elementType))
     if isinstance(kind, T.StructType):
-        return pa.struct([(field.name, _arrow_type(field.dataType)) for field in kind.fields])
+        return pa.struct([*arrow_schema(kind)])
     if kind.typeName() == "time":
         return pa.time64("ns")
     found = next((arrow for spark, arrow in _ARROW_TYPES.items() if isinstance(kind, spark)), None)
     return pa.opaque(pa.binary(), kind.simpleString(), "Spark") if found is None else found
-
-
-def _in_workers(frame: DataFrame, read: Read, reading: Reading, types: Mapping[str, pa.DataType]) -> DataFrame:
-    """Return a table's rows as workers read them into canonical columns of these types."""
-    names = list(types)
-
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return read(batches, reading, names)
-
-    return frame.mapInArrow(work, T.StructType([T.StructField(name, from_arrow_type(types[name])) for name in names]))
 
 
 def column(name: str) -> Column:

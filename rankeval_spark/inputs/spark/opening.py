@@ -1,33 +1,38 @@
-"""Open the table of an input unchanged: Delta at one version, a table or files with types, csv and json as text."""
+"""Open the table of an input unchanged: Delta at one version, a table or files with types, csv and json as text.
+
+What cannot be opened, or be read later, is explained in one sentence; ``--debug`` shows Java's message.
+"""
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, functions as F, types as T
 
 from rankeval_spark import allowed_folders, columns as C
-from rankeval_spark.errors import Fault, InputError, first_line
-from rankeval_spark.inputs import trec_files
-from rankeval_spark.inputs.input_columns import CORRUPT, PARQUET_UUID
+from rankeval_spark.allowed_folders import local_path
+from rankeval_spark.errors import CONDITION, Fault, InputError, first_line
+from rankeval_spark.inputs import input_files, trec_files
+from rankeval_spark.inputs.input_columns import CORRUPT, NANOSECONDS, PARQUET_UUID, UUIDS
 from rankeval_spark.inputs.input_files import EXPECTED, RFC_4180, checked_header, missing_input
 from rankeval_spark.inputs.spark import probes
-from rankeval_spark.inputs.spark.read_failures import as_input_error, refuse_special
+from rankeval_spark.jar_faults import of_jars
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from pyspark.sql import Column, DataFrameReader, SparkSession
+    from pyspark.sql import DataFrameReader, SparkSession
 
     from rankeval_spark.config.inputs import InputConfig
     from rankeval_spark.inputs.trec_files import TrecForm
-
 
 MOST_FILES: Final = 256
 """Files whose footers are read, which takes half a second; a table of years has many more."""
@@ -38,6 +43,30 @@ _READ_AS: Final = {
     *((narrow, "double") for narrow in ("tinyint", "smallint", "int", "float")),
 }
 """Types that Spark reads as a wider type."""
+
+_FOUND: Final = {
+    "PATH_NOT_FOUND": input_files.NO_PATH,
+    "DELTA_PATH_DOES_NOT_EXIST": input_files.NO_PATH,
+    "TABLE_OR_VIEW_NOT_FOUND": "no such table",
+    "SCHEMA_NOT_FOUND": "no such schema",
+    "UNABLE_TO_INFER_SCHEMA": input_files.NO_FILES,
+    "DELTA_MISSING_DELTA_TABLE": input_files.NO_DELTA,
+    "DELTA_TABLE_NOT_FOUND": input_files.NO_DELTA,
+    "DELTA_TABLE_ONLY_OPERATION": input_files.NO_DELTA,
+    "DELTA_SCHEMA_NOT_SET": input_files.NO_DELTA,
+    "DELTA_VERSION_NOT_FOUND": input_files.NO_VERSION,
+    "DELTA_UNSUPPORTED_TIME_TRAVEL_BEYOND_DELETED_FILE_RETENTION_DURATION": "a version older than the table keeps",
+    "DELTA_LOG_FILE_NOT_FOUND": "a version older than the table keeps",
+    "DELTA_VERSIONS_NOT_CONTIGUOUS": "a version older than the table keeps",
+    "CATALOG_NOT_FOUND": "no such catalog",
+    "FAILED_READ_FILE": "files of another format, or damaged ones",
+}
+_READ_FAILURES: Final = ("FAILED_READ_FILE", "MALFORMED_", "CANNOT_READ_", "DELTA_FILE_NOT_FOUND")
+_FILE_GONE: Final = ("FAILED_READ_FILE.FILE_NOT_EXIST", "DELTA_FILE_NOT_FOUND")
+"""A file of the table's log that does not exist, usually because VACUUM removed it from an old version."""
+
+_HEADER_DIFFERS: Final = "CSV header does not conform"
+_CSV_FILE: Final = re.compile(r"CSV file: (\S+)")
 
 
 @dataclass(frozen=True)
@@ -60,10 +89,10 @@ def open_table(spark: SparkSession, name: str, config: InputConfig, date: dt.dat
         tables = {model: open_table(spark, f"{name}.paths.{model}", one, date) for model, one in models.items()}
         return united_tables(tables, config.location(date), f"inputs.{name}.paths")
     if config.table is not None or not allowed_folders.is_limited():  # a catalog has its own permissions
-        return _opened(spark, name, config, date)
+        return _open(spark, name, config, date)
     default = probes.default_file_system(spark)
     _check_path(spark, name, config.location(date), config.format)
-    table = _opened(spark, name, config, date)
+    table = _open(spark, name, config, date)
     # the log of a Delta table may name files elsewhere
     allowed_folders.require_each(f"inputs.{name}.path", table.frame.inputFiles(), default=default)
     return table
@@ -75,8 +104,11 @@ def united_tables(tables: Mapping[str, Table], location: str, where: str) -> Tab
     Raises InputError: their columns differ.
     """
     named = {model: table.frame.withColumn(C.MODEL_ID, F.lit(model)) for model, table in tables.items()}
-    first = next(iter(named))
-    columns = {model: _columns_of(frame) for model, frame in named.items()}
+    first, columns = next(iter(named)), dict[str, str]()
+    for model, of_model in named.items():
+        fields = sorted(of_model.schema.fields, key=lambda field: field.name)
+        shown = (f"{field.name} {field.dataType.simpleString()}" for field in fields if field.name != CORRUPT)
+        columns[model] = ", ".join(shown)
     faults = [
         Fault(f"{where}.{model}", f"columns {found}", f"those of {first}: {columns[first]}", "write them alike")
         for model, found in columns.items()
@@ -84,13 +116,11 @@ def united_tables(tables: Mapping[str, Table], location: str, where: str) -> Tab
     ]
     if faults:
         raise InputError(*faults)
-    frame = reduce(DataFrame.unionByName, named.values())
+    return _without_corrupt(reduce(DataFrame.unionByName, named.values()), location)
+
+
+def _without_corrupt(frame: DataFrame, location: str) -> Table:
     return Table(frame, tuple(column for column in frame.columns if column != CORRUPT), location)
-
-
-def _columns_of(frame: DataFrame) -> str:
-    fields = sorted(frame.schema.fields, key=lambda field: field.name)
-    return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in fields if field.name != CORRUPT)
 
 
 def _check_path(spark: SparkSession, name: str, location: str, format_: str) -> None:
@@ -105,19 +135,34 @@ def _check_path(spark: SparkSession, name: str, location: str, format_: str) -> 
     allowed_folders.require_each(where, files, default=default)
 
 
-def _opened(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> Table:
+def _open(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> Table:
     location = config.location(date)
-    if not config.table:
-        refuse_special(name, location)
+    path = None if config.table else local_path(location)
+    for place in () if path is None else (path, *(path.iterdir() if path.is_dir() else ())):
+        if place.exists() and not place.is_file() and not place.is_dir():  # Spark might read it for ever
+            fix = "write its content to a file first"
+            raise InputError(Fault(f"inputs.{name}", f"a pipe or a device: {place}", "a folder or file", fix))
     match config.format:
         case "delta":
             return _open_delta(spark, name, config, date)
         case "parquet" | "orc" | "table":
             return _open_typed(spark, name, config, location)
         case "csv":
-            return _open_csv(spark, name, location, config.options)
+            with as_input_error(name, location, EXPECTED["csv"]):
+                header = probes.csv_header(spark, location, config.options)
+            columns = checked_header(header, name, location, config.options)
+            # enforceSchema=false: Spark compares the header of every file; with true it silently goes by position
+            options = {**RFC_4180, **config.options}
+            reader = spark.read.format("csv").options(**options, header=True, enforceSchema=False)
+            return _open_text(reader, name, location, columns)
         case "json":
-            return _open_json(spark, name, location, config.options)
+            with as_input_error(name, location, EXPECTED["json"]):
+                keys = probes.json_keys(spark, location, config.options)
+            if not keys:
+                raise InputError(missing_input(name, location, "json lines, one object per line", "no json object"))
+            distinct = {key.casefold(): key for key in reversed(keys)}  # to Spark, 'Item' and 'item' are one column
+            reader = spark.read.format("json").options(**config.options)
+            return _open_text(reader, name, location, tuple(reversed(distinct.values())))
         case "trec":
             return _open_trec(spark, name, location, config.trec_form)
 
@@ -164,26 +209,6 @@ def _open_typed(spark: SparkSession, name: str, config: InputConfig, location: s
         return Table(frame, tuple(frame.columns), location)
 
 
-def _open_csv(spark: SparkSession, name: str, location: str, options: Mapping[str, str]) -> Table:
-    """Open csv files, whose first line names the columns."""
-    with as_input_error(name, location, EXPECTED["csv"]):
-        header = probes.csv_header(spark, location, options)
-    columns = checked_header(header, name, location, options)
-    # enforceSchema=false: Spark compares the header of every file; with true it silently goes by position
-    reader = spark.read.format("csv").options(**{**RFC_4180, **options}, header=True, enforceSchema=False)
-    return _open_text(reader, name, location, columns)
-
-
-def _open_json(spark: SparkSession, name: str, location: str, options: Mapping[str, str]) -> Table:
-    """Open json lines: one object per line."""
-    with as_input_error(name, location, EXPECTED["json"]):
-        keys = probes.json_keys(spark, location, options)
-    if not keys:
-        raise InputError(missing_input(name, location, "json lines, one object per line", "no json object"))
-    distinct = {key.casefold(): key for key in reversed(keys)}  # to Spark, 'Item' and 'item' are one column
-    return _open_text(spark.read.format("json").options(**options), name, location, tuple(reversed(distinct.values())))
-
-
 def _open_trec(spark: SparkSession, name: str, location: str, form: TrecForm | None) -> Table:
     """Open files of TREC; a line of another form is kept in :data:`CORRUPT`, with no column."""
     with as_input_error(name, location, EXPECTED["trec"]):
@@ -195,43 +220,26 @@ def _open_trec(spark: SparkSession, name: str, location: str, form: TrecForm | N
         text = spark.read.text(location)
         line = F.regexp_replace("value", r"^\s+|\s+$", "")
         fields = F.split(line, r"\s+")
-        columns, is_right = _of_qrels(fields) if form == "qrels" else _of_run(fields)
-        others = [
-            F.col(C.quoted_name(column)) for column in text.columns if column != "value"
-        ]  # of folders of partitions
+        topic, _, document, fourth, fifth, run = (F.get(fields, place) for place in range(6))
+        if form == "qrels":
+            columns = {C.USER_ID: topic, C.ITEM_ID: document, C.GAIN: fourth.cast("double")}
+            is_right = (F.size(fields) == trec_files.FIELDS["qrels"]) & fourth.rlike(trec_files.WHOLE_NUMBER)
+        else:
+            rank = F.when(fourth.rlike(trec_files.RANK), fourth.cast("bigint"))
+            columns = {C.MODEL_ID: run, C.USER_ID: topic, C.ITEM_ID: document, C.SCORE: fifth.cast("double")}
+            columns[C.RANK] = rank
+            is_right = (F.size(fields) >= trec_files.FIELDS["run"]) & fifth.rlike(trec_files.NUMBER)
+        of_folders = [F.col(C.quoted_name(column)) for column in text.columns if column != "value"]
         kept = [F.when(is_right, column).alias(own) for own, column in columns.items()]
         corrupt = F.when(~is_right, F.col("value")).alias(CORRUPT)
-        frame = text.where(~line.rlike("^(#|$)")).select(*kept, *others, corrupt)
-        return Table(frame, tuple(column for column in frame.columns if column != CORRUPT), location)
-
-
-def _of_run(fields: Column) -> tuple[dict[str, Column], Column]:
-    """Return the columns of a run, and the condition that a line is one of it."""
-    document, rank, score, name = (F.get(fields, place) for place in range(2, 6))
-    has_rank = rank.rlike(trec_files.RANK)
-    columns = {
-        C.MODEL_ID: name,
-        C.USER_ID: F.get(fields, 0),
-        C.ITEM_ID: document,
-        C.SCORE: score.cast("double"),
-        C.RANK: F.when(has_rank, rank.cast("bigint")),
-    }
-    return columns, (F.size(fields) >= trec_files.FIELDS["run"]) & score.rlike(trec_files.NUMBER)
-
-
-def _of_qrels(fields: Column) -> tuple[dict[str, Column], Column]:
-    """Return the columns of judgements, and the condition that a line is one of them."""
-    grade = F.get(fields, 3)
-    columns = {C.USER_ID: F.get(fields, 0), C.ITEM_ID: F.get(fields, 2), C.GAIN: grade.cast("double")}
-    is_grade = grade.rlike(trec_files.WHOLE_NUMBER)
-    return columns, (F.size(fields) == trec_files.FIELDS["qrels"]) & is_grade
+        return _without_corrupt(text.where(~line.rlike("^(#|$)")).select(*kept, *of_folders, corrupt), location)
 
 
 def _open_text(reader: DataFrameReader, name: str, location: str, columns: Sequence[str]) -> Table:
     schema = T.StructType([T.StructField(column, T.StringType()) for column in (*columns, CORRUPT)])
     with as_input_error(name, location, "readable files"):
-        frame = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT).schema(schema).load(location)
-        return Table(frame, tuple(column for column in frame.columns if column != CORRUPT), location)
+        reader = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
+        return _without_corrupt(reader.schema(schema).load(location), location)
 
 
 def _quoted(table: str) -> str:
@@ -244,16 +252,36 @@ def parquet_faults(spark: SparkSession, table: Table, names: Iterable[str], wher
 
     Only the columns ``names`` are checked. If names of files or folders contain the date, only those files are read.
     """
-    schemas: dict[str, T.StructType] = {}
+
+    def types_of(schema: T.StructType) -> dict[str, str]:
+        return {field.name.casefold(): field.dataType.simpleString() for field in reversed(schema.fields)}
+
+    def short(file: str) -> str:  # the last folder and the name
+        return "/".join(unquote(file).split("/")[-2:])
+
+    by_file: dict[str, dict[str, str]] = {}
     for file in chosen_files(sorted(table.frame.inputFiles()), date):
         try:
             if (schema := probes.parquet_schema(spark, file)) is not None:
-                schemas[file] = schema
+                by_file[file] = types_of(schema)
         except (PySparkException, Py4JError) as error:  # its message may not name the file
-            found = f"a file that cannot be read, {_short(file)} ({first_line(str(error))})"
+            found = f"a file that cannot be read, {short(file)} ({first_line(str(error))})"
             return [Fault(where, found, "readable data files")]
-    types = {field.name.casefold(): field.dataType.simpleString() for field in table.frame.schema.fields}
-    return [fault for name in dict.fromkeys(names) for fault in _faults_of(name, types, schemas, where)]
+    wanted, faults = types_of(table.frame.schema), []
+    fix = "write these files again, or read only the others, with path: or filters:"
+    for name in dict.fromkeys(names):  # with one file of each kind: usually all files of a day are equal
+        key = name.casefold()
+        having = {file: types[key] for file, types in by_file.items() if key in types}
+        lacking = [file for file, types in by_file.items() if key not in types]
+        other = [file for file, type_ in having.items() if key in wanted and (type_, wanted[key]) not in _READ_AS]
+        other = [file for file in other if having[file] != wanted[key]]
+        if having and lacking:
+            found = f"no column {name!r} in {short(lacking[0])}, while {short(next(iter(having)))} has it"
+            faults.append(Fault(where, found, "the same columns in all files", fix))
+        elif other:
+            found = f"column {name!r} of type {having[other[0]]} in {short(other[0])}, and {wanted[key]} in others"
+            faults.append(Fault(where, found, "one type in all files", fix))
+    return faults
 
 
 def chosen_files(files: Sequence[str], date: dt.date) -> list[str]:
@@ -267,28 +295,50 @@ def chosen_files(files: Sequence[str], date: dt.date) -> list[str]:
     return list(dict.fromkeys([*files[:1], *(of_date or files)[-MOST_FILES:]]))
 
 
-def _faults_of(name: str, types: Mapping[str, str], schemas: Mapping[str, T.StructType], where: str) -> list[Fault]:
-    """Return the faults of a column, with one file of each kind: usually all files of a day are equal."""
-    of_file = {file: _type(schema, name) for file, schema in schemas.items()}
-    having = [file for file, found in of_file.items() if found]
-    lacking = [file for file, found in of_file.items() if not found]
-    fix = "write these files again, or read only the others, with path: or filters:"
-    if having and lacking:
-        found = f"no column {name!r} in {_short(lacking[0])}, while {_short(having[0])} has it"
-        return [Fault(where, found, "the same columns in all files", fix)]
-    wanted = types.get(name.casefold(), "")
-    other = [file for file in having if of_file[file] != wanted and (of_file[file], wanted) not in _READ_AS]
-    if other and wanted:
-        found = f"column {name!r} of type {of_file[other[0]]} in {_short(other[0])}, and {wanted} in others"
-        return [Fault(where, found, "one type in all files", fix)]
-    return []
+@contextmanager
+def as_input_error(name: str, location: str, expected: str) -> Iterator[None]:
+    """Convert what Spark raises while it opens an input into an :class:`InputError`, which says what was expected."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        if of_jars(str(error)):  # which is no fault of the input: `apps.error_translation` says what it is one of
+            raise
+        text = str(error)
+        if "ClassNotFoundException" in text and "FileSystem" in text:
+            found = "a file system for which Spark has no jar"
+        elif "(TIMESTAMP(NANOS" in text:
+            found = NANOSECONDS
+        elif PARQUET_UUID in text:
+            found = UUIDS
+        else:
+            known = _FOUND.get(next(iter(_conditions(error)), "").partition(".")[0])
+            found = known or f"a failure ({first_line(text)})"
+        raise InputError(missing_input(name, location, expected, found)) from error
 
 
-def _type(schema: T.StructType, name: str) -> str:
-    folded = name.casefold()
-    return next((field.dataType.simpleString() for field in schema.fields if field.name.casefold() == folded), "")
+def explain(error: BaseException, locations: dict[str, str]) -> InputError | None:
+    """Return the InputError behind the failure of a running job, if the cause is an unreadable input.
+
+    A file can be damaged, missing, or have another header than other files; only reading it shows that. ``locations``
+    are those of the inputs, by name.
+    """
+    text = str(error)
+    # any condition in the text, because the cause follows the condition of the failed job
+    if not any(name.startswith(_READ_FAILURES) for name in _conditions(error)) and _HEADER_DIFFERS not in text:
+        return None
+    concerned = [name for name, location in locations.items() if (path := local_path(location)) and str(path) in text]
+    where = f"inputs.{concerned[0]}" if len(concerned) == 1 else "inputs"
+    if _HEADER_DIFFERS in text:
+        file = _CSV_FILE.search(text)
+        found = f"csv files with different headers{f', among them {unquote(file[1])}' if file else ''}"
+        return InputError(Fault(where, found, "the same header in all files of an input"))
+    if any(name.startswith(_FILE_GONE) for name in _conditions(error)):
+        fix = "VACUUM removes the files of old versions: read a later one, or raise delta.deletedFileRetentionDuration"
+        return InputError(Fault(where, "a missing data file", "every file of the version that is read", fix))
+    return InputError(Fault(where, f"a file that cannot be read ({first_line(text)})", "readable data files"))
 
 
-def _short(file: str) -> str:
-    """Return the last folder and the name of a file."""
-    return "/".join(unquote(file).split("/")[-2:])
+def _conditions(error: BaseException) -> list[str]:
+    """Return Spark's error conditions; an exception of Java has them in its text."""
+    given = error.getCondition() if isinstance(error, PySparkException) else None
+    return [*([given] if given else []), *CONDITION.findall(str(error))]

@@ -19,7 +19,7 @@ from rankeval_spark.time_zones import UTC
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -111,20 +111,19 @@ def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> So
     Raises InputError if an input or a column is missing or cannot be read. Raises ConfigError if a filter has a value
     of another type than its column. Raises ChecksFailedError if an id is text in one input and a number in another.
     """
-    faults: list[FaultsError] = []
-
+    errors: list[FaultsError] = []
     by_name = input_schemas(config.segment_names(), numbers=config.slicing.bands, lists=config.policies.lists)
     found: dict[str, Source] = {}
     for name, given in config.inputs.given.items():
         try:
             found[name] = read_input(spark, name, given, by_name[name], date)
         except (InputError, ConfigError) as error:  # others, such as of the environment, are no faults of inputs
-            faults.append(error)
-    if faults:
-        raise _merged(faults)
-    sources = Sources(**found)
+            errors.append(error)
+    if errors:
+        kind = InputError if any(isinstance(error, InputError) for error in errors) else ConfigError
+        raise kind(*(fault for error in errors for fault in error.faults))
     check_id_types({name: source.id_types for name, source in found.items()}, own_item=config.policies.own_item)
-    return sources
+    return Sources(**found)
 
 
 def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Schema, date: dt.date) -> Source:
@@ -186,9 +185,3 @@ def from_frame(
     unread = tuple(one for one in frame.columns if one not in (*schema.field_names(), *read))
     table, given = canonical.to_rows(frame), canonical.given
     return Source(name, table, frame, name, "frame", None, given, canonical.id_types, unread=unread, lists=lists)
-
-
-def _merged(errors: Sequence[FaultsError]) -> FaultsError:
-    """Combine the faults of several errors; if an input is missing, the result is an InputError."""
-    kind = InputError if any(isinstance(error, InputError) for error in errors) else ConfigError
-    return kind(*(fault for error in errors for fault in error.faults))

@@ -5,7 +5,7 @@ Quantiles are an aggregate of one row that the users are joined with, so that no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -33,8 +33,15 @@ def with_bands(users: DataFrame, *, bands: Mapping[str, Band]) -> DataFrame:
 
     Rows are neither added nor lost.
     """
-    labels = {name: _label(name, place) for place, name in enumerate(bands)}
-    return _with_columns(_with_edges(users, users, bands), labels).select(*map(_column, users.columns))
+
+    def label(name: str, place: int) -> Column:
+        number, edges = _number(name), F.col(f"_edges_{place}")
+        band = F.get(f"_names_{place}", F.size(F.filter(edges, lambda edge: edge <= number)))
+        return F.when(number.isNotNull() & (F.size(edges) > 0), band)
+
+    labels = {name: label(name, place) for place, name in enumerate(bands)}
+    columns = (F.col(C.quoted_name(name)) for name in users.columns)
+    return _with_columns(_with_edges(users, users, bands), labels).select(*columns)
 
 
 def with_activity(segments: DataFrame | None, *, activity: DataFrame | None) -> DataFrame | None:
@@ -71,41 +78,30 @@ def _with_edges(frame: DataFrame, users: DataFrame, bands: Mapping[str, Band]) -
         if band.edges is not None
         for name, values in lists_of(np.array(band.edges, dtype=np.float64), band).items()
     }
-    quantiles = Quantiles({place: band for place, band in enumerate(bands.values()) if band.edges is None})
     frame = _with_columns(frame, given)
-    return frame.crossJoin(F.broadcast(_to_edges(users, list(bands), quantiles))) if quantiles.bands else frame
-
-
-def _to_edges(users: DataFrame, names: Sequence[str], quantiles: Quantiles) -> DataFrame:
-    """Return one row of the lists of bands by quantiles."""
-    numbers = users.select(*(_finite(names[place]).alias(f"_number_{place}") for place in quantiles.bands))
-    ends = ((F.max(f"_number_{place}"), F.min(f"_number_{place}")) for place in quantiles.bands)
-    spreads = ((high - low).alias(f"_spread_{place}") for place, (high, low) in zip(quantiles.bands, ends, strict=True))
+    quantiles, names = (
+        Quantiles({place: band for place, band in enumerate(bands.values()) if band.edges is None}),
+        [*bands],
+    )
+    if not quantiles.bands:
+        return frame
+    doubles = {place: _number(names[place]).cast("double") for place in quantiles.bands}
+    is_finite = {place: F.abs(number) != F.lit(float("inf")) for place, number in doubles.items()}
+    numbers = users.select(
+        *(F.when(is_finite[place], number).alias(f"_number_{place}") for place, number in doubles.items())
+    )
+    spreads = ((F.max(name) - F.min(name)).alias(name.replace("number", "spread")) for name in numbers.columns)
     counted = numbers.crossJoin(F.broadcast(numbers.agg(*spreads))).mapInArrow(quantiles.count, _COUNTED)
     distinct = counted.groupBy("band", "spread", "number").agg(F.sum("n").alias("n"))
     every = distinct.agg(F.collect_list(F.struct("band", "spread", "number", "n")))
     lists = "_edges_{0} array<double>, _names_{0} array<string>, _texts_{0} array<string>"
-    return every.mapInArrow(quantiles.finish, ", ".join(map(lists.format, quantiles.bands)))
-
-
-def _label(name: str, place: int) -> Column:
-    number, edges = _number(name), F.col(f"_edges_{place}")
-    label = F.get(f"_names_{place}", F.size(F.filter(edges, lambda edge: edge <= number)))
-    return F.when(number.isNotNull() & (F.size(edges) > 0), label)
-
-
-def _finite(name: str) -> Column:
-    number = _number(name).cast("double")
-    return F.when(F.abs(number) != F.lit(float("inf")), number)
+    edges = every.mapInArrow(quantiles.finish, ", ".join(map(lists.format, quantiles.bands)))
+    return frame.crossJoin(F.broadcast(edges))
 
 
 def _number(name: str) -> Column:
-    number = _column(name)
+    number = F.col(C.quoted_name(name))
     return F.when(~F.isnan(number), number)
-
-
-def _column(name: str) -> Column:
-    return F.col(C.quoted_name(name))
 
 
 def _with_columns(frame: DataFrame, columns: Mapping[str, Column]) -> DataFrame:

@@ -53,13 +53,10 @@ _COLUMNS: Final = {
 
 @dataclass(frozen=True)
 class FactFrames:
-    """Inputs that facts are taken from.
+    """Inputs that facts are taken from; present where a need requires them."""
 
-    `train, items`: rows of ``schemas.TRAIN`` and ``schemas.ITEMS``; present where a need requires them.
-    """
-
-    train: DataFrame | None = None
-    items: DataFrame | None = None
+    train: DataFrame | None = None  # rows of ``schemas.TRAIN``
+    items: DataFrame | None = None  # rows of ``schemas.ITEMS``
     evaluation_date: date | None = None  # day at which the age of items is taken
     has_small_catalogue: bool = False  # whether ``items`` fit into the memory of every task
 
@@ -95,12 +92,6 @@ def to_catalogue_size(sources: FactFrames, names: Iterable[str]) -> DataFrame:
         frames.append(categories.agg(F.count("*").alias(N.TOTAL_CATEGORIES)))
     totals = reduce(lambda left, right: left.crossJoin(F.broadcast(right)), frames)
     return totals.select(F.struct(*(F.col(name).cast("double").alias(name) for name in names)).alias(C.TOTALS))
-
-
-def to_user_count(train: DataFrame) -> DataFrame:
-    """Count the users of the training data: one row, :data:`facts.N_USERS`."""
-    usable = train.where(has_keys((C.USER_ID, C.ITEM_ID)))
-    return usable.select(C.USER_ID).distinct().agg(F.count("*").alias(N_USERS))
 
 
 def to_user_items(train: DataFrame) -> DataFrame:
@@ -155,26 +146,37 @@ def _with_equal_lengths(catalogue: DataFrame) -> DataFrame:
     return catalogue.crossJoin(F.broadcast(lengths)).where(is_equal).drop("_shortest", "_longest")
 
 
-def to_constants(sources: FactFrames, *, needs: frozenset[str], row_counts: DataFrame | None) -> DataFrame | None:
+def to_constants(
+    sources: FactFrames,
+    *,
+    needs: frozenset[str],  # facts that are read, those that others are made of among them
+    row_counts: DataFrame | None,  # one row of :data:`row_kinds.COUNTS`
+) -> DataFrame | None:
     """Plan one row, :data:`row_kinds.SHARED`; None where nothing is shared.
 
     Training data are counted by item, and the counts and a small catalogue meet in one worker, who makes the facts.
     A large catalogue stays where it is: the facts of its items are joined with rows, see
-    :func:`facts.to_catalogue_facts`, and only its totals, or its ids for the sizes of groups, are gathered.
-
-    `needs`: facts that are read, those that others are made of among them. `row_counts`: one row of
-    :data:`row_kinds.COUNTS`.
+    :func:`to_catalogue_facts`, and only its totals, or its ids for the sizes of groups, are gathered.
     """
-    shared = needs & _SHARED
-    is_large = sources.items is not None and not sources.has_small_catalogue
+    shared, items = needs & _SHARED, sources.items
+    is_large = items is not None and not sources.has_small_catalogue
     sizes = [name for name in _SIZES if name in shared] if is_large else []
     if is_large:
         shared -= {*CATALOGUE_FACTS, N.ITEM_KNOWN, *sizes}
     if not shared and not sizes and row_counts is None:
         return None
-    rows = _rows_of_items(sources, shared, is_large=is_large)
+    rows: dict[int, DataFrame] = {}
+    is_catalogue_read = shared & (CATALOGUE_FACTS | _OF_ITEMS | {N.TOTAL_CATEGORIES})
+    if shared & _OF_TRAIN or (items is None and is_catalogue_read):
+        rows[COUNTED] = to_counts(require_input(sources.train))
+    if items is not None and is_catalogue_read:
+        read = dict.fromkeys((C.ITEM_ID, *(_COLUMNS[name] for name in sorted(shared) if name in _COLUMNS)))
+        known = items.select(*read).where(F.col(C.ITEM_ID).isNotNull())
+        rows[CATALOGUE] = known.distinct() if is_large else known
     totals = [] if row_counts is None else [row_counts]
-    totals += [to_user_count(require_input(sources.train))] if N.TOTAL_USERS in shared else []
+    if N.TOTAL_USERS in shared:
+        usable = require_input(sources.train).where(has_keys((C.USER_ID, C.ITEM_ID)))
+        totals.append(usable.select(C.USER_ID).distinct().agg(F.count("*").alias(N_USERS)))
     totals += [to_catalogue_size(sources, sizes)] if sizes else []
     if not totals:  # a row without columns
         totals = [next(iter(rows.values())).sparkSession.range(1).drop("id")]
@@ -183,18 +185,6 @@ def to_constants(sources: FactFrames, *, needs: frozenset[str], row_counts: Data
     gathered = GatheredRows(shared, CATALOGUE in rows, sources.evaluation_date)
     in_one_place = in_one_frame(rows, columns=columns).repartition(1)
     return in_one_place.mapInArrow(gathered.to_cell, f"{row_kinds.SHARED} binary")
-
-
-def _rows_of_items(sources: FactFrames, shared: frozenset[str], *, is_large: bool) -> dict[int, DataFrame]:
-    found: dict[int, DataFrame] = {}
-    items, is_catalogue_read = sources.items, shared & (CATALOGUE_FACTS | _OF_ITEMS | {N.TOTAL_CATEGORIES})
-    if shared & _OF_TRAIN or (items is None and is_catalogue_read):
-        found[COUNTED] = to_counts(require_input(sources.train))
-    if items is not None and is_catalogue_read:
-        read = {C.ITEM_ID: None, **{_COLUMNS[name]: None for name in sorted(shared) if name in _COLUMNS}}
-        known = items.select(*read).where(F.col(C.ITEM_ID).isNotNull())
-        found[CATALOGUE] = known.distinct() if is_large else known
-    return found
 
 
 def to_pairs(lists: DataFrame, *, sources: FactFrames, depth: int) -> DataFrame:
@@ -245,10 +235,13 @@ def to_familiarity(lists: DataFrame, *, sources: FactFrames, depth: int) -> Data
         F.least(C.ITEM_ID, "_own").alias("_low"),
         F.greatest(C.ITEM_ID, "_own").alias("_high"),
     )
+    # Fractions are added up in ascending order: as they come, the last bit would depend on the order of the rows.
+    ordered = F.array_sort(F.collect_list("similarity"))
+    total = F.aggregate(ordered, F.lit(0.0), lambda total, value: total + value)
     return (
         pairs.join(_to_similarities(train), on=["_low", "_high"], how="left")
         .groupBy(C.USER_ID, C.ITEM_ID)
-        .agg((_in_order(F.collect_list("similarity")) / F.count("*")).alias(N.ITEM_FAMILIARITY))
+        .agg((total / F.count("*")).alias(N.ITEM_FAMILIARITY))
     )
 
 
@@ -271,8 +264,3 @@ def _to_similarities(train: DataFrame) -> DataFrame:
         .join(of_high, on=["_high"], how="inner")
         .select("_low", "_high", cosine.alias("similarity"))
     )
-
-
-def _in_order(values: Column) -> Column:
-    """Add fractions up in ascending order: as they come, the last bit would depend on the order of the rows."""
-    return F.aggregate(F.array_sort(values), F.lit(0.0), lambda total, value: total + value)

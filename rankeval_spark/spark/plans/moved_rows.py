@@ -34,14 +34,14 @@ class MovedRows:
     job: Job  # what the workers do
     id_types: Mapping[str, str]  # Spark type of ``user_id`` and ``item_id``
 
+    @property
+    def user_types(self) -> dict[str, str]:
+        """Types of the columns of rows of users."""
+        return user_types(self.job.outputs.measures.stored, user=self.id_types[C.USER_ID])
+
     def to_user_rows(self) -> DataFrame:
         """Return one row per list of the population and cutoff: ``schemas.USER_METRICS``, starting with the model."""
         return map_in_arrow(self.frame, self.job.user_rows, self.user_types)
-
-    @property
-    def user_types(self) -> dict[str, str]:
-        """Types of the columns of these rows."""
-        return user_types(self.job.outputs.measures.stored, user=self.id_types[C.USER_ID])
 
     def to_ranked_items(self) -> DataFrame:
         """Return one row per list and item: key, rank and gain.
@@ -56,8 +56,8 @@ class MovedRows:
 
         ``list_id`` is there only where users can have several lists of a model.
         """
-        items = _structs({C.ITEM_ID: self.id_types[C.ITEM_ID], C.RANK: "int"})
-        types = {**self._list_key(), ITEMS: items}
+        item = f"array<struct<`{C.ITEM_ID}`: {self.id_types[C.ITEM_ID]}, `{C.RANK}`: int>>"
+        types = {**self._list_key(), ITEMS: item}
         return map_in_arrow(self.frame, replace(self.job, depth=depth).item_lists, types)
 
     def _list_key(self) -> dict[str, str]:
@@ -66,19 +66,15 @@ class MovedRows:
 
 
 def unite(
-    inputs: Mapping[int, DataFrame],
+    inputs: Mapping[int, DataFrame],  # by their number in :mod:`engine.row_kinds`; all have ``user_id``
     *,
-    constants: DataFrame | None,
+    constants: DataFrame | None,  # one row with what is the same for all users
     columns: Mapping[str, T.DataType],
-    n_partitions: int | None = None,
+    n_partitions: int | None = None,  # that the rows go into; as Spark decides where it is None
 ) -> DataFrame:
     """Unite the inputs and move every row to its user: the one exchange of item rows.
 
-    `inputs`: frames by their number in :mod:`engine.row_kinds`; each with ``user_id`` and such of ``columns`` as
-    it has. One with :data:`row_kinds.KIND` says itself what its rows are.
-    `constants`: one row with what is the same for all users. `columns`: all columns and their types; an input that
-    lacks one has :func:`nothing` there. `n_partitions`: partitions that the rows go into; as Spark decides where left
-    out.
+    Only the first row of each partition has the constants.
     """
     united = in_one_frame(inputs, columns=columns)
     # Rows without a user, which workers only count, spread over all partitions.
@@ -86,12 +82,30 @@ def unite(
     others = F.xxhash64(*(name for name in plain if name != C.USER_ID)).cast(columns[C.USER_ID])
     place = F.coalesce(F.col(C.USER_ID), others)
     exchanged = united.repartition(place) if n_partitions is None else united.repartition(n_partitions, place)
-    return exchanged if constants is None else _with_constants(exchanged, constants)
+    if constants is None:
+        return exchanged
+    is_first = F.monotonically_increasing_id().bitwiseAND((1 << _ROW_NUMBER_BITS) - 1) == 0
+    found = constants.select(F.struct(*constants.columns)).scalar()
+    in_first = (
+        F.when(is_first, found[field.name]).otherwise(nothing(field.dataType)).alias(field.name)
+        for field in constants.schema
+    )
+    return exchanged.select("*", *in_first)
 
 
 def in_one_frame(inputs: Mapping[int, DataFrame], *, columns: Mapping[str, T.DataType]) -> DataFrame:
-    """Append frames with different columns, each row with the number of its frame: :data:`row_kinds.KIND`."""
-    return reduce(DataFrame.unionByName, (_conformed(frame, kind, columns) for kind, frame in inputs.items()))
+    """Append frames with different columns, each row with the number of its frame: :data:`row_kinds.KIND`.
+
+    A frame that has this column says itself what its rows are; one that lacks another has :func:`nothing` there.
+    """
+    conformed = []
+    for kind, frame in inputs.items():
+        number = (
+            row_kinds.KIND if row_kinds.KIND in frame.columns else F.lit(kind).cast("tinyint").alias(row_kinds.KIND)
+        )
+        own = (F.col(name) if name in frame.columns else nothing(type_).alias(name) for name, type_ in columns.items())
+        conformed.append(frame.select(number, *own))
+    return reduce(DataFrame.unionByName, conformed)
 
 
 def nothing(type_: T.DataType) -> Column:
@@ -109,25 +123,6 @@ def nothing(type_: T.DataType) -> Column:
     return F.lit(None).cast(type_)
 
 
-def _conformed(frame: DataFrame, kind: int, columns: Mapping[str, T.DataType]) -> DataFrame:
-    own = [(F.col(name) if name in frame.columns else nothing(type_)).alias(name) for name, type_ in columns.items()]
-    number = (
-        F.col(row_kinds.KIND) if row_kinds.KIND in frame.columns else F.lit(kind).cast("tinyint").alias(row_kinds.KIND)
-    )
-    return frame.select(number, *own)
-
-
-def _with_constants(exchanged: DataFrame, constants: DataFrame) -> DataFrame:
-    """Add the columns of a one-row frame; only the first row of each partition has them."""
-    is_first = F.monotonically_increasing_id().bitwiseAND((1 << _ROW_NUMBER_BITS) - 1) == 0
-    found = constants.select(F.struct(*constants.columns)).scalar()
-    in_first = (
-        F.when(is_first, found[field.name]).otherwise(nothing(field.dataType)).alias(field.name)
-        for field in constants.schema
-    )
-    return exchanged.select("*", *in_first)
-
-
 def map_in_arrow(
     frame: DataFrame, work: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], types: Mapping[str, str]
 ) -> DataFrame:
@@ -137,15 +132,7 @@ def map_in_arrow(
     def in_order(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return (batch.select(names) for batch in work(batches))
 
-    return frame.mapInArrow(in_order, _ddl(types))
-
-
-def _structs(fields: Mapping[str, str]) -> str:
-    return f"array<struct<{', '.join(f'`{name}`: {type_}' for name, type_ in fields.items())}>>"
-
-
-def _ddl(types: Mapping[str, str]) -> str:
-    return ", ".join(f"`{name}` {type_}" for name, type_ in types.items())
+    return frame.mapInArrow(in_order, ", ".join(f"`{name}` {type_}" for name, type_ in types.items()))
 
 
 def user_types(measures: Sequence[str], *, user: str = "string") -> dict[str, str]:

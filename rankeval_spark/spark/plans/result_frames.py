@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, functions as F
+from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import agreement_request
@@ -87,18 +87,16 @@ def to_agreement(inputs: InputFrames, *, request: Request, baseline: str, k: int
 def to_user_values(user_metrics: DataFrame, *, requested: Iterable[RequestedValue]) -> DataFrame:
     """Return one row per requested (list, measure, k); ``value`` is NULL where it is undefined."""
     before = [name for name in user_metrics.columns if name in C.RUN_KEY]
-    values = F.array(*(_value(*one) for one in requested))
-    return (
-        user_metrics.select(*before, *C.LIST_KEY, C.K, F.explode(values).alias("_value"))
-        .where(F.col(C.K) == F.col("_value.k"))
-        .select(
-            *before, *C.LIST_KEY, F.col("_value.measure").alias(C.MEASURE), C.K, F.col("_value.value").alias(C.VALUE)
+    values = F.array(
+        *(
+            F.struct(F.lit(label).alias(C.MEASURE), F.lit(k).alias(C.K), F.col(column).alias(C.VALUE))
+            for label, column, k in requested
         )
     )
-
-
-def _value(label: str, column: str, k: int) -> Column:
-    return F.struct(F.lit(label).alias(C.MEASURE), F.lit(k).alias(C.K), F.col(column).alias(C.VALUE))
+    each = user_metrics.select(*before, *C.LIST_KEY, C.K, F.explode(values).alias("_value"))
+    return each.where(F.col(C.K) == F.col("_value.k")).select(
+        *before, *C.LIST_KEY, F.col("_value.measure").alias(C.MEASURE), C.K, F.col("_value.value").alias(C.VALUE)
+    )
 
 
 def to_packed(rows: DataFrame, addition: Addition, writers: Mapping[str, Writer] = NO_WRITERS) -> DataFrame:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from pyspark.sql import DataFrame, functions as F, types as T
+from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine import row_kinds
@@ -32,6 +32,10 @@ from rankeval_spark.spark.plans.moved_rows import MovedRows, type_of, unite
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.checks import RowChecks
+
+
+_DOUBLE_SCORES: Final = {C.SCORE: ("double",), row_kinds.LISTED_SCORES: ("array<double>", "array<float>")}
+"""Types of scores that are doubles, by their column."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class InputFrames:
 
     @property
     def has_judged_lists(self) -> bool:
-        """Whether judgements belong to the lists that they name."""
+        """True if judgements belong to the lists that they name."""
         return C.LIST_ID in self.held_out.columns
 
     @property
@@ -93,62 +97,53 @@ def to_user_rows(
     inputs: InputFrames,
     request: Request,
     *,
-    needs: frozenset[str] | None = None,
+    needs: frozenset[str] | None = None,  # facts that are collected; those of measures with a value for each list
     is_aggregated: bool = False,
-    is_cached: bool = False,
+    is_cached: bool = False,  # whether the results are cached or staged, so that several tables read them
 ) -> MovedRows:
     """Plan the rows of all users and what the workers do with them.
 
-    `needs`: facts that are collected; those that measures with a value for each list read where left out.
     `is_aggregated`: whether the results are aggregates, which meet in one place: that no row of the log or of the
     judgements can be used is seen there. For other results the first rows are looked at before the inputs are read.
-    `is_cached`: whether the results are cached or staged, so that several tables read them.
     """
     needs = needs_of(request, has_train=inputs.train is not None) if needs is None else needs
-    sources = _sources(inputs, request)
-    log = _log_rows(inputs, request, needs)
-    names = model_names(inputs, request)
-    is_unnamed = F.lit(False)
-    if len(names) == 1:  # a row that names no model says so by its kind, which costs no column
-        is_unnamed = F.col(C.MODEL_ID).isNull()
-    kind = F.when(is_unnamed, row_kinds.UNNAMED).otherwise(row_kinds.LOG).cast("tinyint").alias(row_kinds.KIND)
-    log = log.select(kind, *(name for name in log.columns if name != C.MODEL_ID or len(names) != 1))
-    log = log.withColumnsRenamed(row_kinds.CARRIED_BY[row_kinds.LOG])
-    judged = _held_out_rows(inputs, request)
+    sources = FactFrames(inputs.train, inputs.items, request.evaluation_date, inputs.has_small_catalogue)
+    described, of_catalogue = described_inputs(request, needs), item_needs(request, needs)
+    of_items = item_facts.to_catalogue_facts(sources, needs=of_catalogue)
+    models = model_names(inputs, request)
+    # Where items are joined with facts of a large catalogue before they move, each is a row.
+    is_joined = of_items is not None and row_kinds.LOG in described
+    listed = inputs.recommendations if inputs.lists is None or is_joined else inputs.lists
+    log, judged = _log_rows(listed, inputs, request, models), _held_out_rows(inputs, request)
     job = job_of(
         request,
         _columns_of_items(log),
         needs=needs,
-        models=names,
+        models=models,
         has_lists=not inputs.has_one_list,
         judged_columns=judged.columns,
         are_judged=inputs.are_checked,
     )
-    if _has_double_scores(log):
+    scores = row_kinds.LISTED_SCORES if row_kinds.LISTED_SCORES in log.columns else C.SCORE
+    if scores in log.columns and type_of(log, scores) in _DOUBLE_SCORES[scores]:
         judged = judged.withColumnsRenamed(row_kinds.CARRIED_BY[row_kinds.HELD_OUT])
-    by_kind = {row_kinds.LOG: log, row_kinds.HELD_OUT: judged}
-    by_kind |= _segment_and_train_rows(inputs, request, needs)
-    by_kind = _with_facts(by_kind, sources, request, needs) | _cooccurrence_rows(inputs, request, sources, needs)
+    by_kind = {row_kinds.LOG: log, row_kinds.HELD_OUT: judged, **_segment_and_train_rows(inputs, request, needs)}
+    if of_items is not None:  # facts of a catalogue that is too large for every worker
+        names = [name for name in of_items.columns if name != C.ITEM_ID]
+        facts = of_items.select(C.ITEM_ID, F.struct(*names).alias(row_kinds.FACTS))
+        by_kind |= {kind: by_kind[kind].join(facts, on=[C.ITEM_ID], how="left") for kind in described}
+    by_kind |= _cooccurrence_rows(inputs, request, sources, needs)
     counted = _counted_first(inputs, request, needs, is_aggregated=is_aggregated)
-    constants = item_facts.to_constants(
-        sources,
-        needs=item_needs(request, needs),
-        row_counts=usable_rows.to_row_counts(counted) if counted else None,
-    )
-    return MovedRows(
-        unite(
-            by_kind,
-            constants=constants,
-            columns=_columns(by_kind),
-            n_partitions=inputs.cached_partitions if is_cached else None,
-        ),
-        job,
-        {name: type_of(inputs.recommendations, name) for name in (C.USER_ID, C.ITEM_ID)},
-    )
-
-
-def _sources(inputs: InputFrames, request: Request) -> FactFrames:
-    return FactFrames(inputs.train, inputs.items, request.evaluation_date, inputs.has_small_catalogue)
+    row_counts = usable_rows.to_row_counts(counted) if counted else None
+    constants = item_facts.to_constants(sources, needs=of_catalogue, row_counts=row_counts)
+    of_judged = by_kind[row_kinds.HELD_OUT].schema  # which always has both ids, of the types of the log
+    columns = {name: of_judged[name].dataType for name in (C.USER_ID, C.ITEM_ID)}
+    for frame in by_kind.values():
+        known = (*columns, row_kinds.KIND)
+        columns |= {field.name: field.dataType for field in frame.schema if field.name not in known}
+    n_partitions = inputs.cached_partitions if is_cached else None
+    moved = unite(by_kind, constants=constants, columns=columns, n_partitions=n_partitions)
+    return MovedRows(moved, job, {name: type_of(inputs.recommendations, name) for name in (C.USER_ID, C.ITEM_ID)})
 
 
 def model_names(inputs: InputFrames, request: Request) -> tuple[str, ...]:
@@ -158,16 +153,16 @@ def model_names(inputs: InputFrames, request: Request) -> tuple[str, ...]:
     return inputs.model_names if inputs.has_model_id else (C.ONE_MODEL,)
 
 
-def _log_rows(inputs: InputFrames, request: Request, needs: frozenset[str]) -> DataFrame:
-    """Keep the columns that decide about the lists, in rows of lists where there are some, else in rows of items.
-
-    Where items are joined with facts of a large catalogue before they move, each is a row.
-    """
-    of_items = item_facts.to_catalogue_facts(_sources(inputs, request), needs=item_needs(request, needs))
-    is_joined = of_items is not None and row_kinds.LOG in described_inputs(request, needs)
-    log = inputs.recommendations if inputs.lists is None or is_joined else inputs.lists
-    names = log_columns(_columns_of_items(log), request, has_lists=not inputs.has_one_list)
-    return log.select(*(name for name in (*names, *row_kinds.LISTED) if name in log.columns))
+def _log_rows(log: DataFrame, inputs: InputFrames, request: Request, models: tuple[str, ...]) -> DataFrame:
+    """Keep the columns that decide about the lists, with the kind of each row, which may be a list or an item."""
+    read = log_columns(_columns_of_items(log), request, has_lists=not inputs.has_one_list)
+    names = [name for name in (*read, *row_kinds.LISTED) if name in log.columns]
+    is_unnamed = F.lit(False)
+    if len(models) == 1:  # a row that names no model says so by its kind, which costs no column
+        is_unnamed = F.col(C.MODEL_ID).isNull()
+        names = [name for name in names if name != C.MODEL_ID]
+    kind = F.when(is_unnamed, row_kinds.UNNAMED).otherwise(row_kinds.LOG).cast("tinyint").alias(row_kinds.KIND)
+    return log.select(kind, *names).withColumnsRenamed(row_kinds.CARRIED_BY[row_kinds.LOG])
 
 
 def _columns_of_items(log: DataFrame) -> list[str]:
@@ -176,12 +171,6 @@ def _columns_of_items(log: DataFrame) -> list[str]:
         return log.columns
     scores = [C.SCORE] if row_kinds.LISTED_SCORES in log.columns else []
     return [*(name for name in log.columns if name not in row_kinds.LISTED), C.ITEM_ID, *scores, C.RANK]
-
-
-def _has_double_scores(log: DataFrame) -> bool:
-    if row_kinds.LISTED_SCORES in log.columns:
-        return type_of(log, row_kinds.LISTED_SCORES) in ("array<double>", "array<float>")
-    return C.SCORE in log.columns and type_of(log, C.SCORE) == "double"
 
 
 def _counted_first(
@@ -195,19 +184,6 @@ def _counted_first(
     read = {name: one for name, one in others.items() if one is not None and reads_optional(request, name, needs)}
     checks = inputs.row_checks(request)
     return [(frame, checks[name]) for name, frame in (moved | read).items()]
-
-
-def _with_facts(
-    by_kind: dict[int, DataFrame], sources: FactFrames, request: Request, needs: frozenset[str]
-) -> dict[int, DataFrame]:
-    """Join the facts of a catalogue that is too large for every worker onto the rows of its items."""
-    of_items = item_facts.to_catalogue_facts(sources, needs=item_needs(request, needs))
-    if of_items is None:
-        return by_kind
-    names = [name for name in of_items.columns if name != C.ITEM_ID]
-    facts = of_items.select(C.ITEM_ID, F.struct(*names).alias(row_kinds.FACTS))
-    kinds = described_inputs(request, needs)
-    return by_kind | {kind: by_kind[kind].join(facts, on=[C.ITEM_ID], how="left") for kind in kinds}
 
 
 def _held_out_rows(inputs: InputFrames, request: Request) -> DataFrame:
@@ -243,13 +219,4 @@ def _cooccurrence_rows(
         found[row_kinds.FAMILIARITY] = familiarity.withColumnRenamed(N.ITEM_FAMILIARITY, row_kinds.SIMILARITY)
     if N.ITEM_PAIRS in needs:
         found[row_kinds.PAIRS] = item_facts.to_pairs(lists, sources=sources, depth=depth)
-    return found
-
-
-def _columns(by_kind: dict[int, DataFrame]) -> dict[str, T.DataType]:
-    """Collect the columns of all inputs with their types."""
-    judged = by_kind[row_kinds.HELD_OUT].schema  # which always has both, of the types of the log
-    found = {name: judged[name].dataType for name in (C.USER_ID, C.ITEM_ID)}
-    for frame in by_kind.values():
-        found |= {field.name: field.dataType for field in frame.schema if field.name not in (*found, row_kinds.KIND)}
     return found

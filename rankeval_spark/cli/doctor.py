@@ -79,7 +79,7 @@ def doctor_command(
 
 def _session_checks(jars: Sequence[Path] | None, tell: Callable[[str], None]) -> Iterator[Check]:
     """Yield the checks of a session that starts as that of a run, with a cache that is removed again."""
-    from rankeval_spark.spark.session import build_session, session_checks  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.spark.session import build_session  # noqa: PLC0415 - imports pyspark
 
     run, sessions = partial(within, tell=tell), list["SparkSession"]()
 
@@ -98,7 +98,7 @@ def _session_checks(jars: Sequence[Path] | None, tell: Callable[[str], None]) ->
             outcome = run(start, "a session of Spark", seconds=SECONDS_TO_START)
             yield outcome
             if outcome.ok:
-                for name, check in session_checks.of_session(sessions[0]):
+                for name, check in machine_checks.session_checks(sessions[0]):
                     yield run(check, name, seconds=SECONDS_OF_A_JOB)
         finally:
             if sessions:

@@ -39,7 +39,7 @@ ACTIONS_ALLOWED: Final = {
     "rankeval_spark/results/": "tables are written and audited there",
     "rankeval_spark/inputs/spark/probes.py": "asks a table for its version and a file for its first lines",
     "rankeval_spark/inputs/arrow/file_inputs.py": "looks at the first texts of a dataset of Arrow",
-    "rankeval_spark/spark/session/session_checks.py": "doctor tries a worker and a Delta table",
+    "rankeval_spark/spark/session/machine_checks.py": "doctor tries a worker and a Delta table",
     "rankeval_spark/demo/": "prepares data and trains models; no part of an evaluation",
     "rankeval_spark/spark/plans/result_frames.py": "the job that makes the small tables of an evaluation",
     "rankeval_spark/report/tables.py": "a figure is drawn of rows: of aggregates, or of a few columns of users",
@@ -47,7 +47,7 @@ ACTIONS_ALLOWED: Final = {
 IO_ALLOWED: Final = {
     "rankeval_spark/inputs/spark/": "the only place where inputs are read",
     "rankeval_spark/results/": "the only place where results are written and read",
-    "rankeval_spark/spark/session/session_checks.py": "doctor writes and reads ten rows",
+    "rankeval_spark/spark/session/machine_checks.py": "doctor writes and reads ten rows",
     "rankeval_spark/demo/": "the logs of the demo are written and read there",
 }
 PYTHON_ALLOWED: Final = {
@@ -56,7 +56,7 @@ PYTHON_ALLOWED: Final = {
     "rankeval_spark/spark/plans/item_facts.py": "counts and the catalogue in, facts of items and totals out",
     "rankeval_spark/spark/plans/input_checks.py": "what was counted in, rows of checks out",
     "rankeval_spark/spark/plans/result_frames.py": "all rows of a user in, partial rows of the sums out",
-    "rankeval_spark/spark/session/session_checks.py": "doctor asks a worker which Python it is",
+    "rankeval_spark/spark/session/machine_checks.py": "doctor asks a worker which Python it is",
     "rankeval_spark/spark/plans/bands.py": "numbers of users in, edges of bands by quantiles out",
     "rankeval_spark/spark/list_functions.py": "functions of measures for SQL, which users call",
     "rankeval_spark/results/spark_tables.py": "rows that name a user in, these rows without the name out",

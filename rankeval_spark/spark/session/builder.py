@@ -11,8 +11,8 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -37,11 +37,6 @@ Settings = Mapping[str, str]
 
 NEEDED: Final = ("numpy", "pyarrow")
 """Packages that a worker imports and that Spark does not bring."""
-
-_LOOK: Final = (
-    "import importlib.util as util, sys; "
-    "print(*(name for name in sys.argv[1:] if util.find_spec(name) is None), sep=', ')"
-)
 
 OF_START: Final = ("spark.driver.", "spark.jars", "spark.master", "spark.files", "spark.archives", "spark.submit.")
 """Settings that the JVM is started with, or that are read before its first answer."""
@@ -231,17 +226,22 @@ def _create(
         if spark_settings.is_written_out(key, value):
             hide(value)
         builder = builder.config(key, value)
+    # pyspark's handler speaks to the JVM on a connection that may be waiting for an answer, so that the jobs are
+    # cancelled when the one under way is over: then perhaps the one that records the interruption.
+    before = signal.getsignal(signal.SIGINT)
     try:
         if jvm_settings is not None and SparkContext._gateway is None:
             SparkContext._ensure_initialized(gateway=_launch_driver(jvm_settings, user_settings=user_settings))
-        with _handled_as_before(signal.SIGINT):
-            session = builder.getOrCreate()
-            # Settings of queries that a session is created with are looked at by its first query: have it done now.
-            _set_modifiable(session, options)
+        session = builder.getOrCreate()
+        # Settings of queries that a session is created with are looked at by its first query: have it done now.
+        _set_modifiable(session, options)
     except PySparkRuntimeError as error:
         fix = "see the lines above, and run 'rankeval doctor'"
         fault = Fault("Spark driver", f"it did not start: {error}", "a driver on this machine", fix)
         raise EnvironmentFaultError(fault) from error
+    finally:
+        if before is not signal.default_int_handler and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
     _silence_lost_driver_traceback(session)
     return session
 
@@ -351,21 +351,6 @@ def _silence_lost_driver_traceback(session: SparkSession) -> None:
     server.handle_error = handle_error
 
 
-@contextmanager
-def _handled_as_before(number: signal.Signals) -> Iterator[None]:
-    """Restore the caller's handler after pyspark has set its own.
-
-    Its own speaks to the JVM on a connection that may be waiting for an answer, so that the jobs are cancelled when
-    the one under way is over: then perhaps the one that records the interruption.
-    """
-    before = signal.getsignal(number)
-    try:
-        yield
-    finally:
-        if before is not signal.default_int_handler and threading.current_thread() is threading.main_thread():
-            signal.signal(number, before)
-
-
 def _with_delta_extension(options: Settings) -> dict[str, str]:
     """Keep the extensions of the user and add Delta's."""
     extensions = [name for name in options.get("spark.sql.extensions", "").split(",") if name]
@@ -393,12 +378,14 @@ def require_packages(session: SparkSession) -> None:
 
 @cache
 def _missing(executable: str) -> str:
-    """Return the packages that an interpreter lacks; none where it cannot be started, which Spark reports itself."""
+    """Return the packages that an interpreter lacks; empty where it cannot be started, which Spark reports itself."""
     if shutil.which(executable) == sys.executable:
         return ""
+    look = "import importlib.util as util, sys; "
+    look += "print(*(name for name in sys.argv[1:] if util.find_spec(name) is None), sep=', ')"
     try:
         found = subprocess.run(
-            [executable, "-c", _LOOK, *NEEDED], capture_output=True, text=True, timeout=30, check=True
+            [executable, "-c", look, *NEEDED], capture_output=True, text=True, timeout=30, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return ""

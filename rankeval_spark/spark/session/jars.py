@@ -26,23 +26,16 @@ _SECONDS_TO_FETCH = 300
 _LINES_SHOWN = 12
 
 
-class Jar(NamedTuple):
-    """A jar of group ``io.delta`` and the SHA-256 that it must have."""
-
-    name: str
-    sha256: str
-
-
 class Build(NamedTuple):
-    """Delta's files for one line of Spark: the name that a resolver takes, and the two jars."""
+    """Delta's files for one line of Spark."""
 
-    package: str
-    jars: tuple[Jar, ...]
+    package: str  # the name that a resolver takes
+    jars: Mapping[str, str]  # the SHA-256 that each jar of group ``io.delta`` must have, by its name
 
 
 FOLDER: Final = "jars"  # in the cache
 DELTA: Final = "4.4.0"
-_STORAGE: Final = Jar(f"delta-storage-{DELTA}.jar", "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc")
+_STORAGE: Final = {f"delta-storage-{DELTA}.jar": "c46735481fa8e326b0957be02b4420cbcab4b325bb08009b7f2045a95133f1cc"}
 _SUMS: Final = {
     "4.0": "49e899667168b9412f83cbe894ce264107d7b896d6c5e12edca4e216845c1104",
     "4.1": "75a9400986853c061f5109f012547de2545a5759e5e752e5ef633dabe16a4f10",
@@ -51,7 +44,7 @@ _SUMS: Final = {
 # By the line of Spark; a jar of another line loads, and fails in the middle of a run.
 BUILDS: Final[Mapping[str, Build]] = {
     line: Build(
-        f"io.delta:delta-spark_{line}_2.13:{DELTA}", (Jar(f"delta-spark_{line}_2.13-{DELTA}.jar", sha256), _STORAGE)
+        f"io.delta:delta-spark_{line}_2.13:{DELTA}", {f"delta-spark_{line}_2.13-{DELTA}.jar": sha256, **_STORAGE}
     )
     for line, sha256 in _SUMS.items()
 }
@@ -80,9 +73,8 @@ def jars_dir(env: Mapping[str, str] = os.environ) -> Path:
 
 def cached_jars(folder: Path) -> tuple[Path, ...] | None:
     """Return the paths of both jars, or None unless each is there with its pinned sum."""
-    pinned = build().jars
-    paths = tuple(folder / jar.name for jar in pinned)
-    return paths if all(_sum(path) == jar.sha256 for path, jar in zip(paths, pinned, strict=True)) else None
+    paths = {folder / name: sha256 for name, sha256 in build().jars.items()}
+    return tuple(paths) if all(_sum(path) == sha256 for path, sha256 in paths.items()) else None
 
 
 def delta_jars(java: Java, *, env: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
@@ -94,24 +86,24 @@ def delta_jars(java: Java, *, env: Mapping[str, str] = os.environ) -> tuple[Path
     # Next to the target, so that the move into place is one step: a cache never holds half a jar.
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as draft:
         said = _resolve(Path(draft), java=java, env=env)
-        for jar in pinned:
-            fetched = Path(draft) / "jars" / f"io.delta_{jar.name}"
+        for name, sha256 in pinned.items():
+            fetched = Path(draft) / "jars" / f"io.delta_{name}"
             found = _sum(fetched)
             if found is None:
                 lines = [line.strip() for line in said.splitlines() if line.strip()][-_LINES_SHOWN:]
                 told = "they could not be fetched; the resolver said:\n      " + "\n      ".join(lines) + "\n   "
-                expected = f"{' and '.join(jar.name for jar in pinned)} in {folder}"
+                expected = f"{' and '.join(pinned)} in {folder}"
                 fix = (
                     "connect to the network once, or copy the two files there from a machine that has them, "
                     f"or bring Delta yourself: spark-submit --packages {build().package}"
                 )
                 raise EnvironmentFaultError(Fault("Delta jars", told, expected, fix))
-            if found != jar.sha256:
+            if found != sha256:
                 fix = "the mirror that Spark resolves from serves another file: do not use it, and tell who runs it"
-                where, expected = f"Delta jar {jar.name}", f"SHA-256 {jar.sha256}"
+                where, expected = f"Delta jar {name}", f"SHA-256 {sha256}"
                 raise EnvironmentFaultError(Fault(where, f"SHA-256 {found}", expected, fix))
-            fetched.replace(folder / jar.name)
-    return tuple(folder / jar.name for jar in pinned)
+            fetched.replace(folder / name)
+    return tuple(folder / name for name in pinned)
 
 
 def _resolve(ivy: Path, *, java: Java, env: Mapping[str, str]) -> str:

@@ -1,4 +1,7 @@
-"""Checks that this machine is fit for a run: one for each thing that has gone wrong before."""
+"""Checks that this machine and a session are fit for a run: one for each thing that has gone wrong before.
+
+Those of a session are the smallest jobs that show a fault: a worker, and a Delta table.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from threading import Thread
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from rankeval_spark import allowed_folders
@@ -34,6 +37,10 @@ from rankeval_spark.spark.session.settings import (
 )
 from rankeval_spark.spark.version import INSTALL, SPARK_LINES, TESTED, require_spark
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
 PYTHONS: Final = ((3, 11), (3, 13))
 """Oldest and newest version of Python that the locks are made for."""
 
@@ -43,8 +50,8 @@ SECONDS_OF_JAVA: Final = 90.0  # for three places, in each of which a Java has 3
 SECONDS_UNTIL_TOLD: Final = 2.0
 _GIGABYTE: Final = 1 << 30
 PYSPARK: Final = "pyspark"
-DELTA_JARS: Final = "Delta jars"
 _ZONE: Final = "spark.sql.session.timeZone"
+_N_ROWS: Final = 3  # that are written and read back
 
 
 @dataclass(frozen=True)
@@ -65,16 +72,20 @@ def checks(results_root: str | None = None, tell: Callable[[str], None] = lambda
     """
     run = partial(within, tell=tell)
     yield run(check_python_version, "Python of the driver")
-    spark = run(check_packages, PYSPARK)
-    yield spark
+    pyspark = run(check_packages, PYSPARK)
+    yield pyspark
     yield run(check_arrow, "pyarrow")
     yield run(check_cache, "cache folder")
-    if spark.ok:
+    if pyspark.ok:
         yield run(check_spark_version, "jars of Spark")
         yield run(check_java, "Java", seconds=SECONDS_OF_JAVA)
         yield run(check_delta_jars, "Delta jars")
         yield run(check_time_zone, "time zone")
-    for folder in _filled_folders(results_root):
+    filled = [Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])]
+    with suppress(FaultsError):
+        filled.append(cache_dir(makes=False))
+    root = _local_path(results_root) if results_root else None
+    for folder in (*filled, *([] if root is None else [root])):
         yield run(partial(check_free_disk, folder), f"free disk for {folder}")
     if results_root is not None:
         yield run(partial(check_writable_root, results_root), "results root")
@@ -97,16 +108,6 @@ def within(check: Callable[[], Check], name: str, *, tell: Callable[[str], None]
             fix = "the machine is busy, or one of its disks does not answer: look at it, and try again"
             return Check(name, ok=False, found=f"no answer within {seconds:.0f} s", fix=fix)
     return outcome.result()
-
-
-def _filled_folders(results_root: str | None) -> Iterator[Path]:
-    """Yield the folders whose disks a run fills."""
-    yield Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])
-    with suppress(FaultsError):
-        yield cache_dir(makes=False)
-    root = _local_path(results_root) if results_root else None
-    if root is not None:
-        yield root
 
 
 def require_startable(options: Mapping[str, str], *, why: str) -> None:
@@ -185,11 +186,11 @@ def check_java() -> Check:
 def check_delta_jars() -> Check:
     """Check the Delta jars; none is fetched."""
     if any((find_spark_home() / "jars").glob("delta-spark*.jar")):
-        return Check(DELTA_JARS, ok=True, found=f"brought by {find_spark_home()}")
+        return Check("Delta jars", ok=True, found=f"brought by {find_spark_home()}")
     folder = cache_dir(makes=False) / jars.FOLDER
     if paths := jars.cached_jars(folder):
-        return Check(DELTA_JARS, ok=True, found=f"{' and '.join(path.stem for path in paths)} in the cache")
-    return Check(DELTA_JARS, ok=True, found=f"not in {folder} yet; the first start of Spark fetches them")
+        return Check("Delta jars", ok=True, found=f"{' and '.join(path.stem for path in paths)} in the cache")
+    return Check("Delta jars", ok=True, found=f"not in {folder} yet; the first start of Spark fetches them")
 
 
 def check_time_zone() -> Check:
@@ -241,3 +242,57 @@ def _local_path(root: str) -> Path | None:
         return Path(root).absolute()
     path = allowed_folders.local_path(unquote(root))
     return path.absolute() if path else None
+
+
+def session_checks(spark: SparkSession) -> Iterator[tuple[str, Callable[[], Check]]]:
+    """Yield the two jobs that every evaluation depends on, with what is waited for.
+
+    Delta is tried in a temporary folder of the driver, so only on a local master, whose executors see it too.
+    """
+    yield "a worker of Spark", partial(check_worker, spark)
+    if spark.conf.getAll.get("spark.master", "").startswith("local"):
+        yield "a table of Delta", partial(check_delta_table, spark)
+
+
+def check_worker(spark: SparkSession) -> Check:
+    """Check that a worker has the Python and the pyarrow of the driver, as kernels travel by value."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - this module is loaded without Spark too
+
+    name = "Python of the workers"
+    fix = "set PYSPARK_PYTHON to a Python of the driver's version that has our packages on every executor"
+    try:
+        (answer,) = spark.range(1).repartition(1).mapInArrow(_describe_worker, "python string, arrow string").collect()
+    except PySparkException as error:
+        return Check(name, ok=False, found=_last_line(error), fix=fix)
+    driver = "{}.{}".format(*sys.version_info[:2])
+    found = f"{answer.python} with pyarrow {answer.arrow}; driver {driver}"
+    return Check(name, answer.python.startswith(f"{driver}."), found, fix)
+
+
+def _describe_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the versions of a worker as one row."""
+    import pyarrow as pa  # noqa: PLC0415 - one that cannot be imported is what `check_arrow` reports
+
+    for _ in batches:
+        yield pa.RecordBatch.from_pydict({"python": [sys.version.split()[0]], "arrow": [pa.__version__]})
+
+
+def check_delta_table(spark: SparkSession) -> Check:
+    """Check that a Delta table can be written and read back."""
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - as above
+
+    name = "Delta write and read"
+    with tempfile.TemporaryDirectory(prefix="rankeval-probe-") as folder:
+        path = str(Path(folder) / "table")
+        try:
+            spark.range(_N_ROWS).write.format("delta").save(path)
+            n_rows = len(spark.read.format("delta").load(path).collect())
+        except PySparkException as error:
+            return Check(name, ok=False, found=_last_line(error), fix="see 'Delta jars' above")
+    return Check(name, ok=n_rows == _N_ROWS, found=f"{n_rows} of {_N_ROWS} rows came back")
+
+
+def _last_line(error: Exception) -> str:
+    """Return the line of a trace that says what happened."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if "Error" in line or "[" in line), str(error))

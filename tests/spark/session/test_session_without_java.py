@@ -18,14 +18,14 @@ TOOLS = ("bash", "sh", "env", "dirname", "ps", "uname", "chmod", "cat")
 PROGRAM = """
 import sys
 from rankeval_spark.spark.session import build_session
-from rankeval_spark.spark.session.session_checks import of_session
+from rankeval_spark.spark.session.machine_checks import session_checks
 
 spark = build_session(master="local[2]", settings={"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"})
 path = sys.argv[1]
 spark.range(5).write.format("delta").save(path)
 print("rows", spark.read.format("delta").load(path).count())
 print("java", spark._jvm.java.lang.System.getProperty("java.home"))
-print("faults", [name for name, check in of_session(spark) if not check().ok])
+print("faults", [name for name, check in session_checks(spark) if not check().ok])
 spark.stop()
 """
 

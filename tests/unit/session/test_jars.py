@@ -20,7 +20,7 @@ CONTENT = b"a jar"
 def _small_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pin jars of a few bytes instead of the real ones."""
     pinned = hashlib.sha256(CONTENT).hexdigest()
-    small = jars.Build("io.delta:one", (jars.Jar("one.jar", pinned), jars.Jar("two.jar", pinned)))
+    small = jars.Build("io.delta:one", {"one.jar": pinned, "two.jar": pinned})
     monkeypatch.setattr(jars, "BUILDS", dict.fromkeys(jars.BUILDS, small))
 
 
@@ -52,11 +52,11 @@ def test_every_line_has_jars_of_its_own(monkeypatch: pytest.MonkeyPatch, line: s
     build = jars.build()
 
     assert build.package == f"io.delta:delta-spark_{line}_2.13:{jars.DELTA}"
-    assert [jar.name for jar in build.jars] == [
+    assert [*build.jars] == [
         f"delta-spark_{line}_2.13-{jars.DELTA}.jar",
         f"delta-storage-{jars.DELTA}.jar",
     ]
-    assert len({jar.sha256 for one in jars.BUILDS.values() for jar in one.jars}) == len(SPARK_LINES) + 1
+    assert len({sha256 for one in jars.BUILDS.values() for sha256 in one.jars.values()}) == len(SPARK_LINES) + 1
 
 
 def test_a_line_without_pinned_jars_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def to_partials(inputs: InputFrames, asked: InputChecks) -> DataFrame | None:
-    """Plan the packed partial rows of the other inputs; None where there are none."""
+    """Plan the packed partial rows of the other inputs; None without any."""
     frames = {"train": inputs.train, "items": inputs.items, "segments": inputs.segment_table}
     given = {name: frame for name, frame in frames.items() if frame is not None}
     counted = {name: frame for name, frame in given.items() if name != "segments" or asked.is_judged}

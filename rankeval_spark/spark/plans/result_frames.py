@@ -102,7 +102,7 @@ def to_user_values(user_metrics: DataFrame, *, requested: Iterable[RequestedValu
 def to_packed(rows: DataFrame, addition: Addition, writers: Mapping[str, Writer] = NO_WRITERS) -> DataFrame:
     """Plan the pass over ``rows``, in which all rows of a user are in one partition.
 
-    Rows of tables with one of the ``writers`` go to files, which every attempt at a task writes anew: the packed rows
+    Rows of tables with one of the ``writers`` go to files, which every attempt at a task writes again: the packed rows
     name those of the attempt that Spark keeps.
     """
 

@@ -51,7 +51,7 @@ BUILDS: Final[Mapping[str, Build]] = {
 
 
 def build() -> Build:
-    """Return the build of Delta for the installed pyspark; refused where there is none for its line."""
+    """Return the build of Delta for the installed pyspark; refused if its line has none."""
     line = spark_line()
     if line not in BUILDS:
         fix = f"{INSTALL}, or bring Delta yourself: spark.jars.packages"
@@ -126,7 +126,7 @@ def _resolve(ivy: Path, *, java: Java, env: Mapping[str, str]) -> str:
 
 
 def _sum(path: Path) -> str | None:
-    """Return the SHA-256 of a file; None where there is none."""
+    """Return the SHA-256 of a file; None if it does not exist."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except FileNotFoundError:

@@ -13,22 +13,23 @@ import pytest
 
 from rankeval_spark import evaluate, schemas
 from rankeval_spark.apps.nightly.night import run_night
-from rankeval_spark.config import HeldOutInput, RecommendationsInput, load_config, validate_model
+from rankeval_spark.config import load_config
 from rankeval_spark.errors import InputError
-from rankeval_spark.inputs.spark import Source, read_input
 from rankeval_spark.spark.session import on_demand
+from tests.support import spark_inputs
 from tests.support.id_columns import AS_TEXT, BYTES, READ, REFUSED, UUIDS
 from tests.support.nights import Workspace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rankeval_spark.inputs.spark import Source
+
 DATE: Final = dt.date(2026, 1, 1)
 
 
 def read(spark: SparkSession, path: Path, **given: Any) -> Source:  # noqa: ANN401 - keys of the config
-    config = validate_model(HeldOutInput, {"format": "parquet", "path": str(path), **given})
-    return read_input(spark, "held_out", config, schemas.HELD_OUT, DATE)
+    return spark_inputs.read(spark, schemas.HELD_OUT, date=DATE, format="parquet", path=str(path), **given)
 
 
 def ids_of(source: Source) -> list[Any]:
@@ -54,10 +55,8 @@ def test_uuids_in_arrays_and_in_folders_of_partitions_are_text(spark: SparkSessi
     assert (ids_of(source), source.table_columns) == ([*UUIDS], "user_id binary, item_id bigint, day date")
     arrays = pa.ListArray.from_arrays(pa.array([0, 2], pa.int32()), uuids)
     pq.write_table(pa.table({"user_id": ["ann"], "recs": arrays}), tmp_path / "log.parquet")
-    given = {"format": "parquet", "path": str(tmp_path / "log.parquet"), "nested": {"items": "recs"}}
-    log = read_input(
-        spark, "recommendations", validate_model(RecommendationsInput, given), schemas.RECOMMENDATIONS, DATE
-    )
+    path = str(tmp_path / "log.parquet")
+    log = spark_inputs.read(spark, schemas.RECOMMENDATIONS, format="parquet", path=path, nested={"items": "recs"})
     assert [row.item_id for row in log.frame.orderBy("rank").collect()] == [*UUIDS]
 
 

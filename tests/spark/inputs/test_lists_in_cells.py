@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import PythonException
 
 from rankeval_spark import evaluate, schemas
-from rankeval_spark.config import HeldOutInput, RecommendationsInput, load_config, validate_model
+from rankeval_spark.config import load_config
 from rankeval_spark.inputs.spark import RAW, read_input
 from tests.spark.test_night_hosts import on_both, published
 from tests.support.lists_in_cells import (
@@ -25,6 +25,7 @@ from tests.support.lists_in_cells import (
     renamed,
     submission,
 )
+from tests.support.spark_inputs import read, write_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,10 +48,9 @@ def test_cells_of_files_are_the_rows_of_a_flat_log(spark: SparkSession, tmp_path
 
 
 def test_broken_lines_of_json_are_counted_as_rows(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "log.json").write_text('{"user_id": "ann", "items": "a b"}\nbroken\n')
-    for model, schema in ((RecommendationsInput, schemas.RECOMMENDATIONS), (HeldOutInput, schemas.HELD_OUT)):
-        given = {"format": "json", "path": str(tmp_path / "log.json"), "nested": {"items": "items", "separator": " "}}
-        source = read_input(spark, schema.name, validate_model(model, given), schema, DAY)
+    path = write_lines(tmp_path / "log.json", '{"user_id": "ann", "items": "a b"}', "broken")
+    for schema in (schemas.RECOMMENDATIONS, schemas.HELD_OUT):
+        source = read(spark, schema, format="json", path=path, nested={"items": "items", "separator": " "})
         found = sorted(source.frame.collect(), key=repr)
         assert [(row.user_id, row.item_id) for row in found] == [("ann", "a"), ("ann", "b"), (None, None)]
         assert [row[RAW] for row in source.with_raw.frame.where("item_id is null").collect()] == ["broken"]

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from rankeval_spark import schemas
-from rankeval_spark.config import RecommendationsInput, validate_model
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.errors import InputError
-from rankeval_spark.inputs.spark import IS_UNPARSABLE, RAW, Source, read_input
+from rankeval_spark.inputs.spark import IS_UNPARSABLE, RAW, Source
+from tests.support import spark_inputs
+from tests.support.spark_inputs import write_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
-DATE: Final = dt.date(2026, 1, 2)
 ROWS: Final = [("ann", 7, 0.5, 1), ("ann", 8, 0.25, 2), ("bob", 9, 1.0, 1)]
 LISTS: Final = {"ann": ([7, 8], [0.5, 0.25]), "bob": ([9], [1.0]), "eve": ([], [])}
 ARRAYS: Final = {"items": "ids", "scores": "scores"}
@@ -27,12 +26,11 @@ STRUCTS: Final = {"items": "recs.id", "scores": "recs.rating"}
 
 
 def read(spark: SparkSession, path: Path, form: str, **given: Any) -> Source:  # noqa: ANN401 - keys of the config
-    config = validate_model(RecommendationsInput, {"format": form, "path": str(path), **given})
-    return read_input(spark, "recommendations", config, schemas.RECOMMENDATIONS, DATE)
+    return spark_inputs.read(spark, schemas.RECOMMENDATIONS, format=form, path=str(path), **given)
 
 
 def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row) for row in frame.select("user_id", "item_id", "score", "rank").collect()), key=repr)
+    return spark_inputs.rows(frame, "user_id", "item_id", "score", "rank")
 
 
 def arrays(spark: SparkSession) -> DataFrame:
@@ -94,7 +92,8 @@ def test_arrays_of_json_lines_are_read(spark: SparkSession, tmp_path: Path) -> N
 
 
 def test_text_that_is_no_array_counts_as_one_row_without_an_item(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "r.json").write_text('{"user_id": "ann", "ids": "[1, 2"}\n{"user_id": "bob", "ids": "[3]"}\nbroken\n')
+    lines = ('{"user_id": "ann", "ids": "[1, 2"}', '{"user_id": "bob", "ids": "[3]"}', "broken")
+    write_lines(tmp_path / "r.json", *lines)
     source = read(spark, tmp_path / "r.json", "json", nested={"items": "ids"})
     assert rows(source.frame) == [("ann", None, None, 1), ("bob", "3", None, 1), (None, None, None, 1)]
     raw = {row[RAW] for row in source.with_raw.frame.where("item_id is null").collect()}

@@ -2,48 +2,22 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import math
-from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Final
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession, functions as F
+from pyspark.sql import SparkSession, functions as F
 
 from rankeval_spark import schemas
-from rankeval_spark.config import HeldOutInput, RecommendationsInput, SegmentsInput, validate_model
-from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.input_columns import segments_schema
-from rankeval_spark.inputs.spark import IS_UNPARSABLE, Source, estimated_bytes, from_frame, is_wholly_empty, read_input
+from rankeval_spark.inputs.spark import IS_UNPARSABLE, estimated_bytes, from_frame, is_wholly_empty
 from tests.support.frames import frame_of
+from tests.support.spark_inputs import DATE, read, rows, write_lines
 
-DATE = dt.date(2026, 1, 2)
-RECOMMENDATION_COLUMNS = ["model_id", "user_id", "list_id", "item_id", "score", "rank"]
-
-
-def recommendations(spark: SparkSession, **config: Any) -> Source:  # noqa: ANN401 - any keys of the config
-    return read_input(
-        spark, "recommendations", validate_model(RecommendationsInput, config), schemas.RECOMMENDATIONS, DATE
-    )
-
-
-def held_out(spark: SparkSession, **config: Any) -> Source:  # noqa: ANN401 - any keys of the config
-    return read_input(spark, "held_out", validate_model(HeldOutInput, config), schemas.HELD_OUT, DATE)
-
-
-def segments(spark: SparkSession, names: tuple[str, ...], **config: Any) -> Source:  # noqa: ANN401 - as above
-    return read_input(spark, "segments", validate_model(SegmentsInput, config), segments_schema(names), DATE)
-
-
-def rows(frame: DataFrame, *columns: str) -> list[tuple[Any, ...]]:
-    return sorted((tuple(row) for row in frame.select(*columns).collect()), key=repr)
-
-
-def write_lines(path: Path, lines: Iterable[str]) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return str(path)
+RECOMMENDATION_COLUMNS: Final = ["model_id", "user_id", "list_id", "item_id", "score", "rank"]
+recommendations = partial(read, schema=schemas.RECOMMENDATIONS)
+held_out = partial(read, schema=schemas.HELD_OUT)
 
 
 @pytest.mark.parametrize("form", ["delta", "parquet", "orc", "csv", "json"])
@@ -62,10 +36,7 @@ def test_every_format_gives_the_same_canonical_rows(spark: SparkSession, tmp_pat
         ("m", "7", "", "y", 0.5, 2),
     ]
     assert [field.dataType.simpleString() for field in source.frame.schema.fields[:6]] == [
-        "string",
-        "string",
-        "string",
-        "string",
+        *["string"] * 4,
         "double",
         "int",
     ]
@@ -76,11 +47,11 @@ def test_every_format_gives_the_same_canonical_rows(spark: SparkSession, tmp_pat
 
 
 def test_columns_that_the_table_does_not_have_hold_their_defaults(spark: SparkSession, tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "r.csv", ["user_id,item_id,rank", "u,i,1"])
+    path = write_lines(tmp_path / "r.csv", "user_id,item_id,rank", "u,i,1")
     assert rows(recommendations(spark, format="csv", path=path).frame, *RECOMMENDATION_COLUMNS) == [
         ("model", "u", "", "i", None, 1)
     ]
-    path = write_lines(tmp_path / "h.csv", ["user_id,item_id", "u,i"])
+    path = write_lines(tmp_path / "h.csv", "user_id,item_id", "u,i")
     source = held_out(spark, format="csv", path=path)
     assert rows(source.frame, "user_id", "item_id", "gain") == [("u", "i", 1.0)]
     assert "gain" not in source.given
@@ -97,7 +68,7 @@ def test_whole_number_ids_become_bigint_and_stay_so(spark: SparkSession, tmp_pat
 
 
 def test_types_cast_ids_both_ways(spark: SparkSession, tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "h.csv", ["user_id,item_id", "007,a", "abc,b", ",c"])
+    path = write_lines(tmp_path / "h.csv", "user_id,item_id", "007,a", "abc,b", ",c")
     source = held_out(spark, format="csv", path=path, types={"user_id": "integer"})
     assert rows(source.frame, "user_id", "item_id", IS_UNPARSABLE) == [
         (7, "a", False),
@@ -109,43 +80,6 @@ def test_types_cast_ids_both_ways(spark: SparkSession, tmp_path: Path) -> None:
     assert rows(source.frame, "user_id") == [("7",)]
 
 
-def test_text_that_is_no_number_is_null_and_marked(spark: SparkSession, tmp_path: Path) -> None:
-    lines = ["user_id,item_id,score,rank", "u,a,0.5,1", "u,b,high,x", "u,c,,", "u,d,NaN,1.5", "u,e,1e3,99999999999"]
-    source = recommendations(spark, format="csv", path=write_lines(tmp_path / "r.csv", lines))
-    found = {row.item_id: (row.score, row.rank, row[IS_UNPARSABLE]) for row in source.frame.collect()}
-    score_of_d, *rest_of_d = found.pop("d")
-    assert math.isnan(score_of_d)
-    assert rest_of_d == [None, True]
-    assert found == {
-        "a": (0.5, 1, False),
-        "b": (None, None, True),
-        "c": (None, None, False),
-        "e": (1000.0, None, True),
-    }
-
-
-@pytest.mark.parametrize("kind", ["double", "float", "decimal(5,1)", "boolean", "date"])
-def test_rank_of_a_type_that_is_no_whole_number_is_refused(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    log = spark.range(1).select(F.lit("u").alias("user_id"), F.lit("a").alias("item_id"))
-    log.withColumn("rank", F.lit(None).cast(kind)).write.parquet(str(tmp_path / "r"))
-    with pytest.raises(InputError) as refused:
-        recommendations(spark, format="parquet", path=str(tmp_path / "r"))
-    assert f"column 'rank' of type {kind} for rank; expected whole numbers" in str(refused.value)
-
-
-def test_ranks_from_0_are_counted_from_1_and_what_is_no_place_is_marked(spark: SparkSession, tmp_path: Path) -> None:
-    lines = ["user_id,item_id,rank", "u,a,0", "u,b,1", "u,c,-1", "u,d,2147483647", "u,e,x", "u,f,"]
-    source = recommendations(spark, format="csv", path=write_lines(tmp_path / "r.csv", lines), ranks_from=0)
-    assert rows(source.frame, "item_id", "rank", IS_UNPARSABLE) == [
-        ("a", 1, False),
-        ("b", 2, False),
-        ("c", None, True),
-        ("d", None, True),
-        ("e", None, True),
-        ("f", None, False),
-    ]
-
-
 @pytest.mark.parametrize("kind", ["bigint", "smallint", "decimal(30,25)", "decimal(38,0)"])
 def test_scores_keep_the_type_of_whole_numbers_and_decimals(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     log = spark.range(1).select(F.lit("u").alias("user_id"), F.lit("a").alias("item_id"))
@@ -155,7 +89,7 @@ def test_scores_keep_the_type_of_whole_numbers_and_decimals(spark: SparkSession,
 
 
 def test_csv_columns_go_by_name_in_every_file(spark: SparkSession, tmp_path: Path) -> None:
-    write_lines(tmp_path / "h" / "1.csv", ["item_id;extra;user_id", "'i;1';z;u"])
+    write_lines(tmp_path / "h" / "1.csv", "item_id;extra;user_id", "'i;1';z;u")
     source = held_out(spark, format="csv", path=str(tmp_path / "h"), options={"sep": ";", "quote": "'"})
     assert rows(source.frame, "user_id", "item_id") == [("u", "i;1")]
 
@@ -166,7 +100,7 @@ def test_csv_with_a_byte_order_mark_is_read(spark: SparkSession, tmp_path: Path)
 
 
 def test_broken_csv_line_has_no_key_and_is_marked(spark: SparkSession, tmp_path: Path) -> None:
-    path = write_lines(tmp_path / "h.csv", ["user_id,item_id,gain", "u,a,1", "u,b", "u,c,1,9"])
+    path = write_lines(tmp_path / "h.csv", "user_id,item_id,gain", "u,a,1", "u,b", "u,c,1,9")
     frame = held_out(spark, format="csv", path=path).frame
     assert rows(frame, "user_id", "item_id", IS_UNPARSABLE) == [
         ("u", "a", False),
@@ -181,7 +115,7 @@ def test_broken_json_line_has_no_key_and_is_marked(spark: SparkSession, tmp_path
         '{"user_id": "u", "ite',
         '{"user_id": "u", "item_id": "8", "gain": "x"}',
     ]
-    frame = held_out(spark, format="json", path=write_lines(tmp_path / "h.json", lines)).frame
+    frame = held_out(spark, format="json", path=write_lines(tmp_path / "h.json", *lines)).frame
     assert rows(frame, "user_id", "item_id", "gain", IS_UNPARSABLE) == [
         ("u", "7", 2.0, False),
         ("u", "8", None, True),
@@ -241,7 +175,7 @@ def test_orc_files_of_different_columns_have_those_of_all(spark: SparkSession, t
 
 
 def test_date_is_filled_in_path_and_filter(spark: SparkSession, tmp_path: Path) -> None:
-    write_lines(tmp_path / "2026-01-02" / "h.csv", ["user_id,item_id,day", "u,a,2026-01-02", "u,b,2026-01-01"])
+    write_lines(tmp_path / "2026-01-02" / "h.csv", "user_id,item_id,day", "u,a,2026-01-02", "u,b,2026-01-01")
     filters = [{"column": "day", "op": "=", "value": "{date}"}]
     source = held_out(spark, format="csv", path=str(tmp_path / "{date}"), filters=filters)
     assert rows(source.frame, "item_id") == [("a",)]
@@ -251,7 +185,8 @@ def test_date_is_filled_in_path_and_filter(spark: SparkSession, tmp_path: Path) 
 def test_segments_are_text_by_user(spark: SparkSession, tmp_path: Path) -> None:
     users = frame_of(spark, [(1, 30, None), (2, 40, "f")], "user_id int, age int, sex string")
     users.write.format("delta").save(str(tmp_path / "s"))
-    source = segments(spark, ("age", "gender"), format="delta", path=str(tmp_path / "s"), columns={"gender": "sex"})
+    schema = segments_schema(("age", "gender"))
+    source = read(spark, schema, format="delta", path=str(tmp_path / "s"), columns={"gender": "sex"})
     assert rows(source.frame, "user_id", "age", "gender") == [(1, "30", None), (2, "40", "f")]
     assert source.frame.columns == ["user_id", "age", "gender"]
 
@@ -265,7 +200,7 @@ def test_empty_date_is_distinguished_from_an_empty_table(spark: SparkSession, tm
     assert some.frame.isEmpty()
     assert not is_wholly_empty(some)
     assert is_wholly_empty(held_out(spark, format="delta", path=str(tmp_path / "none")))
-    header_only = write_lines(tmp_path / "h.csv", ["user_id,item_id"])
+    header_only = write_lines(tmp_path / "h.csv", "user_id,item_id")
     assert is_wholly_empty(held_out(spark, format="csv", path=header_only))
 
 

@@ -132,7 +132,7 @@ class GuessedInput:
     as_text: tuple[str, ...] = ()  # ids that are whole numbers here and text in another input
 
     def values_of(self, canonical: str) -> pa.ChunkedArray | None:
-        """Return the values of a canonical column in the sample; of nested items, those of all lists."""
+        """Return the sampled values of a canonical column; nested items are flattened."""
         rows = self.table.rows
         if self.nested is not None and canonical == C.ITEM_ID:
             name, field = column_and_field(self.nested.items, rows.column_names)
@@ -323,7 +323,7 @@ def _guess_gains(table: TableSample) -> tuple[Gains | None, tuple[str, ...]]:
 
 
 def _keep_list_id_if_shared(log: GuessedInput, judged: GuessedInput) -> None:
-    """Use the lists of judgements for those of the log only where both have a column of this name and a value of it.
+    """Drop the lists of judgements unless they share a column name and a value with the lists of the log.
 
     A column ``list_id`` is read in any case.
     """
@@ -486,7 +486,7 @@ def _form_lines(each: GuessedInput) -> Iterator[str]:
 
 
 def _window_conditions(column: str, *, of_days: bool) -> Iterator[str]:
-    """Yield the two conditions for the days of the window, on a column of days or of times."""
+    """Yield the two conditions for the days of the window, on a column of days or times."""
     # The window of the last list ends on the last day, so times end at the midnight after it.
     op, days = ("<=", WINDOW_DAYS) if of_days else ("<", WINDOW_DAYS + 1)
     yield f'{{column: {_text(column)}, op: ">=", value: "{DATE_PLACEHOLDER}"}}'

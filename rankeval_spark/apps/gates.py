@@ -49,7 +49,7 @@ class Previous:
 
 
 def judge_staged(config: EvaluationConfig, run: StagedRun, previous: Previous | None) -> list[dict[str, Any]]:
-    """Judge every rule of the config by the tables that a run has staged; ``previous`` is None for a first night."""
+    """Judge every rule by the tables that a run has staged; ``previous`` is None for a first night."""
 
     def read(name: str, where: Mapping[str, Sequence[str]]) -> pa.Table | None:
         table = run.rows(name)
@@ -128,8 +128,10 @@ class _Judge:
         if self._gate.models is None and not found:
             absent = [""]
         values = {C.SLICE_VALUE: self._gate.slice_value, C.SLICE_VALUES: list(self._gate.slice_values or ())}
-        nobody = {C.SLICE: self._gate.slice, **values, "n_users": None}
-        return found + [self._row({C.MODEL_ID: name, **nobody}, self._unmatched(name, metrics)) for name in absent]
+        without_users = {C.SLICE: self._gate.slice, **values, "n_users": None}
+        return found + [
+            self._row({C.MODEL_ID: name, **without_users}, self._unmatched(name, metrics)) for name in absent
+        ]
 
     def _is_wanted(self, model: str) -> bool:
         """Return True if the rule is about a model; by default not where the measure compares others with this one."""
@@ -233,7 +235,7 @@ class _Judge:
         return f"{found} of {least[C.MODEL_ID]}, where a verdict needs {self._least_users}"
 
     def _of_change(self, metrics: Sequence[Row], row: Row) -> Evidence:
-        """Return the evidence of a row of ``comparisons``: its interval is of the difference, its test symmetric."""
+        """Return the evidence of a row of ``comparisons``, whose tests are all symmetric."""
         both = [_key(row), _key({**row, C.MODEL_ID: row[C.BASELINE_MODEL_ID]})]
         unsupported = self._unsupported_by([other for other in metrics if _key(other) in both])
         difference = _estimate(row, "delta", "ci")

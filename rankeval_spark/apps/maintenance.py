@@ -16,7 +16,7 @@ from rankeval_spark.results.maintenance import ALL, Compacted, DeletedNights, St
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-MOST_DAYS: Final = 36_500
+MAX_DAYS: Final = 36_500
 """Days that can be kept: a century before any evaluation date is a day of the calendar."""
 
 
@@ -33,8 +33,8 @@ class MaintenanceOptions:
     def __post_init__(self) -> None:
         """Refuse what would silently do something else than was meant."""
         faults = []
-        if self.keep_days is not None and not 1 <= self.keep_days <= MOST_DAYS:
-            faults.append(Fault("--keep-days", str(self.keep_days), f"a number of days from 1 to {MOST_DAYS}"))
+        if self.keep_days is not None and not 1 <= self.keep_days <= MAX_DAYS:
+            faults.append(Fault("--keep-days", str(self.keep_days), f"a number of days from 1 to {MAX_DAYS}"))
         if self.newest is not None and self.keep_days is None:
             faults.append(Fault("--date", str(self.newest), "--keep-days with it", "it is the date to count from"))
         if self.evaluation is not None and self.keep_days is None and self.erase_user is None:

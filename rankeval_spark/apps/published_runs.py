@@ -85,7 +85,7 @@ class PastNight:
 
     @property
     def read(self) -> tuple[str, str, dict[str, int | None]]:
-        """Hash of its config, version of the code, and the versions of its inputs."""
+        """Hash of its config, and versions of the code and its inputs."""
         versions = {fact["name"]: fact["version"] for fact in self.row["inputs"]}
         return self.config_hash, self.row["code_version"], versions
 
@@ -254,9 +254,9 @@ def published_dates(spark: SparkSession, config: EvaluationConfig, evaluation: s
 def earlier_nights(
     spark: SparkSession | None, root: str, night: RunRecord | PastNight, *, at_most: int, is_lenient: bool = True
 ) -> list[PastNight]:
-    """List the newest published nights before one, of the same evaluation and share of users; oldest first.
+    """List the newest nights before one with its evaluation and share of users; oldest first.
 
-    A date on which there was nothing to measure is none of them. ``is_lenient`` as in
+    Dates on which there was nothing to measure are left out. ``is_lenient`` as in
     :func:`rankeval_spark.results.journal.event_table`.
     """
     published = [(C.EVALUATION, "=", night.evaluation), _PUBLISHED]

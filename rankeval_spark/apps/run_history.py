@@ -54,7 +54,7 @@ Numbers: TypeAlias = Mapping[str, Any]
 LEFT_OUT: Final = "an earlier night is left out"
 """Start of a warning about damaged results."""
 
-MOST_SHOWN: Final = 3
+MAX_SHOWN: Final = 3
 """Models or means that a check names: of means, those that are farthest outside first."""
 
 
@@ -160,10 +160,10 @@ _NOT_ROWS: Final = ("version", "timestamp", "ranks_from", "late_data_grace", "sa
 
 
 def to_volume_facts(counts: Mapping[str, int], facts: RunRecord, nights: Sequence[PastNight]) -> list[CheckCount]:
-    """Compare the rows of each input tonight with their median on the nights before, where enough have rows of it.
+    """Compare the row count of each input with its median on earlier nights, if enough have rows.
 
     Only nights count whose config reads the input alike, pinned versions aside, and of the log the same models. A
-    sample is an evaluation of its own, and a date without rows is none of them. ``count`` of the ``total`` rows, of
+    sample is an evaluation of its own, and dates without rows are left out. ``count`` of the ``total`` rows, of
     the night with more, are the difference.
     """
     asked, found = json.loads(facts.config), []
@@ -200,7 +200,7 @@ def to_model_facts(
         return []
     now = users_with_list(tonight, asked)
     absent = sorted(model for model in then if not now.get(model))
-    gone = CheckCount(check_rows.RECOMMENDATIONS, check_rows.ABSENT_MODELS, len(absent), len(then), absent[:MOST_SHOWN])
+    gone = CheckCount(check_rows.RECOMMENDATIONS, check_rows.ABSENT_MODELS, len(absent), len(then), absent[:MAX_SHOWN])
     # Of those that lost users the one that lost most, by its share: another model must not hide it.
     lost = {model: max(0, n - now[model]) for model, n in then.items() if now.get(model)}
     worst = max(lost, key=lambda model: (lost[model] / then[model], model), default="")
@@ -270,7 +270,7 @@ def fact_of(
     words = []
     outside = np.flatnonzero(has_drifted(values, band))
     off = np.abs(values - band.centre)[outside] / np.maximum((band.high - band.low)[outside], np.finfo(float).tiny)
-    for far in outside[np.argsort(-off, kind="stable")][:MOST_SHOWN].tolist():  # the farthest in units of the band
+    for far in outside[np.argsort(-off, kind="stable")][:MAX_SHOWN].tolist():  # the farthest in units of the band
         model, measure, k = keys[far]
         expected = f"{band.low[far]:.4g} to {band.high[far]:.4g} by {int(band.n_nights[far])} nights"
         words.append(f"{model} {with_cutoff(measure, k)}: {values[far]:.4g}, expected {expected}")

@@ -37,7 +37,7 @@ ROWS_OF_USERS: Final = 400_000  # that are kept of whole users
 ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 _MIN_SHARE: Final = 1 << 20  # one user in so many
-_SKIPPED_BITS: Final = 1  # of a hash, so that its rest is none of the shares that a night draws
+_SKIPPED_BITS: Final = 1  # of a hash, so that its rest differs from the shares that a night draws
 _HASH: Final = "hash of the user"
 _SUFFIXES: Final = {
     ".parquet": "parquet",
@@ -60,7 +60,7 @@ class TableSample:
     path_date: str | None = None  # newest date for which the path has something; None for a path without ``{date}``
 
     def distinct(self, column: str) -> list[str]:
-        """List the values of a column, of many rows: only that column is kept of them."""
+        """List the distinct values of a column in many rows; only that column is read."""
         found: set[str] = set()
         n_rows = 0
         for rows in self.all_rows([column]):

@@ -332,7 +332,7 @@ def gate(
     json_: shared.Json = False,
     all_: shared.All = False,
 ) -> None:
-    """Hold published results against rules again; exit code 6 where one is not met."""
+    """Check published results against the rules; exit code 6 where one is not met."""
     from rankeval_spark.cli.published import gate_command  # noqa: PLC0415 - pyarrow takes a moment
 
     gate_command(results, date_, evaluation, config, is_json=json_, is_all=all_)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rich.markup import escape
 from rich.text import Text
 
-from rankeval_spark.cli.tables import MOST_LINES, headed
+from rankeval_spark.cli.tables import MAX_LINES, headed
 from rankeval_spark.cli.terminal import console, json_text, write_out
 from rankeval_spark.config import PRESETS, Policies
 from rankeval_spark.errors import ConfigError, Fault, nearest
@@ -20,18 +20,16 @@ from rankeval_spark.measures.worked_examples import UNDEFINED, example_page_of
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from rankeval_spark.config import Preset
     from rankeval_spark.measures.definition import Definition
-    from rankeval_spark.measures.options import Option, OptionValue
+    from rankeval_spark.measures.options import Option
     from rankeval_spark.measures.search import Searched
-    from rankeval_spark.measures.worked_examples import Example
 
 Fact: TypeAlias = tuple[str, str]  # A label and its text, whose line ends stay
 LABEL_WIDTH: Final = 12
 _MARGIN: Final = "  "
-_MOST_FOUND: Final = 20  # measures of a search that are shown
+_MAX_FOUND: Final = 20  # measures of a search that are shown
 _MAX_WIDTH: Final = 120  # longer lines are hard to read
 _MIN_TABLE_WIDTH: Final = 110  # below it a table of six columns would hold three words a line
 
@@ -63,26 +61,28 @@ def measures_command(
     if name is not None:
         _explain(out, name, is_all=is_all, is_json=is_json)
         return
-    every: list[Searched] = [*registry.entries(), *group_statistics.ALL]
-    entries = every if words is None else _with_words(every, words)
-    if words is not None and not entries:
-        fix = "rankeval measures lists all"
-        raise ConfigError(Fault("--search", repr(words), "words about a measure, such as coverage", fix))
+    entries: list[Searched] = [*registry.entries(), *group_statistics.ALL]
+    if words is not None:  # those that the words name, the likeliest first, and then those whose text has them
+        parts = words.casefold().split()
+        texts = {entry.name: " ".join(map(str, _document(entry).values())).casefold() for entry in entries}
+        named = search.find_measures(words) if parts else []
+        mentioned = [entry for entry in entries if parts and all(part in texts[entry.name] for part in parts)]
+        entries = list({entry.name: entry for entry in [*named, *mentioned]}.values())
+        if not entries:
+            fix = "rankeval measures lists all"
+            raise ConfigError(Fault("--search", repr(words), "words about a measure, such as coverage", fix))
     if is_json:
         write_out(json_text([_document(entry) for entry in entries]))
         return
-    if is_all and out.width < _MIN_TABLE_WIDTH:
-        _print_facts_of_all(out, entries)
-    elif is_all:
-        out.print(_listing(entries))
+    if is_all:
+        _print_all(out, entries)
     elif words is None:
         _print_names(out, entries)
     else:
-        shown = entries[:_MOST_FOUND]
-        for entry in shown:
+        for entry in entries[:_MAX_FOUND]:
             _print_entry(out, entry.name, entry.summary, ())
-        if len(shown) < len(entries):
-            out.print(f"{len(shown)} of {len(entries)} measures; --all shows all", markup=False)
+        if len(entries) > _MAX_FOUND:
+            out.print(f"{_MAX_FOUND} of {len(entries)} measures; --all shows all", markup=False)
     text = "rankeval measures NAME explains one: its options, notes and worked examples."
     out.print(text, markup=False)
 
@@ -101,16 +101,25 @@ def _print_names(out: Console, entries: Sequence[Searched]) -> None:
     out.print(text, markup=False)
 
 
-def _with_words(entries: Sequence[Searched], words: str) -> list[Searched]:
-    """Return the measures that words name, the likeliest first, and then those whose text has them."""
-    parts = words.casefold().split()
-
-    def has_all(entry: Searched) -> bool:
-        text = " ".join(str(part) for part in _document(entry).values()).casefold()
-        return bool(parts) and all(part in text for part in parts)
-
-    found = [*search.find_measures(words), *filter(has_all, entries)] if parts else []
-    return list({entry.name: entry for entry in found}.values())
+def _print_all(out: Console, entries: Sequence[Searched]) -> None:
+    """Print a table of all facts; on a terminal that is too narrow for it, its cells below one another."""
+    table = headed("measure", "formula", "options, default first", "range", "undefined", "source")
+    is_narrow = out.width < _MIN_TABLE_WIDTH
+    for entry in entries:
+        label, way, rest = "how", "", (entry.range, entry.undefined, entry.source)
+        if isinstance(entry, GroupStatistic):
+            way = entry.way
+        else:  # the options with their choices, and the cutoff, a line each
+            cutoff = {"required": "@k", "optional": "[@k]", "forbidden": ""}[entry.cutoff.default]
+            label, way = "options", "\n".join(filter(None, (*map(_values, entry.options), cutoff)))
+            way = ", ".join(way.splitlines()) if is_narrow else way
+        if is_narrow:
+            facts = [*([(label, way)] if way else []), *zip(("range", "undefined", "source"), rest, strict=True)]
+            _print_entry(out, entry.name, entry.formula, [*facts, ("", "")])
+        else:
+            table.add_row(f"[bold]{entry.name}[/bold]", *map(escape, (entry.formula, way, *rest)))
+    if not is_narrow:
+        out.print(table)
 
 
 def _document(entry: Searched) -> dict[str, Any]:
@@ -149,10 +158,10 @@ def _explain(out: Console, name: str, *, is_all: bool, is_json: bool) -> None:
         ]
         n_lines = sum(len(_wrapped(out, text, before=len(_MARGIN) + LABEL_WIDTH)) for _, text in facts)
         examples = [fact for fact in facts if fact[0] == "example"]
-        if is_all or n_lines <= MOST_LINES:
+        if is_all or n_lines <= MAX_LINES:
             examples = []
         for fact in reversed(examples[1:]):
-            if n_lines > MOST_LINES:
+            if n_lines > MAX_LINES:
                 n_lines -= len(_wrapped(out, fact[1], before=len(_MARGIN) + LABEL_WIDTH))
                 facts.remove(fact)
         _print_entry(out, entry.name, entry.summary, facts)
@@ -161,30 +170,6 @@ def _explain(out: Console, name: str, *, is_all: bool, is_json: bool) -> None:
             out.print(
                 f"{_MARGIN}{n_hidden} more examples; --all shows them and all notes", markup=False, soft_wrap=True
             )
-
-
-def _listing(entries: Sequence[Searched]) -> Table:
-    table = headed("measure", "formula", "options, default first", "range", "undefined", "source")
-    for entry in entries:
-        way = entry.way if isinstance(entry, GroupStatistic) else _options(entry)
-        cells = (entry.formula, way, entry.range, entry.undefined, entry.source)
-        table.add_row(f"[bold]{entry.name}[/bold]", *map(escape, cells))
-    return table
-
-
-def _print_facts_of_all(out: Console, entries: Sequence[Searched]) -> None:
-    """Print the cells of the table below one another, for a terminal that is too narrow for it."""
-    for entry in entries:
-        options = "" if isinstance(entry, GroupStatistic) else ", ".join(_options(entry).splitlines())
-        way = ("how", entry.way) if isinstance(entry, GroupStatistic) else ("options", options)
-        rest = (("range", entry.range), ("undefined", entry.undefined), ("source", entry.source))
-        _print_entry(out, entry.name, entry.formula, [*([way] if way[1] else []), *rest, ("", "")])
-
-
-def _options(entry: Definition) -> str:
-    """Return the options with their choices, and the cutoff, a line each."""
-    cutoff = {"required": "@k", "optional": "[@k]", "forbidden": ""}[entry.cutoff.default]
-    return "\n".join(part for part in (*map(_values, entry.options), cutoff) if part)
 
 
 def _values(option: Option) -> str:
@@ -219,33 +204,36 @@ def _facts(entry: Definition) -> Iterator[Fact]:
             yield "meanings", f"{' or '.join(several.names)}: {several.taken}; {several.others}"
     yield "source", entry.source
     yield "notes", page.notes.replace("``", "").replace("\n", "\n\n")
-    for example in page.examples:
-        yield "example", _example(example)
-
-
-def _example(example: Example) -> str:
-    """Format a worked example: measure, exact values, decimals, note and lists."""
-    has_terms = re.search(r"[*/(]", "".join(example.values))
-    decimals = ", ".join(
-        UNDEFINED if text == UNDEFINED else f"{float(value):.4f}"
-        for text, value in zip(example.values, example.expected, strict=True)
-    )
-    exact = f"{example.measure} = {', '.join(example.values)}{f' = {decimals}' if has_terms else ''}"
-    note = f"  ({example.note})" if example.note else ""
-    return f"{exact}{note}\n{'gains' if example.rankings else 'lists'} {example.given}"
+    for example in page.examples:  # measure, exact values, decimals, note and lists
+        decimals = ", ".join(
+            UNDEFINED if text == UNDEFINED else f"{float(value):.4f}"
+            for text, value in zip(example.values, example.expected, strict=True)
+        )
+        rounded = f" = {decimals}" if re.search(r"[*/(]", "".join(example.values)) else ""
+        note = f"  ({example.note})" if example.note else ""
+        given = f"{'gains' if example.rankings else 'lists'} {example.given}"
+        yield "example", f"{example.measure} = {', '.join(example.values)}{rounded}{note}\n{given}"
 
 
 def presets_command(name: str | None, *, is_json: bool = False) -> None:
-    """List the presets, or explain one; ConfigError if there is none of that name."""
+    """List the presets, or explain one; ConfigError for an unknown name."""
     out = console()
+
+    def changed(preset: Preset) -> dict[str, str]:
+        """Return each measure with the options that it has by the preset."""
+        options = {
+            measure: ",".join(f"{option}={measure_options.option_text(value)}" for option, value in given.items())
+            for measure, given in preset.options.items()
+        }
+        return {measure: f"{measure}({text})" for measure, text in options.items()}
+
     if name is None and is_json:
         write_out(json_text([{"name": each, **vars(preset)} for each, preset in PRESETS.items()]))
         return
     if name is None:
         for each, preset in PRESETS.items():
             policies = [f"{policy}={_shown(value)}" for policy, value in preset.policies.items()]
-            options = [_measure(measure, given) for measure, given in preset.options.items()]
-            settings = (("policies", policies), ("measures", options))
+            settings = (("policies", policies), ("measures", changed(preset).values()))
             facts = [(what, ", ".join(texts) or "as without a preset") for what, texts in settings]
             _print_entry(out, each, preset.tool, [*facts, ("", "")])
         out.print("rankeval measures --presets NAME explains one.", markup=False, soft_wrap=True)
@@ -254,27 +242,18 @@ def presets_command(name: str | None, *, is_json: bool = False) -> None:
     if found is None:
         expected = f"one of {', '.join(PRESETS)}"
         raise ConfigError(Fault("rankeval measures --presets", repr(name), expected, nearest(name, PRESETS)))
-    how = f"preset: {name} in a config, or evaluate(..., preset='{name}'). What you write yourself wins over it."
     if is_json:
         write_out(json_text({"name": name, **vars(found)}))
         return
-    _print_entry(out, name, found.tool, [*_explained(found), ("how", how)])
-
-
-def _explained(preset: Preset) -> Iterator[Fact]:
-    """Yield each setting with its value without the preset, and the notes."""
-    for policy, value in preset.policies.items():
+    facts = []
+    for policy, value in found.policies.items():
         field = Policies.model_fields[policy]
-        yield "policy", f"{policy}: {_shown(value)} ({_shown(field.default)} without a preset)"
-        yield "", "\n\n".join(" ".join(part.split()) for part in (field.description or "").split("\n\n"))
-    for measure, given in preset.options.items():
-        yield "measure", f"{measure} stands for {_measure(measure, given)}"
-    for note in preset.notes:
-        yield "note", note
-
-
-def _measure(name: str, given: Mapping[str, OptionValue]) -> str:
-    return f"{name}({','.join(f'{option}={measure_options.option_text(value)}' for option, value in given.items())})"
+        facts.append(("policy", f"{policy}: {_shown(value)} ({_shown(field.default)} without a preset)"))
+        facts.append(("", "\n\n".join(" ".join(part.split()) for part in (field.description or "").split("\n\n"))))
+    facts += [("measure", f"{measure} stands for {text}") for measure, text in changed(found).items()]
+    facts += [("note", note) for note in found.notes]
+    how = f"preset: {name} in a config, or evaluate(..., preset='{name}'). What you write yourself wins over it."
+    _print_entry(out, name, found.tool, [*facts, ("how", how)])
 
 
 def _shown(value: object) -> str:

@@ -348,7 +348,7 @@ def _number_of(text: str) -> float | int | str:
 WRITERS: Final = {"csv": to_csv, "json": to_json}  # formats for programs
 
 
-MOST_LINES: Final = 40  # of a table that nobody asked to be whole: it fits a screen with its title and notes
+MAX_LINES: Final = 40  # of a table without --all: it fits a screen with its title and notes
 
 
 def print_fitted(
@@ -367,10 +367,10 @@ def print_fitted(
         units.setdefault(unit(row), []).append(row)
     n_units = n_shown = len(units)
     ordered, table = list(units.values()), build(rows)
-    while not is_all and n_shown > 1 and (n_lines := len(out.render_lines(table, pad=False))) > MOST_LINES:
+    while not is_all and n_shown > 1 and (n_lines := len(out.render_lines(table, pad=False))) > MAX_LINES:
         if n_shown == n_units:
             ordered.sort(key=lambda some: rank(some[0]))
-        n_shown = max(1, min(n_shown - 1, n_shown * MOST_LINES // n_lines))
+        n_shown = max(1, min(n_shown - 1, n_shown * MAX_LINES // n_lines))
         table = build([row for some in ordered[:n_shown] for row in some])
     out.print(table)
     if n_shown < n_units:

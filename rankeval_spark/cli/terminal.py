@@ -32,7 +32,7 @@ _is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
 
 
 def headline(error: BaseException) -> str:
-    """Return the message of our error, or one line of any other instead of Java's stack trace."""
+    """Return the message of our error, or one line for any other instead of Java's stack trace."""
     if isinstance(error, RankevalError):
         text = str(error)
     elif isinstance(error, KeyboardInterrupt):
@@ -92,7 +92,7 @@ def write_out(text: str) -> None:
 
 
 def json_text(document: object) -> str:
-    """Return one JSON document: dates and times in ISO 8601, NULL for a number that is none or infinite.
+    """Return one JSON document: dates and times in ISO 8601, NULL for NaN and infinite numbers.
 
     >>> from datetime import date
     >>> print(json_text({"day": date(2026, 1, 3), "mean": float("nan"), "names": ("a", "b")}), end="")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SECONDS_TO_END: Final = 10
 """Patience with a publish when the backfill is to end, out of the half minute that schedulers give."""
 
-MOST_DATES: Final = 3660  # ten years: more is a typing error in one of the dates
+MAX_DATES: Final = 3660  # ten years: more is a typing error in one of the dates
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class DateOutcome:
 def dates_between(first: date, last: date) -> list[date]:
     """List the days from first to last; raises ConfigError if the last is before the first, or above ten years."""
     n_days = (last - first).days + 1
-    if not 1 <= n_days <= MOST_DATES:
-        expected = f"1 to {MOST_DATES:,} days, the first one first"
+    if not 1 <= n_days <= MAX_DATES:
+        expected = f"1 to {MAX_DATES:,} days, the first one first"
         fix = f"did you mean --from {last} --to {first}?" if n_days < 1 else ""
         raise ConfigError(Fault("--from, --to", f"{first} to {last}", expected, fix))
     return [first + timedelta(days=offset) for offset in range(n_days)]
@@ -109,8 +109,9 @@ def backfill_dates(
 
 def _ending(outcomes: Sequence[DateOutcome]) -> BaseException | None:
     """Return the error after which no other date is run: an interruption, else that the driver was lost."""
-    errors = [one.error for one in outcomes]
-    return next((one for kind in (KeyboardInterrupt, DriverLostError) for one in errors if isinstance(one, kind)), None)
+    errors = [outcome.error for outcome in outcomes]
+    kinds = (KeyboardInterrupt, DriverLostError)
+    return next((error for kind in kinds for error in errors if isinstance(error, kind)), None)
 
 
 def _begun(day: date, run: Callable[[date], NightResult | Prepared]) -> DateOutcome | Prepared:
@@ -157,5 +158,5 @@ class _Publishing:
 
 def exit_code(outcomes: Sequence[DateOutcome]) -> int:
     """Exit code of all dates: that of the first one that was not published, else 6 where a gate failed."""
-    codes = [one.exit_code for one in outcomes if one.exit_code]
+    codes = [outcome.exit_code for outcome in outcomes if outcome.exit_code]
     return next((code for code in codes if code != ExitCode.GATE_FAILED), codes[0] if codes else ExitCode.DONE)

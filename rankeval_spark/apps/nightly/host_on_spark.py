@@ -114,8 +114,8 @@ def _slice_values(config: EvaluationConfig, inputs: InputFrames) -> dict[str, in
     columns = {name: F.col(C.quoted_name(name)) for names in config.slices for name in names}
     # NULL is left out of a count; its hash is one as any other.
     hashes = [F.xxhash64(*(columns[name] for name in names)) for names in config.slices]
-    sketches = [F.hll_sketch_agg(one, _LOG_SLOTS) for one in hashes]
-    counts = [F.hll_sketch_estimate(one).alias(str(place)) for place, one in enumerate(sketches)]
+    sketches = [F.hll_sketch_agg(column, _LOG_SLOTS) for column in hashes]
+    counts = [F.hll_sketch_estimate(column).alias(str(place)) for place, column in enumerate(sketches)]
     (row,) = inputs.segments.select(*counts).collect()
     return {C.CROSSING.join(names): row[str(place)] for place, names in enumerate(config.slices)}
 

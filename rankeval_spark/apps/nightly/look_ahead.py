@@ -47,16 +47,16 @@ class LookAhead:
         self.reason: str | None = None
         self.why_spark: str | None = None
         places = [fault.where for error in self.errors for fault in error.faults]
-        for name, one in config.inputs.given.items():  # those outside the allowed folders are not looked at
+        for name, each in config.inputs.given.items():  # those outside the allowed folders are not looked at
             if not any(place.startswith(f"inputs.{name}.") for place in places):
-                self.errors += errors_of(partial(self._measure, name, one, day))
+                self.errors += errors_of(partial(self._measure, name, each, day))
         faults = [size.fault for size in self.sizes if size.fault is not None]
         self.errors += [InputError(*faults)] if faults else []
         self._config, self._day, self._request = config, day, request_of(config, day)
         look = look_at_inputs(config, self._request, day)
         self.errors += look.errors
         self._opened = look.opened
-        read = {one.name: one.table.count(None) for one in look.opened if one.config.format in TEXT_FORMATS}
+        read = {each.name: each.table.count(None) for each in look.opened if each.config.format in TEXT_FORMATS}
         self.sizes = [
             replace(size, n_rows=read[size.name], remark=None) if size.name in read else size for size in self.sizes
         ]
@@ -66,7 +66,7 @@ class LookAhead:
         self.errors += errors_of(lambda: self._count(self._opened, self._config, self._day))
         compared = self._request.comparisons
         if compared is not None and compared.baseline is not None and self._request.models is None:
-            for log in (one for one in self._opened if one.name == check_rows.RECOMMENDATIONS):
+            for log in (each for each in self._opened if each.name == check_rows.RECOMMENDATIONS):
                 self.errors += errors_of(partial(_require_baseline, self._request, log))
         return self
 
@@ -93,13 +93,13 @@ class LookAhead:
     def _count(self, inputs: Sequence[FileInput], config: EvaluationConfig, day: date) -> None:
         """Find the inputs without a row, of the date or at all."""
         empty = []
-        for one in inputs:
+        for each in inputs:
             with suppress(ForSparkError):  # of very many files
-                empty += [one] if one.count() == 0 else []
-        wholly = [one for one in empty if not one.table.has_rows]
+                empty += [each] if each.count() == 0 else []
+        wholly = [table for table in empty if not table.table.has_rows]
         if wholly:
-            raise InputError(*(no_row(one.name, one.location) for one in wholly))
-        names = [one.name for one in empty if one.name in (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)]
+            raise InputError(*(no_row(each.name, each.location) for each in wholly))
+        names = [each.name for each in empty if each.name in (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)]
         if names:
             self.reason, root = empty_reason(day, names), config.results.location
             if is_native(root):

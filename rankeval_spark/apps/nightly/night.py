@@ -63,7 +63,7 @@ _OF_CATALOGUE: Final = {  # expected, and the fix, of the checks of the catalogu
     check_rows.DUPLICATES: (ONCE_EXPECTED, ONCE_FIX),
     check_rows.VECTOR_LENGTHS: (f"vectors of {ONE_LENGTH_EXPECTED}", ONE_LENGTH_FIX),
 }
-MOST_COLUMNS: Final = 3  # columns that a check names
+MAX_COLUMNS: Final = 3  # columns that a check names
 CheckRow: TypeAlias = Mapping[str, Any]  # A row of `schemas.CHECKS`
 
 
@@ -241,8 +241,10 @@ class PreparedNight:
 
     def _inputs(self) -> Sequence[InputRecord]:
         return [
-            InputRecord(one.name, one.location, one.format, one.version, self.counts.get(one.name), one.table_columns)
-            for one in self.runner.inputs
+            InputRecord(
+                read.name, read.location, read.format, read.version, self.counts.get(read.name), read.table_columns
+            )
+            for read in self.runner.inputs
         ]
 
     def _compute(self) -> str | None:
@@ -276,15 +278,15 @@ class PreparedNight:
         return reason
 
     def _check(self) -> str | None:
-        """Count what can be seen in the rows, and refuse them where a check says so; return why there are none."""
+        """Count what the rows show, and refuse them where a check says so; return why there is nothing, if so."""
         with self.steps.step("check") as step:
             facts = self.runner.input_facts()
             self.counts = {fact.input: fact.count for fact in facts if fact.check == check_rows.ROWS}
             # How many the segments have is for `runs` alone.
             self.facts = [fact for fact in facts if (fact.input, fact.check) != (check_rows.SEGMENTS, check_rows.ROWS)]
-            for one in self.runner.inputs:  # a column that nothing reads is harmless, and may be one that is misspelt
-                counts = len(one.unread), one.n_columns, one.unread[:MOST_COLUMNS]
-                self.facts.append(CheckCount(one.name, check_rows.EXTRA_COLUMNS, *counts))
+            for read in self.runner.inputs:  # a column that nothing reads is harmless, and may be one that is misspelt
+                counts = len(read.unread), read.n_columns, read.unread[:MAX_COLUMNS]
+                self.facts.append(CheckCount(read.name, check_rows.EXTRA_COLUMNS, *counts))
             n_candidates = self.plan.config.inputs.recommendations.sampled_candidates
             if n_candidates is not None:  # which readers of the results cannot see
                 words = f"lists rank {n_candidates:,} sampled candidates: "
@@ -387,17 +389,17 @@ class PreparedNight:
     def _why_empty(self) -> str | None:
         """Return which input has no rows for the date; an input without any row at all is an error."""
         needed = (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)
-        empty = [one for one in self.runner.inputs if one.name in needed and self.counts.get(one.name) == 0]
-        others = [one for one in self.runner.inputs if one.name not in needed and not self.counts.get(one.name)]
-        wholly = [one for one in (*empty, *others) if self.runner.has_no_row(one.name)]
+        empty = [read for read in self.runner.inputs if read.name in needed and self.counts.get(read.name) == 0]
+        others = [read for read in self.runner.inputs if read.name not in needed and not self.counts.get(read.name)]
+        wholly = [read for read in (*empty, *others) if self.runner.has_no_row(read.name)]
         if wholly:
-            raise InputError(*(no_row(one.name, one.location) for one in wholly))
+            raise InputError(*(no_row(read.name, read.location) for read in wholly))
         if not empty:
             return None
         # A reader must not take a small sample for a missing log.
         models = self.plan.request.models
         limits = "; ".join(filter(None, [f"models {', '.join(models)}" if models else "", self._share]))
-        reason = empty_reason(self.plan.evaluation_date, [one.name for one in empty])
+        reason = empty_reason(self.plan.evaluation_date, [read.name for read in empty])
         return f"{reason} (looked for: {limits})" if limits else reason
 
     @property
@@ -428,7 +430,9 @@ def planned_inputs(spark: SparkSession, plan: NightPlan) -> tuple[list[tuple[Rea
         cost.require_at_most(plan.config.results.most_rows)
         refuse_unknown_baseline(plan.request, runner.host.models, where="comparisons.baseline")
         sizes = [  # of formats with statistics or footers
-            runner.size_of(one.name) if one.format in ("delta", "parquet") and plan.sample_share >= 1 else (None, None)
-            for one in runner.inputs
+            runner.size_of(read.name)
+            if read.format in ("delta", "parquet") and plan.sample_share >= 1
+            else (None, None)
+            for read in runner.inputs
         ]
-        return [(one, *size) for one, size in zip(runner.inputs, sizes, strict=True)], cost
+        return [(read, *size) for read, size in zip(runner.inputs, sizes, strict=True)], cost

@@ -155,15 +155,15 @@ class ProcessHost(NightHost):
 
     @override
     def size_of(self, name: str) -> tuple[int, int]:
-        one = next(one for one in self._opened if one.name == name)
-        return one.count(), sum(1 for _ in one.table.dataset.get_fragments(one.condition))
+        source = next(source for source in self._opened if source.name == name)
+        return source.count(), sum(1 for _ in source.table.dataset.get_fragments(source.condition))
 
     @override
     def refused_rows(self) -> DataFrame:
         inputs = {  # at the versions that were read here
-            one.name: one.config.model_copy(update={"version": one.version})
-            for one in self._opened
-            if one.version is not None
+            source.name: source.config.model_copy(update={"version": source.version})
+            for source in self._opened
+            if source.version is not None
         }
         config = self._plan.config
         read = config.model_copy(update={"inputs": config.inputs.model_copy(update=inputs)})
@@ -171,7 +171,7 @@ class ProcessHost(NightHost):
 
     @override
     def has_no_row(self, name: str) -> bool:
-        return not next(one for one in self._opened if one.name == name).table.has_rows
+        return not next(source for source in self._opened if source.name == name).table.has_rows
 
     @override
     def models(self, *, at_most: int) -> list[str | None]:

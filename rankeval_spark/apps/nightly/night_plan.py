@@ -1,4 +1,4 @@
-"""One run of a night: its plan, the results that follow from rows of users, and the record of a failure."""
+"""One run of a night: its plan, results that follow from rows of users, and the record of a failure."""
 
 from __future__ import annotations
 
@@ -151,6 +151,6 @@ def failures_recorded(recorded: StagedRun, steps: Steps, inputs: Callable[[], Se
         raise
     except Exception as error:
         read = inputs()
-        cause = interruption(error) or translated(error, {one.name: one.location for one in read})
+        cause = interruption(error) or translated(error, {each.name: each.location for each in read})
         record_failure(recorded, steps, read, cause)
         raise cause from error

@@ -1,4 +1,4 @@
-"""The arguments of ``evaluate``, validated as the request of a config is, in the words of the call."""
+"""Validation of the arguments of ``evaluate``, as for a config and in the words of the call."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Call(Request):
 
     @property
     def request(self) -> Request:
-        """What is asked, without the inputs."""
+        """The request, without the inputs."""
         inputs = self.inputs
         return self.alone(max_rows_per_user=inputs.max_rows_per_user, time_zone=inputs.time_zone)
 
@@ -83,7 +83,7 @@ class Call(Request):
 
 
 def _missing_faults(keys: Mapping[str, Any], given: Mapping[str, tuple[str, ...]]) -> Iterator[Fault]:
-    """Find what the valid arguments ask for and is not given: inputs, and columns of segments."""
+    """Find inputs and columns of segments that the valid arguments need and lack."""
     if measures := measures_of(keys):
         for name, labels in measures.lacking(["recommendations", "held_out", *given]).items():
             expected = f"{_NEEDED.get(name, 'it')}, for {', '.join(labels)}"
@@ -105,7 +105,7 @@ def _missing_faults(keys: Mapping[str, Any], given: Mapping[str, tuple[str, ...]
 
 
 def validated_call(arguments: Mapping[str, Any], *, segments: Sequence[str] | None) -> Call:
-    """Validate the arguments of ``evaluate`` by name; ConfigError with all faults of all of them.
+    """Validate the arguments of ``evaluate`` by name; ConfigError with all faults at once.
 
     ``segments`` are columns of that input.
     """

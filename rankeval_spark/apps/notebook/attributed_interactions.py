@@ -146,7 +146,7 @@ def _events(events: DataFrame, log: DataFrame) -> DataFrame:
 def _claimed(rows: DataFrame, policies: Policies) -> DataFrame:
     """Find the lists in whose window an interaction falls, those with the item first; a list may not be as late.
 
-    All of them, or the last or first of those with the item or, if there is none, the last or first of all.
+    All of them, or the last or first of those with the item or, without one, the last or first of all.
     """
     pick = {"last_touch": F.max, "first_touch": F.min, "all": F.collect_set}[policies.attribution]
 

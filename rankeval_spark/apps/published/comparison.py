@@ -45,10 +45,10 @@ class ComparisonSelection:
     def measures_of(self, night: PastNight) -> list[Measure]:
         """Choose from what a night computed."""
         return [
-            one
-            for one in night.measures.measures
-            if (not self.measures or one.label in self.measures or str(one) in self.measures)
-            and (not self.ks or one.k in self.ks)
+            measure
+            for measure in night.measures.measures
+            if (not self.measures or measure.label in self.measures or str(measure) in self.measures)
+            and (not self.ks or measure.k in self.ks)
         ]
 
     def slices_of(self, config: EvaluationConfig) -> list[str]:
@@ -126,8 +126,11 @@ def compare_models(
     wanted: dict[str, Sequence[str]] = {C.BASELINE_MODEL_ID: [baseline], C.SLICE: names, **T_TESTS}
     wanted |= {C.MODEL_ID: selection.models} if selection.models else {}
     rows = [row for row in all_rows if all(row[name] in values for name, values in wanted.items())]
-    found = {one: [row for row in rows if (row[C.MEASURE], row[C.K]) == (one.label, one.k)] for one in measures}
-    without = [one for one, own in found.items() if not own]
+    found = {
+        measure: [row for row in rows if (row[C.MEASURE], row[C.K]) == (measure.label, measure.k)]
+        for measure in measures
+    }
+    without = [measure for measure, own in found.items() if not own]
     kept = [row for own in found.values() for row in own]
     return ComparisonResult(kept, _listed("no mean over users, or no user with a value", without))
 
@@ -139,7 +142,7 @@ def with_adjusted_p(
     found = list(rows)
     p = np.array([np.nan if row["p_value"] is None else row["p_value"] for row in found])
     adjusted = multiple_testing.adjust(p, np.zeros(len(p), dtype=np.int64), correction=correction, alpha=alpha)
-    better = {one.label: one.better for one in measures}
+    better = {measure.label: measure.better for measure in measures}
     made = []
     for row, own, size in zip(found, adjusted.p, adjusted.family_size, strict=True):
         reason, verdict, good = None, None, better[row[C.MEASURE]]
@@ -168,7 +171,7 @@ def _computed(
     are_judged: bool,  # whether judgements name their list
 ) -> list[dict[str, Any]]:
     """Compare from the published users, as the night itself would have; nothing where no measure can be."""
-    config, per_user = night.config, [one for one in measures if one.has_user_values]
+    config, per_user = night.config, [measure for measure in measures if measure.has_user_values]
     if not per_user:
         return []
     asked = config.comparisons or Comparisons(baseline=baseline)
@@ -201,11 +204,13 @@ def _require_means(*nights: PastNight) -> None:
 def _notes(now: PastNight, before: PastNight, measures: Sequence[Measure], unmade: Sequence[str]) -> list[str]:
     """Return notes on what of two nights is not compared, and whether they ran alike."""
     then, day = before.definitions, before.evaluation_date
-    means = [one for one in measures if one.is_mean_of_users]
-    known = [one for one in means if (one.label, one.k) in then]
-    notes = _listed("no means over users", [one for one in measures if one not in means])
-    notes += _listed(f"not asked for on {day}", [one for one in means if one not in known])
-    otherwise = [one for one in known if now.definitions[one.label, one.k] != then[one.label, one.k]]
+    means = [measure for measure in measures if measure.is_mean_of_users]
+    known = [measure for measure in means if (measure.label, measure.k) in then]
+    notes = _listed("no means over users", [measure for measure in measures if measure not in means])
+    notes += _listed(f"not asked for on {day}", [measure for measure in means if measure not in known])
+    otherwise = [
+        measure for measure in known if now.definitions[measure.label, measure.k] != then[measure.label, measure.k]
+    ]
     notes += _listed(f"of other options or policies on {day}", otherwise)
     notes += _listed(f"slices that {day} does not have", unmade)
     if now.config_hash != before.config_hash:

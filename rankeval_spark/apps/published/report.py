@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from rankeval_spark.results import Results
     from rankeval_spark.schemas import Schema
 
-MOST_USERS: Final = 20_000
+MAX_USERS: Final = 20_000
 """Users whose values are read; of more, a sample is drawn. Figures have bins, so that more would look the same."""
 
 _OPTION: Final = "--out"
 _NIGHT: Final = (C.EVALUATION, C.EVALUATION_DATE)
 _HASHES: Final = 2**64
-_LEAST_HASH: Final = -(2**63)
+_MIN_HASH: Final = -(2**63)
 
 
 def report_of(
@@ -60,7 +60,7 @@ def report_of(
 def report_tables(
     results: Results[Any], *, evaluation: str | None = None, day: date | None = None, baseline: str | None = None
 ) -> ReportTables:
-    """Read what the report of a night shows: all of it, and of earlier nights the rows over all users.
+    """Read the rows of a night for its report, and the rows over all users of earlier nights.
 
     Raises InputError without such a night; ConfigError if an evaluation has to be named, or nothing has that baseline.
     """
@@ -69,8 +69,8 @@ def report_tables(
     name, day = str(run[C.EVALUATION]), run[C.EVALUATION_DATE]
     if not _has_commit(runs):
         return ReportTables.of_runs(runs)
-    days = [one for own, one in results.nights() if own == name and one <= day][-MAX_NIGHTS:]
-    before = [one for one in days if one != day]
+    days = [night for own, night in results.nights() if own == name and night <= day][-MAX_NIGHTS:]
+    before = [earlier for earlier in days if earlier != day]
 
     def read(schema: Schema, days: Sequence[date] = (), **wanted: str) -> pa.Table:
         """Read the night, and of earlier days what is wanted; those with missing or damaged files are named."""
@@ -153,7 +153,7 @@ def _with_users(results: Results[Any], tables: ReportTables, night: Night) -> Re
     if not night.metrics.num_rows or table in gone or table not in results.table_versions():
         return tables
     n_users = pc.max(all_users_rows(night.metrics)["n_users"]).as_py() or 0
-    share = min(1.0, MOST_USERS / n_users) if n_users else 1.0
+    share = min(1.0, MAX_USERS / n_users) if n_users else 1.0
     ks = {C.WHOLE_LIST, *(k for _, k in night.headlines)} & {*night.metrics[C.K].to_pylist()}
     scan = results.scan(table, **wanted, k=sorted(ks))
     of_measures = [*curve_columns(), *filter(None, (column_of(label) for label, _ in night.headlines))]
@@ -163,11 +163,11 @@ def _with_users(results: Results[Any], tables: ReportTables, night: Night) -> Re
 
 
 def _sampled(scan: Any, columns: list[str], share: float) -> pa.Table:  # noqa: ANN401 - a dataset or a DataFrame
-    """Read the rows of a share of the users, those with the lowest hashes of their id.
+    """Read the rows of the users with the lowest hashes, up to a share.
 
     ``--sample-users`` goes by the remainder of the same hash, so that these are a sample of its users too.
     """
-    bound = _LEAST_HASH + int(share * _HASHES)
+    bound = _MIN_HASH + int(share * _HASHES)
     if callable(getattr(scan, "toArrow", None)):
         from rankeval_spark.spark.plans.usable_rows import user_hash  # noqa: PLC0415 - imports pyspark
 
@@ -176,5 +176,5 @@ def _sampled(scan: Any, columns: list[str], share: float) -> pa.Table:  # noqa: 
         return scan.to_table(columns=columns)
     names = [scan.schema.field(name) for name in columns]
     batches = scan.to_batches(columns=columns)
-    kept = (one.filter(pa.array(hashes_of(one[C.USER_ID]) < np.int64(bound))) for one in batches)
+    kept = (batch.filter(pa.array(hashes_of(batch[C.USER_ID]) < np.int64(bound))) for batch in batches)
     return pa.Table.from_batches(kept, schema=pa.schema(names))

@@ -69,7 +69,7 @@ class RecordedRun:
 
 @dataclass(frozen=True)
 class InputVersions:
-    """An input then and now; its version is None where the format has none, so that whatever is there now was read."""
+    """An input then and now; without a version, whatever is there now was read."""
 
     name: str
     format: str

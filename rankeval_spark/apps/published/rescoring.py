@@ -61,7 +61,7 @@ def past_nights(
     faults = [Fault(str(night), "no published lists", "the lists of the night", fix) for night in without]
     deleted = results_of(spark, root).deleted(evaluation=evaluation)
     is_deleted = {key for key, tables in deleted.items() if schemas.LISTS.name in tables}
-    gone = [one for one in nights if (one.evaluation, one.evaluation_date) in is_deleted and one not in without]
+    gone = [each for each in nights if (each.evaluation, each.evaluation_date) in is_deleted and each not in without]
     if gone:  # most nights of a year: one sentence for all
         where = str(gone[0]) if len(gone) == 1 else f"{len(gone)} nights, {gone[0]} to {gone[-1]}"
         fix = f"{FIX}, or choose others with --date"
@@ -85,7 +85,7 @@ def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequen
         from rankeval_spark.inputs.spark import read_all  # noqa: PLC0415 - imports pyspark
 
         inputs = read_all(spark, config, max(dates)).all()
-    versions = {one.name: one.version for one in inputs}
+    versions = {each.name: each.version for each in inputs}
     if None in versions.values():
         return set()
     try:
@@ -118,7 +118,7 @@ def score_night(
             raise InputError(Fault(f"{now}", f"no rows ({now.row['reason']})", "the lists of the night"))
         plan = plan_scoring(now, measures)
         run = store.start(plan.run(run_id))
-        inputs = [InputRecord(**one, columns=now.input_columns.get(one["name"])) for one in now.row["inputs"]]
+        inputs = [InputRecord(**each, columns=now.input_columns.get(each["name"])) for each in now.row["inputs"]]
         with failures_recorded(run, steps, lambda: inputs):
             results = results_of(spark, root)
             stage_users = _stage_users_here if is_native(root) else _stage_users_on_spark
@@ -144,7 +144,7 @@ def _stage_rest(
     of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
     tables = (schemas.METRICS.name, schemas.GATES.name, schemas.CHECKS.name)
     metrics, *others = (results.arrow(name, **of_night).drop_columns(list(C.RUN_KEY)) for name in tables)
-    labels = [one.label for one in request.measure_set.exposures]  # of all lists together
+    labels = [each.label for each in request.measure_set.exposures]  # of all lists together
     schema = arrow_schema(schemas.METRICS)
     stay = metrics.filter(pc.is_in(metrics[C.MEASURE], pa.array(labels, pa.string()))).select(schema.names)
     means = [found[sums.METRICS]] if sums.METRICS in found else []
@@ -232,7 +232,7 @@ def plan_scoring(night: PastNight, measures: MeasureSet) -> NightPlan:
     faults += measure_gap_faults(measures, policies, config.preset)
     if faults:
         raise ConfigError(*(replace(fault, where="--measure") for fault in faults))
-    requiring, of_catalogue = both.requiring(), [one.label for one in both.per_list if one.needs_catalogue]
+    requiring, of_catalogue = both.requiring(), [each.label for each in both.per_list if each.needs_catalogue]
     if of_catalogue:
         requiring["items or train"] = of_catalogue
     if requiring:

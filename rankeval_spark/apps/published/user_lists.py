@@ -58,7 +58,7 @@ def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence
         found = _found_on_spark(spark, plan, users)
     else:
         tables = read_tables(inputs, sample_share=plan.sample_share)
-        log, held_out = (_of_users(one, users) for one in (tables.recommendations, tables.held_out))
+        log, held_out = (_of_users(source, users) for source in (tables.recommendations, tables.held_out))
         own = replace(tables, recommendations=log, held_out=held_out)
         usable = Usable(own, plan.request, os.cpu_count() or 1)
         host = InProcess(usable)

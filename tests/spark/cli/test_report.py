@@ -30,8 +30,8 @@ def test_spark_reads_the_same_rows_and_the_same_sample(
     other = shutil.copytree(made.root, tmp_path / "results [1]")
     assert not is_native(str(other))
 
-    for most in (app.MOST_USERS, 2):
-        monkeypatch.setattr(app, "MOST_USERS", most)
+    for most in (app.MAX_USERS, 2):
+        monkeypatch.setattr(app, "MAX_USERS", most)
         native = app.report_tables(Results(made.root), day=FIRST)
         by_spark = app.report_tables(Results(spark, str(other)), day=FIRST)
         assert by_spark.user_share == native.user_share

@@ -193,7 +193,7 @@ def test_of_many_users_a_sample_by_hash_is_read_and_its_share_said(
 ) -> None:
     whole = app.report_tables(results, day=FIRST)
     n_users = max(whole.metrics["n_users"].to_pylist())
-    monkeypatch.setattr(app, "MOST_USERS", n_users / 2)
+    monkeypatch.setattr(app, "MAX_USERS", n_users / 2)
     tables = app.report_tables(results, day=FIRST)
 
     everyone = set(whole.user_metrics["user_id"].to_pylist())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import count
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,8 +35,7 @@ class Item(NamedTuple):
     copies: float = 1
 
     def __str__(self) -> str:
-        """Write what is known: ``{users 2, age 3}``."""
-        return "{" + _known(self._asdict(), self._field_defaults) + "}"
+        return "{" + _known(self) + "}"
 
 
 class Background(NamedTuple):
@@ -63,8 +62,7 @@ class Background(NamedTuple):
     others: Sequence[tuple[str, Sequence[int | None]]] = ()
 
     def __str__(self) -> str:
-        """Write what is known."""
-        return _known(self._asdict(), self._field_defaults)
+        return _known(self)
 
 
 NOTHING_KNOWN = Background()
@@ -111,13 +109,19 @@ class Ranking(NamedTuple):
     @property
     def hits(self) -> list[Judgement]:
         """The judged items that the list holds, by rank."""
-        values = self.values or [gain or 0 for gain in self.gains]
-        groups = [*self.groups, *[""] * len(self.gains)]
-        propensities, weights = (each or [1.0] * len(self.gains) for each in (self.propensities, self.weights))
-        predictions = self.predictions or [0.0] * len(self.gains)
-        facts = zip(count(1), self.score_at, propensities, weights, predictions, strict=False)
-        places = zip(self.gains, values, groups, facts, strict=False)
-        return [Judgement(gain, value, own, *known) for gain, value, own, known in places if gain is not None]
+        n = len(self.gains)
+        places = zip(
+            self.gains,
+            self.values or [gain or 0 for gain in self.gains],
+            [*self.groups, *[""] * n],
+            count(1),
+            self.score_at,
+            self.propensities or [1.0] * n,
+            self.weights or [1.0] * n,
+            self.predictions or [0.0] * n,
+            strict=False,
+        )
+        return [Judgement(gain, *known) for gain, *known in places if gain is not None]
 
     @property
     def missing(self) -> list[Judgement]:
@@ -129,17 +133,19 @@ class Ranking(NamedTuple):
 
     def __str__(self) -> str:
         """Write the gain at each rank, - where there is no judgement, what the list misses, and what else is known."""
-        parts = [" ".join("-" if gain is None else f"{gain:g}" for gain in self.gains) or "(no list)"]
         shown = (
             *("missed", "scores", "values", "missed_values"),
             *("propensities", "predictions", "weights", "missed_weights"),
         )
         numbers = [*((name.replace("_", " "), getattr(self, name)) for name in shown), ("empty ranks", self.empty)]
         groups = (("groups", self.groups), ("missed groups", self.missed_groups))
-        parts += [f"({name} {' '.join(f'{value:g}' for value in values)})" for name, values in numbers if values]
-        parts += [f"({name} {', '.join(group or '-' for group in names)})" for name, names in groups if names]
-        parts += [f"(items {' '.join(map(str, self.items))})"] if self.items else []
-        parts += [f"({self.background})"] if str(self.background) else []
+        parts = [
+            " ".join("-" if gain is None else f"{gain:g}" for gain in self.gains) or "(no list)",
+            *(f"({name} {' '.join(f'{value:g}' for value in values)})" for name, values in numbers if values),
+            *(f"({name} {', '.join(group or '-' for group in names)})" for name, names in groups if names),
+            *([f"(items {' '.join(map(str, self.items))})"] if self.items else []),
+            *([f"({self.background})"] if str(self.background) else []),
+        ]
         return " ".join(parts)
 
 
@@ -156,50 +162,49 @@ class Judgement(NamedTuple):
     prediction: float = 0
 
 
-def _known(values: Mapping[str, object], defaults: Mapping[str, object]) -> str:
+def _known(facts: Item | Background) -> str:
     """Write the fields that are not at their defaults; NaN, the default of what is unknown, is itself alone."""
-    is_default = {name: value is defaults[name] or value == defaults[name] for name, value in values.items()}
-    return ", ".join(f"{name} {_shown(value)}" for name, value in values.items() if not is_default[name])
+
+    def shown(value: object) -> str:
+        match value:
+            case None:
+                return "-"
+            case bool():
+                return "yes" if value else "no"
+            case int() | float():
+                return f"{value:g}"
+            case tuple() | list():
+                return "(" + ", ".join(map(shown, value)) + ")"
+            case _:
+                return str(value)
+
+    fields = [(name, value, facts._field_defaults[name]) for name, value in facts._asdict().items()]
+    return ", ".join(
+        f"{name} {shown(value)}" for name, value, default in fields if value is not default and value != default
+    )
 
 
-def _shown(value: object) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int | float):
-        return f"{value:g}"
-    if isinstance(value, tuple | list):
-        return "(" + ", ".join(map(_shown, value)) + ")"
-    return str(value)
-
-
+# Fields of items and backgrounds whose name is not that of the fact, without the word before the first underscore
 _NAMES: Mapping[str, str] = {N.ITEM_TAIL: "is_tail", N.ITEM_SEEN: "is_seen", N.CATALOGUE_ITEMS: "catalogue"}
-"""Fields of items and backgrounds whose name is not that of the fact, without the word before the first underscore."""
-
-_OF_HIT = ("gain", "score", "value", "propensity", "prediction", "weight")
-_OF_JUDGEMENT = ("gain", "value", "weight")
 
 
 def fields_of(rankings: Sequence[Ranking]) -> dict[str, Any]:
     """Build the fields of a batch."""
     ranked = [ranking.hits for ranking in rankings]
     judged = [sorted([*ranking.hits, *ranking.missing], reverse=True) for ranking in rankings]
-    hits, judgements = (
-        [judgement for row in ranked for judgement in row],
-        [judgement for row in judged for judgement in row],
-    )
+    hits, judgements = list(chain(*ranked)), list(chain(*judged))
     names = tuple(sorted({name for judgement in judgements for name in judgement.groups.split()}))
     of_hits, of_judged = (_ints(bits_of(names, judgement.groups) for judgement in rows) for rows in (hits, judgements))
     empty = [(owner, rank) for owner, ranking in enumerate(rankings) for rank in sorted(ranking.empty)]
     owner, rank = np.array(empty, dtype=np.int64).reshape(-1, 2).T
+    of_hit, of_judgement = ("gain", "score", "value", "propensity", "prediction", "weight"), ("gain", "value", "weight")
     return {
         "n_recommended": _ints(len(ranking.gains) for ranking in rankings),
         "hit_list": _owners_of(ranked),
         "hit_rank": _ints(judgement.rank for judgement in hits),
         "judged_list": _owners_of(judged),
-        **{f"hit_{name}": _floats(getattr(judgement, name) for judgement in hits) for name in _OF_HIT},
-        **{f"judged_{name}": _floats(getattr(judgement, name) for judgement in judgements) for name in _OF_JUDGEMENT},
+        **{f"hit_{name}": _floats(getattr(judgement, name) for judgement in hits) for name in of_hit},
+        **{f"judged_{name}": _floats(getattr(judgement, name) for judgement in judgements) for name in of_judgement},
         "predicted_value": _floats(ranking.predicted_value for ranking in rankings),
         "groups": Groups(names, of_hits, of_judged),
         "items": _item_facts(rankings),
@@ -218,28 +223,46 @@ def _item_facts(rankings: Sequence[Ranking]) -> ItemFacts:
     places = [[rank for rank in range(1, len(ranking.gains) + 1) if rank not in ranking.empty] for ranking in rankings]
     described = [[*ranking.items, *[Item()] * (len(ranking.gains) - len(ranking.items))] for ranking in rankings]
     items = [each[rank - 1] for each, ranks in zip(described, places, strict=True) for rank in ranks]
+    position = {
+        place: at for at, place in enumerate((owner, rank) for owner, ranks in enumerate(places) for rank in ranks)
+    }
+
     profiles = [
         (owner, name, n_with / n_categories)
         for owner, background in enumerate(backgrounds)
         for name, n_categories, n_with in background.profile
     ]
     judged = [(owner, *each) for owner, background in enumerate(backgrounds) for each in background.judged]
-    of_items = _shares([item.categories for item in items])
-    of_judged = _shares([categories for _, _, categories in judged])
+    # Each item shares 1 out among its categories
+    of_items, of_judged = (
+        [(item, name, 1 / len(names)) for item, names in enumerate(categories) for name in names]
+        for categories in ([item.categories for item in items], [categories for _, _, categories in judged])
+    )
     names = sorted({name for _, name, _ in (*of_items, *profiles, *of_judged)})
+
+    def labels(rows: Sequence[tuple[int, str, float]]) -> Labels:
+        ordered = sorted((owner, names.index(name), weight) for owner, name, weight in rows)
+        return Labels(*(_ints(row[at] for row in ordered) for at in (0, 1)), _floats(row[2] for row in ordered))
+
+    pairs = sorted(
+        (position[owner, later], position[owner, earlier], similarity)
+        for owner, background in enumerate(backgrounds)
+        for earlier, later, similarity in background.pairs
+        if {(owner, earlier), (owner, later)} <= position.keys()
+    )
     return ItemFacts(
         _owners_of(places),
         _ints(rank for ranks in places for rank in ranks),
         {name: _floats(getattr(item, _field(name)) for item in items) for name in N.ITEM_VALUES},
         {name: _floats(getattr(background, _field(name)) for background in backgrounds) for name in N.TOTALS},
-        categories=_labels(of_items, names),
+        categories=labels(of_items),
         vectors=_matrix([item.vector for item in items]),
-        profile_categories=_labels(profiles, names),
+        profile_categories=labels(profiles),
         profile_vectors=_matrix([background.profile_vector for background in backgrounds]),
         n_categories=len(names),
-        pairs=_pairs(places, backgrounds),
+        pairs=SimilarPairs(*(_ints(row[at] for row in pairs) for at in (1, 0)), _floats(row[2] for row in pairs)),
         profile_interactions=_floats(background.profile_interactions for background in backgrounds),
-        judged=Judged(_ints(row[0] for row in judged), _floats(row[1] for row in judged), _labels(of_judged, names)),
+        judged=Judged(_ints(row[0] for row in judged), _floats(row[1] for row in judged), labels(of_judged)),
         shared=_shared([len(ranking.gains) for ranking in rankings], backgrounds),
     )
 
@@ -248,37 +271,11 @@ def _field(fact: str) -> str:
     return _NAMES.get(fact, fact.partition("_")[2])
 
 
-def _shares(categories: Sequence[Sequence[str]]) -> list[tuple[int, str, float]]:
-    """Share 1 of each item out among its categories."""
-    return [(item, name, 1 / len(names)) for item, names in enumerate(categories) for name in names]
-
-
-def _labels(rows: Sequence[tuple[int, str, float]], names: Sequence[str]) -> Labels:
-    codes = {name: code for code, name in enumerate(names)}
-    ordered = sorted((owner, codes[name], weight) for owner, name, weight in rows)
-    return Labels(
-        _ints(row[0] for row in ordered), _ints(row[1] for row in ordered), _floats(row[2] for row in ordered)
-    )
-
-
-def _pairs(places: Sequence[Sequence[int]], backgrounds: Sequence[Background]) -> SimilarPairs:
-    known = ((owner, rank) for owner, ranks in enumerate(places) for rank in ranks)
-    item = {place: index for index, place in enumerate(known)}
-    pairs = sorted(
-        (item[owner, later], item[owner, earlier], similarity)
-        for owner, background in enumerate(backgrounds)
-        for earlier, later, similarity in background.pairs
-        if (owner, earlier) in item and (owner, later) in item
-    )
-    return SimilarPairs(
-        _ints(row[1] for row in pairs), _ints(row[0] for row in pairs), _floats(row[2] for row in pairs)
-    )
-
-
 def _shared(lengths: Sequence[int], backgrounds: Sequence[Background]) -> dict[str, Shared]:
+    """Build what each list shares with those of other models, by model."""
     others = [dict(background.others) for background in backgrounds]
     found = {}
-    for model in sorted({name for other in others for name in other}):
+    for model in sorted(set(chain(*others))):
         lists = [other.get(model, ()) for other in others]
         depths = [
             (owner, max(place, rank))
@@ -287,10 +284,9 @@ def _shared(lengths: Sequence[int], backgrounds: Sequence[Background]) -> dict[s
             if rank is not None and rank <= lengths[owner]
         ]
         found[model] = Shared(
-            _ints(owner for owner, _ in depths),
-            _ints(depth for _, depth in depths),
+            *(_ints(row[at] for row in depths) for at in (0, 1)),
             _floats(len(ranks) for ranks in lists),
-            _ints(owner for owner, ranks in enumerate(lists) for _ in ranks),
+            _owners_of(lists),
             _ints(place for ranks in lists for place in range(1, len(ranks) + 1)),
         )
     return found

@@ -18,7 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 from rankeval_spark.columns import WHOLE_LIST
-from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector, sum_by_list
+from rankeval_spark.measures.arrays import (
+    FloatMatrix,
+    FloatVector,
+    IntVector,
+    opens_block,
+    running_count_by_list,
+    sum_by_list,
+)
 from rankeval_spark.measures.required_facts import BY_POPULARITY, CATEGORY_SHARES, GROUP_RELEVANT
 
 
@@ -33,7 +40,6 @@ class Shown(NamedTuple):
         return [items.split()[: k or None] for items in self.lists]
 
     def __str__(self) -> str:
-        """Write the items of each list, and the catalogue."""
         lists = " / ".join(items or "(empty)" for items in self.lists)
         return lists if self.catalogue is None else f"{lists} (of {self.catalogue or 'no item'})"
 
@@ -65,29 +71,28 @@ class Exposure:
     @classmethod
     def of(cls, groups: Sequence[Shown], *, k: int = WHOLE_LIST) -> Exposure:
         """Build the exposure of groups written down by hand."""
-        entries: list[tuple[int, int, int, float, float, float]] = []
+        rows: list[tuple[float, ...]] = []
         for index, shown in enumerate(groups):
             known = None if shown.catalogue is None else set(shown.catalogue.split())
             lists = shown.items(k)
-            times = Counter(item for items in lists for item in items)
-            entries += (
-                (index, n, 1, np.nan if known is None else float(item in known), *_pair_sums(item, lists))
-                for item, n in times.items()
-            )
-        columns = zip(*entries, strict=True) if entries else ((), (), (), (), (), ())
-        group, *sums = (np.array(column, dtype=np.float64) for column in columns)
-        n_times, n_items, n_catalogued, shared, cosine = sums
-        sizes = (np.nan if shown.catalogue is None else len(set(shown.catalogue.split())) for shown in groups)
+            for item, n in Counter(item for items in lists for item in items).items():
+                # Ordered pairs of lists that hold the item, by their lengths
+                pairs = list(itertools.permutations([len(items) for items in lists if item in items], 2))
+                shared = sum(1 / min(pair) for pair in pairs)
+                cosine = sum(1 / math.sqrt(math.prod(pair)) for pair in pairs)
+                rows.append((index, n, 1, math.nan if known is None else item in known, shared, cosine))
+        group, times, n_items, n_catalogued, shared_sum, cosine_sum = np.array(rows, dtype=np.float64).reshape(-1, 6).T
+        sizes = [math.nan if shown.catalogue is None else len(set(shown.catalogue.split())) for shown in groups]
         return cls(
             group.astype(np.int64),
-            n_times,
+            times,
             n_items,
             n_catalogued,
-            np.array([sum(map(bool, shown.items(k))) for shown in groups], dtype=np.float64),
-            np.full(len(groups), k, dtype=np.int64),
-            np.array(list(sizes), dtype=np.float64),
-            shared,
-            cosine,
+            n_lists=np.array([sum(map(bool, shown.items(k))) for shown in groups], dtype=np.float64),
+            k=np.full(len(groups), k, dtype=np.int64),
+            catalogue_size=np.array(sizes, dtype=np.float64),
+            shared=shared_sum,
+            cosine=cosine_sum,
         ).merged()
 
     def merged(self) -> Exposure:
@@ -97,19 +102,12 @@ class Exposure:
         their absence changes.
         """
         order = np.lexsort((self.times, self.group))
-        group, times = self.group[order], self.times[order]
-        is_first = np.ones(len(order), dtype=np.bool_)
-        is_first[1:] = (group[1:] != group[:-1]) | (times[1:] != times[:-1])
-        starts = np.flatnonzero(is_first)
-        return replace(
-            self,
-            group=group[starts],
-            times=times[starts],
-            n_items=_block_sums(self.n_items[order], starts),
-            n_catalogued=_block_sums(self.n_catalogued[order], starts),
-            shared=_block_sums(self.shared[order], starts),
-            cosine=_block_sums(self.cosine[order], starts),
-        )
+        starts = np.flatnonzero(opens_block(self.group[order], self.times[order]))
+        sums = {
+            name: np.add.reduceat(getattr(self, name)[order], starts) if len(starts) else getattr(self, name)
+            for name in ("n_items", "n_catalogued", "shared", "cosine")
+        }
+        return replace(self, group=self.group[order][starts], times=self.times[order][starts], **sums)
 
     @property
     def n_groups(self) -> int:
@@ -127,9 +125,7 @@ class Exposure:
 
     def running_sum(self, weights: FloatVector) -> FloatVector:
         """Add up whole numbers up to and including each entry of its group: shape (n_entries,)."""
-        totals = self.sum(weights)
-        before_group = np.cumsum(totals) - totals
-        return np.cumsum(weights) - before_group[self.group]
+        return running_count_by_list(weights, self.group, n_lists=self.n_groups)
 
 
 def positive(denominator: FloatVector) -> FloatVector:
@@ -139,17 +135,6 @@ def positive(denominator: FloatVector) -> FloatVector:
     array([ 2., nan, nan])
     """
     return np.where(denominator > 0, denominator, np.nan)
-
-
-def _pair_sums(item: str, lists: Sequence[Sequence[str]]) -> tuple[float, float]:
-    """Sum 1 / the shorter length, and 1 / the root of both, over the ordered pairs of lists that hold an item."""
-    pairs = list(itertools.permutations([len(items) for items in lists if item in items], 2))
-    return sum(1 / min(pair) for pair in pairs), sum(1 / math.sqrt(math.prod(pair)) for pair in pairs)
-
-
-def _block_sums(values: FloatVector, starts: IntVector) -> FloatVector:
-    """Add up the values from each start to the next."""
-    return np.add.reduceat(values, starts) if len(starts) else values
 
 
 class Offered(NamedTuple):
@@ -162,28 +147,24 @@ class Offered(NamedTuple):
     own: tuple[str, ...] = ()  # items that each of these users has in the training data
 
     def __str__(self) -> str:
-        """Write the lists, the groups, and what is known of the users."""
         known = (("relevant", self.relevant), ("in train", self.own))
         parts = [" / ".join(items or "(empty)" for items in self.lists)]
         parts += [f"({', '.join(f'{name} {items}' for name, items in zip(BY_POPULARITY, self.groups, strict=True))})"]
         parts += [f"({name} {' / '.join(items or '-' for items in each)})" for name, each in known if each]
         return " ".join(parts)
 
-    def possible(self, need: str) -> list[set[str]]:
-        """Items that each list can be given: those that are relevant, or those of the catalogue; not the user's own."""
-        catalogue = set(" ".join(self.groups).split())
-        no_items = ("",) * len(self.lists)
-        owned = [set(items.split()) for items in self.own or no_items]
-        wanted = [set(items.split()) if need == GROUP_RELEVANT else catalogue for items in self.relevant or no_items]
-        return [items - own for items, own in zip(wanted, owned, strict=True)]
-
     def sums(self, *, need: str, k: int) -> tuple[list[int], list[int]]:
-        """Count, by group, what the lists hold of the items that can be recommended, and these items."""
-        by_list = [items for items, shown in zip(self.possible(need), self.lists, strict=True) if shown]
-        shown = [set(items.split()[: k or None]) for items in self.lists if items]
-        hits = [items & top for items, top in zip(by_list, shown, strict=True)]
+        """Count, by group, what the lists hold of the items that can be recommended, and these items.
+
+        Those are the relevant ones or all of the catalogue, without the user's own.
+        """
+        catalogue, no_items = " ".join(self.groups), ("",) * len(self.lists)
+        wanted = self.relevant or no_items if need == GROUP_RELEVANT else (catalogue,) * len(self.lists)
+        rows = [row for row in zip(self.lists, wanted, self.own or no_items, strict=True) if row[0]]
+        possible = [set(items.split()) - set(own.split()) for _, items, own in rows]
+        hits = [items & set(row[0].split()[: k or None]) for items, row in zip(possible, rows, strict=True)]
         groups = [group.split() for group in self.groups]
-        return [_count(hits, group) for group in groups], [_count(by_list, group) for group in groups]
+        return [_count(hits, group) for group in groups], [_count(possible, group) for group in groups]
 
 
 class Preferred(NamedTuple):
@@ -195,7 +176,6 @@ class Preferred(NamedTuple):
     own: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Write the lists, the category, and what the users have."""
         known = f" (in train {' / '.join(items or '-' for items in self.own)})" if self.own else ""
         return f"{' / '.join(items or '(empty)' for items in self.lists)} (category {self.category}){known}"
 

@@ -109,7 +109,8 @@ class Weighting:
             expected = f"none above {option_text(_MAX_RAISED)}: 2**gain - 1 overflows"
             fix = "take dcg='log2', give the grades other gains (gains={...}), or correct the grades"
             raise JudgementError(Fault("measures, dcg='exp-log2'", found, expected, fix))
-        return np.ldexp(np.exp2(gain) - 1, self.power)
+        raised: FloatVector = np.ldexp(np.exp2(gain) - 1, self.power)
+        return raised
 
     def of_hits(self, lists: Lists) -> FloatVector:
         """Worth of each hit: float64, shape (n_hits,)."""

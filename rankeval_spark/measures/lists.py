@@ -156,10 +156,7 @@ class Lists(_Remembers):
 
     @cached_property
     def is_judged_hit(self) -> FloatVector:
-        """Return 1 for each hit that was judged, 0 for one with a negative gain: float64, shape (n_hits,).
-
-        As of trec_eval, a negative gain marks an item of the pool that was not judged.
-        """
+        """1 for each hit, shape (n_hits,); 0 with a negative gain, which marks an unjudged item of trec_eval's pool."""
         return (self.hit_gain >= 0).astype(np.float64)
 
     @cached_property
@@ -178,9 +175,8 @@ class Lists(_Remembers):
         (array([2]), array([1, 2]), array([1., 0.]), array([ 1.,  0., -1.]))
         """
         kept = self.some(self.is_judged_hit > 0, slice(None))
-        owner = kept["hit_list"]
-        kept["hit_rank"] = positions(owner, n_lists=self.n_lists)
-        return Lists(np.bincount(owner, minlength=self.n_lists), **kept)
+        kept["hit_rank"] = positions(kept["hit_list"], n_lists=self.n_lists)
+        return Lists(np.bincount(kept["hit_list"], minlength=self.n_lists), **kept)
 
     @remembered
     def within(self, group: str) -> Lists:
@@ -200,16 +196,14 @@ class Lists(_Remembers):
     def weighted(self) -> Lists:
         """View the batch with judgements that count as often as their weights say, in every sum over them.
 
-        A weight of 0 takes the judgement out: its item keeps its rank, unjudged.
-
-        The hit has weight 3, the judgement that the list misses 1:
+        A weight of 0 takes the judgement out: its item keeps its rank, unjudged. A hit of weight 3 and a miss of 1:
 
         >>> batch = Lists.of([Ranking([1], missed=[1], weights=[3], missed_weights=[1])]).weighted()
         >>> batch.cut([0]).hits(rel=1), batch.cut([0]).n_relevant(rel=1)
         (array([[3.]]), array([[4.]]))
         """
-        fields = self.some(*(weights > 0 for weights in self.weights))
-        return Lists(self.n_recommended, **{**fields, "is_weighted": True}, names=self.names, empty=self.empty)
+        fields = self.some(*(weights > 0 for weights in self.weights)) | {"is_weighted": True}
+        return Lists(self.n_recommended, **fields, names=self.names, empty=self.empty)
 
     @cached_property
     def ideal_rank(self) -> IntVector:
@@ -233,9 +227,8 @@ class Lists(_Remembers):
         """Return 1 for each relevant item of :attr:`known_items`, 0 for the others: float64, shape (n_items,)."""
         facts = self.known_items
         place = places_of(self.hit_list, self.hit_rank, among=(facts.item_list, facts.item_rank))
-        is_known = place >= 0
         flags = np.zeros(len(facts.item_list))
-        flags[place[is_known]] = self.relevance(rel).is_relevant[is_known]
+        flags[place[place >= 0]] = self.relevance(rel).is_relevant[place >= 0]
         return flags
 
     def shared_with(self, model: str) -> Shared:

@@ -77,43 +77,32 @@ PROPENSITY: Final = "held_out.propensity"
 WEIGHT: Final = "held_out.weight"
 PREDICTED_REWARD: Final = "recommendations.predicted_reward"
 
-REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            (
-                *(ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_LEVEL, ITEM_PLACE, ITEM_QUANTILE),
-                *(ITEM_SEEN, ITEM_PAIRS, ITEM_FAMILIARITY, PROFILE_INTERACTIONS),
-                *(ITEM_POPULARITY_GROUP, GROUP_RELEVANT, GROUP_AVAILABLE, TRAINED_ITEMS),
-                *(TOTAL_INTERACTIONS, MOST_INTERACTIONS, LEAST_INTERACTIONS, TOTAL_USERS),
-            ),
-            (TRAIN,),
-        ),
-        ITEM_COPIES: (LOG,),
-        OTHER_LISTS: (LOG,),
-        ITEM_AGE: (PUBLISHED_AT, EVALUATION_DATE),
-        ITEM_CATEGORIES: (CATEGORIES,),
-        ITEM_VECTORS: (VECTOR,),
-        TOTAL_CATEGORIES: (CATEGORIES,),
-        JUDGED_CATEGORIES: (CATEGORIES,),
-        PROFILE_CATEGORIES: (TRAIN, CATEGORIES),
-        PROFILE_VECTORS: (TRAIN, VECTOR),
-        POPULARITY_GROUP: (TRAIN,),
-        CATEGORY_GROUP: (CATEGORIES,),
-        CATEGORY_SHARES: (TRAIN, CATEGORIES),
-        VALUES: (VALUE,),
-        PROPENSITIES: (PROPENSITY,),
-        WEIGHTS: (WEIGHT,),
-        PREDICTIONS: (PREDICTED_REWARD,),
-    }
-)
-"""What a run must be given for each of them: an input, a column of one, or the date. Other needs are met by the log."""
-
-_OF_ALL_LISTS: Final = {GROUP_RELEVANT, GROUP_AVAILABLE, CATEGORY_SHARES, TRAINED_ITEMS}
-
-_OF_JUDGEMENTS: Final = {POPULARITY_GROUP, CATEGORY_GROUP, VALUES, WEIGHTS, PROPENSITIES, PREDICTIONS}
-
-DESCRIBED: Final = frozenset(REQUIRES) - _OF_JUDGEMENTS - _OF_ALL_LISTS
-"""Those that are known of the recommended items and their users; the others are facts of judgements, or sums."""
+# What a run must be given for each fact: an input, a column of one, or the date. Other needs are met by the log.
+_OF_ALL_LISTS: Final = {
+    **dict.fromkeys((GROUP_RELEVANT, GROUP_AVAILABLE, TRAINED_ITEMS), (TRAIN,)),
+    CATEGORY_SHARES: (TRAIN, CATEGORIES),
+}
+_OF_JUDGEMENTS: Final = {
+    POPULARITY_GROUP: (TRAIN,),
+    CATEGORY_GROUP: (CATEGORIES,),
+    VALUES: (VALUE,),
+    PROPENSITIES: (PROPENSITY,),
+    WEIGHTS: (WEIGHT,),
+    PREDICTIONS: (PREDICTED_REWARD,),
+}
+_OF_ITEMS: Final = {  # and of their users
+    **dict.fromkeys((ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_LEVEL, ITEM_PLACE, ITEM_QUANTILE), (TRAIN,)),
+    **dict.fromkeys((ITEM_SEEN, ITEM_PAIRS, ITEM_FAMILIARITY, PROFILE_INTERACTIONS, ITEM_POPULARITY_GROUP), (TRAIN,)),
+    **dict.fromkeys((TOTAL_INTERACTIONS, MOST_INTERACTIONS, LEAST_INTERACTIONS, TOTAL_USERS), (TRAIN,)),
+    **dict.fromkeys((ITEM_COPIES, OTHER_LISTS), (LOG,)),
+    **dict.fromkeys((ITEM_CATEGORIES, TOTAL_CATEGORIES, JUDGED_CATEGORIES), (CATEGORIES,)),
+    ITEM_AGE: (PUBLISHED_AT, EVALUATION_DATE),
+    ITEM_VECTORS: (VECTOR,),
+    PROFILE_CATEGORIES: (TRAIN, CATEGORIES),
+    PROFILE_VECTORS: (TRAIN, VECTOR),
+}
+REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({**_OF_ITEMS, **_OF_JUDGEMENTS, **_OF_ALL_LISTS})
+DESCRIBED: Final = frozenset(_OF_ITEMS)  # what is known of the recommended items and their users
 
 ITEM_VALUES: Final = (  # facts of an item that are one number
     *(ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_LEVEL, ITEM_PLACE, ITEM_SEEN, ITEM_AGE, ITEM_QUANTILE),
@@ -128,16 +117,13 @@ MIDDLE: Final = "middle"
 TAIL: Final = "tail"
 BY_POPULARITY: Final = (HEAD, MIDDLE, TAIL)
 
-RULES: Final = {
+# Items of each group of BY_POPULARITY; recorded with every measure of one
+_RULES: Final = {
     HEAD: "the fewest, most popular items that hold at least 20 % of the interactions in train, ties by item id",
     MIDDLE: "items in neither the head (the fewest that hold 20 % of the interactions in train) nor the tail (not "
     "among the fewest that hold 80 %)",
     TAIL: "items that are not among the fewest that hold 80 % of the interactions in train, or without interactions",
 }
-"""Items of each group of :data:`BY_POPULARITY`; recorded with every measure of one."""
-
-RULE_OF_CATEGORIES: Final = "category of inputs.items"
-
 MAX_GROUPS: Final = 62  # groups of one run: the bits of a whole number of 64 without its sign, and one to spare
 
 
@@ -179,4 +165,4 @@ def rule_of(group: str) -> str:
     >>> rule_of("rock")
     'category of inputs.items'
     """
-    return RULES.get(group, RULE_OF_CATEGORIES)
+    return _RULES.get(group, "category of inputs.items")

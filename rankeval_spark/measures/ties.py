@@ -29,11 +29,10 @@ def has_mixed_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector, ks:
     """Return which lists hold, in a block of equal scores that starts at a rank <= k, items of different gains.
 
     ``tied_list`` and ``tied_rank`` are those of every item whose score equals that of the item before, sorted. A block
-    counts although it ends after k: which of its items are above the cut is then chosen by the rule for ties. An item
+    counts although it ends after k: the rule for ties then chooses which of its items are above the cut. An item
     without a judgement has gain 0, so a tie of it and a judged item of gain 0 is not counted, though it changes Judged,
-    unj, Bpref, infAP, RBPResidual and a map of gains that holds grade 0. The share is published as ``tie_share``.
-
-    Ranks 2 and 3 tie, and only rank 3 is a hit: the tie matters from k = 2 on.
+    unj, Bpref, infAP, RBPResidual and a map of gains that holds grade 0. The share is published as ``tie_share``. Ranks
+    2 and 3 tie here, and only rank 3 is a hit: the tie matters from k = 2.
 
     >>> has_mixed_ties(Lists.of([Ranking([None, None, 1])]), np.array([0]), np.array([3]), [1, 2, 0])
     array([[False,  True,  True]])
@@ -122,19 +121,15 @@ class SpreadLists(Lists):
         is_relevant = (self.hit_gain >= rel).astype(np.float64)
         n_relevant_others = n_in_block[block] - is_relevant
         n_above = n_before[block] + is_relevant + self.hit_step * n_relevant_others / np.maximum(size - 1, 1)[block]
-        is_first = is_relevant * (n_before[block] == 0) * self._none_above(n_in_block)
-        return Relevance(is_relevant, n_above, is_first, self.sum_judged(self.judged_gain >= rel))
 
-    def _none_above(self, n_relevant: FloatVector) -> FloatVector:
-        """Probability that no other relevant item of its block is above a relevant one, given the latter's rank."""
-        size = self.block_size
-        block = np.repeat(np.arange(len(size)), size)
-        n_left = size[block] - positions(block, n_lists=len(size))  # others that the next rank can take
-        n_irrelevant_left = np.maximum(n_left + 1 - n_relevant[block], 0)
-        chance = product_of_earlier(n_irrelevant_left / np.maximum(n_left, 1), block)
+        # Probability that no other relevant item of its block is above a relevant one, given the latter's rank
+        each = np.repeat(np.arange(len(size)), size)  # (n_ranks of all blocks,)
+        n_left = size[each] - positions(each, n_lists=len(size))  # others that the next rank can take
+        n_irrelevant_left = np.maximum(n_left + 1 - n_in_block[each], 0)
+        none_above = product_of_earlier(n_irrelevant_left / np.maximum(n_left, 1), each)
         first = np.cumsum(size) - size
-        at_rank: FloatVector = chance[first[self.hit_block] + self.hit_step]
-        return at_rank
+        is_first = is_relevant * (n_before[block] == 0) * none_above[first[block] + self.hit_step]
+        return Relevance(is_relevant, n_above, is_first, self.sum_judged(self.judged_gain >= rel))
 
 
 def over_all_orders(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> Lists:

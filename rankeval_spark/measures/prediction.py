@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
@@ -12,11 +11,11 @@ import numpy as np
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import Fault, JudgementError
 from rankeval_spark.measures.arrays import (
-    BoolVector,
     FloatMatrix,
     FloatVector,
     IntVector,
     Ratio,
+    opens_block,
     ratio,
     sum_by_list,
     where_defined,
@@ -26,22 +25,21 @@ from rankeval_spark.measures.lists import CutLists, Lists, remembered
 from rankeval_spark.measures.options import Level, NotOffered, option_text
 from rankeval_spark.measures.required_facts import LIST_NAMES
 
-NEGATIVE_RATING: Final = "a negative gain is a rating, as in Surprise"
-NEGATIVE_CLASS: Final = "an item with a negative gain is not relevant, as -1 is in scikit-learn"
-"""Where most measures take an item with a negative gain for one that was not judged."""
+# Where most measures take an item with a negative gain for one that was not judged
+_NEGATIVE_RATING: Final = "a negative gain is a rating, as in Surprise"
+_NEGATIVE_CLASS: Final = "an item with a negative gain is not relevant, as -1 is in scikit-learn"
 
 Missing: TypeAlias = Annotated[
     Literal["drop", "error"],
     "What a held-out pair without a score does: it is left out, and PredictedShare counts it; it ends the run.",
 ]
 
-NO_PREDICTION: Final = "no held-out pair of the user has a score"
 _GREATEST_ERROR: Final = 1e150  # its square, and the sum of more of them than a list has items, is a double
 
 prediction_error = partial(
     Definition,
     bounds=(0, math.inf),
-    undefined=NO_PREDICTION,
+    undefined="no held-out pair of the user has a score",
     cutoff=Cutoff("forbidden"),
     needs=lambda missing, **_: (HIT_SCORES, LIST_NAMES) if missing == "error" else (HIT_SCORES,),  # to name a list
     better="lower",
@@ -55,7 +53,7 @@ prediction_error = partial(
     words="root mean squared error, root mean square error",
     aliases={"RootMeanSquaredError": {}, "RootMeanSquareError": {}},
     formula="sqrt((1 / n) sum over predicted pairs of (score - gain)^2)",
-    source=f"LensKit, Surprise and RecTools RMSE; {NEGATIVE_RATING}",
+    source=f"LensKit, Surprise and RecTools RMSE; {_NEGATIVE_RATING}",
     micro_link="square",
 )
 def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
@@ -67,7 +65,7 @@ def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Rati
     array([[0.3536]])
     """
     squared = mean_squared_error(cut, missing=missing)
-    return Ratio(squared.numerator, squared.denominator, where=squared.where, value=np.sqrt(squared.values))
+    return Ratio(squared.numerator, squared.denominator, value=np.sqrt(squared.values))
 
 
 @prediction_error(
@@ -75,7 +73,7 @@ def root_mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Rati
     words="mean squared error, mean square error, squared loss",
     aliases={"MeanSquaredError": {}, "MeanSquareError": {}},
     formula="(1 / n) sum over predicted pairs of (score - gain)^2",
-    source=f"Surprise MSE; {NEGATIVE_RATING}",
+    source=f"Surprise MSE; {_NEGATIVE_RATING}",
 )
 def mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     """Mean squared difference between predicted and true ratings.
@@ -83,7 +81,7 @@ def mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     >>> mean_squared_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0])).values
     array([[0.125]])
     """
-    return mean_over_hits(cut.lists, _error(cut, missing) ** 2)
+    return Ratio(cut.lists.sum_hits(_error(cut, missing) ** 2), cut.lists.n_hits)
 
 
 @prediction_error(
@@ -91,7 +89,7 @@ def mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     words="mean absolute error, absolute loss",
     aliases={"MeanAbsoluteError": {}},
     formula="(1 / n) sum over predicted pairs of |score - gain|",
-    source=f"LensKit, Surprise and RecTools MAE; {NEGATIVE_RATING}",
+    source=f"LensKit, Surprise and RecTools MAE; {_NEGATIVE_RATING}",
 )
 def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     """Mean distance between predicted and true ratings.
@@ -101,7 +99,7 @@ def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     >>> mean_absolute_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0])).values
     array([[0.25]])
     """
-    return mean_over_hits(cut.lists, np.abs(_error(cut, missing)))
+    return Ratio(cut.lists.sum_hits(np.abs(_error(cut, missing))), cut.lists.n_hits)
 
 
 @Definition(
@@ -110,7 +108,7 @@ def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     unlike={"prediction_coverage": "of recmetrics is CatalogCoverage"},
     formula="n / |J|, n being the held-out pairs that have a score",
     undefined="no judgement",
-    source=f"LensKit and Surprise report it as the share of predictions that were possible; {NEGATIVE_RATING}",
+    source=f"LensKit and Surprise report it as the share of predictions that were possible; {_NEGATIVE_RATING}",
     cutoff=Cutoff("forbidden"),
     is_bounded_by_gains=True,
     judged_only=False,
@@ -122,43 +120,35 @@ def predicted_share(cut: CutLists) -> Ratio:
     array([[0.5]])
     """
     n_judged = cut.lists.n_judged
-    return Ratio(np.minimum(cut.lists.n_hits, n_judged), n_judged, where=n_judged > 0)
-
-
-def mean_over_hits(lists: Lists, values: FloatVector) -> Ratio:
-    """Mean over the hits of each list; undefined without a hit."""
-    n = lists.n_hits
-    return Ratio(lists.sum_hits(values), n, where=n > 0)
+    return Ratio(np.minimum(cut.lists.n_hits, n_judged), n_judged)
 
 
 def _error(cut: CutLists, missing: str) -> FloatVector:
-    """Score less gain of each predicted pair; refuse what is infinite or near, and a pair that must not be missing."""
+    """Score less gain of each predicted pair; refuse what is infinite or near, and a pair that must not be missing.
+
+    Of lists with a missing pair the first is named in the message, where lists have names.
+    """
+    scores, names = cut.lists.scores, cut.lists.names
     if missing == "error":
-        _refuse_unpredicted(cut)
-    error = cut.lists.scores - cut.lists.hit_gain
+        share = predicted_share(cut)
+        n_missing = (share.denominator - share.numerator).sum(axis=1)
+        if n_missing.any():
+            of_items = f"{int(n_missing.sum())} of {int(share.denominator.sum())} held-out items"
+            found = f"{of_items} without a score, in {np.count_nonzero(n_missing)} of {len(n_missing)} lists"
+            found += "" if names is None else f", such as that of {names[int(np.argmax(n_missing > 0))]}"
+            fix = "score them, or leave missing out: PredictedShare, below 1 in user_metrics, tells whose they are"
+            raise JudgementError(Fault("measures, missing='error'", found, "a score for every held-out item", fix))
+    error = scores - cut.lists.hit_gain
     is_too_large = ~(np.abs(error) <= _GREATEST_ERROR)
     if is_too_large.any():
-        found = f"a score of {option_text(float(cut.lists.scores[is_too_large][0]))} for a held-out item"
+        found = f"a score of {option_text(float(scores[is_too_large][0]))} for a held-out item"
         expected = f"predicted ratings within {option_text(_GREATEST_ERROR)} of the true ones"
         fix = "leave RMSE, MSE and MAE out, or give the log predicted ratings for scores"
         raise JudgementError(Fault("measures", found, expected, fix))
     return error
 
 
-def _refuse_unpredicted(cut: CutLists) -> None:
-    """Refuse a batch in which a held-out pair has no score; its first list is named, where the lists have names."""
-    share = predicted_share(cut)
-    n_missing = (share.denominator - share.numerator).sum(axis=1)
-    if n_missing.any():
-        of_items = f"{int(n_missing.sum())} of {int(share.denominator.sum())} held-out items"
-        found = f"{of_items} without a score, in {np.count_nonzero(n_missing)} of {len(n_missing)} lists"
-        names = cut.lists.names
-        found += "" if names is None else f", such as that of {names[int(np.argmax(n_missing > 0))]}"
-        fix = "score them, or leave missing out: PredictedShare, below 1 in user_metrics, tells whose they are"
-        raise JudgementError(Fault("measures, missing='error'", found, "a score for every held-out item", fix))
-
-
-SMALLEST: Final = 1e-15  # a probability nearer to 0 or 1 is taken for this near: the logarithm of 0 is infinite
+_SMALLEST: Final = 1e-15  # a probability nearer to 0 or 1 is taken for this near: the logarithm of 0 is infinite
 
 
 @prediction_error(
@@ -166,8 +156,8 @@ SMALLEST: Final = 1e-15  # a probability nearer to 0 or 1 is taken for this near
     words="logarithmic loss, binary cross-entropy, negative log-likelihood, BCE",
     aliases={"CrossEntropy": {}, "BinaryCrossEntropy": {}},
     formula="-(1 / n) sum over predicted pairs of y ln p + (1 - y) ln(1 - p), y = 1[gain >= rel], p the score",
-    bounds=(0, -math.log(SMALLEST)),
-    source=f"scikit-learn log_loss; RecBole; {NEGATIVE_CLASS}",
+    bounds=(0, -math.log(_SMALLEST)),
+    source=f"scikit-learn log_loss; RecBole; {_NEGATIVE_CLASS}",
     needs=(HIT_SCORES,),
 )
 def log_loss(cut: CutLists, *, rel: Level = 1) -> Ratio:
@@ -178,12 +168,7 @@ def log_loss(cut: CutLists, *, rel: Level = 1) -> Ratio:
     >>> log_loss(Lists.of([Ranking([1, 0], scores=[0.9, 0.2])]).cut([0])).values.round(4)
     array([[0.1643]])
     """
-    return mean_over_hits(cut.lists, _surprise(cut.lists, rel))
-
-
-def _surprise(lists: Lists, rel: float) -> FloatVector:
-    """-ln of the probability of what happened, for each hit."""
-    scores = lists.scores
+    lists, scores = cut.lists, cut.lists.scores
     is_outside = (scores < 0) | (scores > 1)
     if is_outside.any():
         found = f"a score of {option_text(float(scores[is_outside][0]))} for a held-out item"
@@ -191,8 +176,7 @@ def _surprise(lists: Lists, rel: float) -> FloatVector:
         raise JudgementError(Fault("measures, LogLoss", found, "probabilities, from 0 to 1", fix))
     # The probability of the other outcome is subtracted here: 1 - 1e-15 itself has no sixteen digits.
     of_truth = np.where(lists.relevance(rel).is_relevant > 0, scores, 1 - scores)
-    surprise: FloatVector = -np.log(np.clip(of_truth, SMALLEST, 1 - SMALLEST))
-    return surprise
+    return Ratio(lists.sum_hits(-np.log(np.clip(of_truth, _SMALLEST, 1 - _SMALLEST))), lists.n_hits)
 
 
 _NO_SPREAD: Final = "all held-out items in the list have one gain, or one score"
@@ -212,7 +196,7 @@ concordance = partial(Definition, cutoff=Cutoff("forbidden"), needs=(HIT_SCORES,
     unlike={"OPA": "of TensorFlow Ranking is FCP(agg='micro',ties='discordant')"},
     formula="c / (c + d), c and d the pairs of held-out items in the right and in the wrong order",
     undefined="no two held-out items in the list have different gains; with ties='ignore': and different scores",
-    source=f"Koren & Sill (2011), OrdRec; ties='discordant' as Surprise; {NEGATIVE_RATING}",
+    source=f"Koren & Sill (2011), OrdRec; ties='discordant' as Surprise; {_NEGATIVE_RATING}",
     agg_not_offered=(NotOffered("surprise", _SURPRISE),),
 )
 def fraction_of_concordant_pairs(
@@ -237,7 +221,7 @@ def fraction_of_concordant_pairs(
         "discordant": (pairs.concordant, untied + pairs.tied_score),
         "ignore": (pairs.concordant, untied),
     }[ties]
-    return Ratio(right, n_pairs, where=n_pairs > 0)
+    return Ratio(right, n_pairs)
 
 
 @concordance(
@@ -247,7 +231,7 @@ def fraction_of_concordant_pairs(
     formula="(c - d) / sqrt((N - t_g) (N - t_s)), N all pairs, t_g and t_s those of one gain and of one score (tau-b)",
     bounds=(-1, 1),
     undefined=_NO_SPREAD,
-    source=f"Kendall (1945), The treatment of ties in ranking problems; scipy.stats.kendalltau; {NEGATIVE_RATING}",
+    source=f"Kendall (1945), The treatment of ties in ranking problems; scipy.stats.kendalltau; {_NEGATIVE_RATING}",
 )
 def kendall_tau(cut: CutLists) -> FloatMatrix:
     """Rank correlation of scores and gains by pairs, Kendall's tau-b.
@@ -268,7 +252,7 @@ def kendall_tau(cut: CutLists) -> FloatMatrix:
     bounds=(-1, 1),
     undefined=_NO_SPREAD,
     source="Spearman (1904), The proof and measurement of association between two things; scipy.stats.spearmanr; "
-    f"{NEGATIVE_RATING}",
+    f"{_NEGATIVE_RATING}",
 )
 def spearman(cut: CutLists) -> FloatMatrix:
     """Rank correlation of scores and gains, Spearman's rho.
@@ -280,9 +264,7 @@ def spearman(cut: CutLists) -> FloatMatrix:
     """
     lists = cut.lists
     middle = ((lists.n_hits[:, 0] + 1) / 2)[lists.hit_list]
-    scores, gains = (
-        EqualHits.of(lists.hit_list, values).mid_rank - middle for values in (lists.scores, lists.hit_gain)
-    )
+    scores, gains = (_EqualHits(lists.hit_list, values).mid_rank - middle for values in (lists.scores, lists.hit_gain))
     covariance, of_scores, of_gains = (lists.sum_hits(product) for product in (scores * gains, scores**2, gains**2))
     spread = np.sqrt(of_scores) * np.sqrt(of_gains)
     return where_defined(np.clip(ratio(covariance, spread), -1, 1), spread > 0)
@@ -301,7 +283,7 @@ _ONE_CLASS: Final = "the list holds no relevant held-out item, or none with a ga
     formula="(c + t / 2) / (n_1 n_0), c and t the pairs of a relevant and another held-out item in order and tied",
     undefined=_ONE_CLASS,
     source="Hanley & McNeil (1982), The meaning and use of the area under a ROC curve; ties='zero' as Cornac; "
-    f"{NEGATIVE_CLASS}",
+    f"{_NEGATIVE_CLASS}",
 )
 def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -> Ratio:
     """Share of the pairs, of a relevant item and another that was held out, which the scores put in the right order.
@@ -311,12 +293,14 @@ def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -
     """
     lists = cut.lists
     is_relevant = lists.relevance(rel).is_relevant
-    n_relevant, n_others, in_order = (
-        lists.sum_hits(each)
-        for each in (is_relevant, 1 - is_relevant, is_relevant * _others_below(lists, 1 - is_relevant, ties))
-    )
-    n_pairs = n_relevant * n_others
-    return Ratio(in_order, n_pairs, where=n_pairs > 0)
+    is_other = 1 - is_relevant
+    # Others with a lower score than each hit, and half of those with the same one
+    blocks = _EqualHits(lists.hit_list, lists.scores)
+    in_block = np.bincount(blocks.of_hit, weights=is_other, minlength=len(blocks.owner))
+    of_list = sum_by_list(lists.hit_list, is_other, n_lists=lists.n_lists)
+    below = np.cumsum(in_block) - in_block - (np.cumsum(of_list) - of_list)[blocks.owner]
+    others_below = (below + (in_block / 2 if ties == "half" else 0))[blocks.of_hit]
+    return Ratio(lists.sum_hits(is_relevant * others_below), lists.sum_hits(is_relevant) * lists.sum_hits(is_other))
 
 
 @concordance(
@@ -325,7 +309,7 @@ def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -
     aliases={"GroupAUC": {}},
     formula="sum over users of n_u AUC_u / sum over users of n_u, n_u the user's held-out items that were scored",
     undefined=_ONE_CLASS,
-    source=f"Zhu et al. (2017), Optimized cost per click in Taobao display advertising; {NEGATIVE_CLASS}",
+    source=f"Zhu et al. (2017), Optimized cost per click in Taobao display advertising; {_NEGATIVE_CLASS}",
     default_agg="micro",
 )
 def grouped_area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -> Ratio:
@@ -335,54 +319,30 @@ def grouped_area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "
     array([[0.75]])
     """
     area, n = area_under_curve(cut, rel=rel, ties=ties), cut.lists.n_hits
-    return Ratio(np.nan_to_num(area.values) * n, n, where=area.where, value=area.values)
+    return Ratio(np.nan_to_num(area.values) * n, n, where=area.is_defined, value=area.values)
 
 
-def _others_below(lists: Lists, is_other: FloatVector, ties: str) -> FloatVector:
-    """Count the items that are not relevant with a lower score than each hit, and half of those with the same one."""
-    blocks = EqualHits.of(lists.hit_list, lists.scores)
-    in_block = np.bincount(blocks.of_hit, weights=is_other, minlength=len(blocks.owner))
-    of_list = sum_by_list(lists.hit_list, is_other, n_lists=lists.n_lists)
-    below = np.cumsum(in_block) - in_block - (np.cumsum(of_list) - of_list)[blocks.owner]
-    return (below + (in_block / 2 if ties == "half" else 0))[blocks.of_hit]
+class _EqualHits:
+    """Blocks of hits of one list that are equal in a value; they ascend with their list and then with the value.
 
+    >>> blocks = _EqualHits(np.array([0, 0, 0, 1]), np.array([0.5, 0.1, 0.5, 0.5]))
+    >>> blocks.of_hit, blocks.mid_rank, blocks.place
+    (array([1, 0, 1, 2]), array([2.5, 1. , 2.5, 1. ]), array([1, 0, 1, 0]))
+    """
 
-@dataclass(frozen=True, eq=False)
-class EqualHits:
-    """Hits of one list that are equal in a value, made by :meth:`of`."""
-
-    of_hit: IntVector  # shape (n_hits,): block of each hit
-    # Shape (n_blocks,): list of each block, the hits in it, and the hits of the list that are smaller. Blocks ascend
-    # with their list and then with the value.
-    owner: IntVector
-    size: IntVector
-    n_before: IntVector
-
-    @classmethod
-    def of(cls, owner: IntVector, values: FloatVector) -> EqualHits:
-        """Find the blocks of hits with equal values, given the list of each hit in ascending order.
-
-        >>> blocks = EqualHits.of(np.array([0, 0, 0, 1]), np.array([0.5, 0.1, 0.5, 0.5]))
-        >>> blocks.of_hit, blocks.size, blocks.n_before
-        (array([1, 0, 1, 2]), array([1, 2, 1]), array([0, 1, 0]))
-        """
+    def __init__(self, owner: IntVector, values: FloatVector) -> None:  # list of each hit, ascending; its value
         order = _ascending(owner, values)
-        is_first = _opens_block(owner, values[order])
-        of_hit = np.empty(len(order), dtype=np.int64)
-        of_hit[order] = np.cumsum(is_first) - 1
+        is_first = opens_block(owner, values[order])
+        self.of_hit = np.empty(len(order), dtype=np.int64)  # (n_hits,) block of each hit
+        self.of_hit[order] = np.cumsum(is_first) - 1
         starts = np.flatnonzero(is_first)
-        owners = owner[starts]
-        return cls(of_hit, owners, np.diff(np.append(starts, len(order))), starts - starts[_first_of_run(owners)])
-
-    @property
-    def place(self) -> IntVector:
-        """Block of each hit, counted from 0 within its list."""
-        return (np.arange(len(self.owner)) - _first_of_run(self.owner))[self.of_hit]
-
-    @property
-    def mid_rank(self) -> FloatVector:
-        """Rank of each hit, 1 for the smallest; equal ones share the mean of their ranks."""
-        return (self.n_before + (self.size + 1) / 2)[self.of_hit]
+        self.owner = owner[starts]  # (n_blocks,) list of each block
+        first_block = _first_of_run(self.owner)
+        n_before, size = starts - starts[first_block], np.diff(np.append(starts, len(order)))
+        # (n_hits,): rank of each hit, 1 for the smallest, equal ones sharing the mean of theirs; block of each hit,
+        # counted from 0 within its list
+        self.mid_rank: FloatVector = (n_before + (size + 1) / 2)[self.of_hit]
+        self.place: IntVector = (np.arange(len(starts)) - first_block)[self.of_hit]
 
 
 class PairCounts(NamedTuple):
@@ -413,7 +373,7 @@ def pairs_of(lists: Lists) -> PairCounts:
     by_score = _ascending(owner, lists.scores)
     in_order = by_score[_stable_order(owner, lists.hit_gain[by_score])]
     gain, score = lists.hit_gain[in_order], lists.scores[in_order]
-    discordant = inversions(owner, EqualHits.of(owner, lists.scores).place[in_order], n_lists=n)
+    discordant = inversions(owner, _EqualHits(owner, lists.scores).place[in_order], n_lists=n)
     tied_gain = _count_tied(owner, gain, n_lists=n)
     all_tied_score = _count_tied(owner, lists.scores[by_score], n_lists=n)
     tied_score = all_tied_score - _count_tied(owner, gain, score, n_lists=n)
@@ -426,16 +386,9 @@ def pairs_of(lists: Lists) -> PairCounts:
 
 def _count_tied(owner: IntVector, *values: FloatVector, n_lists: int) -> FloatVector:
     """Count the pairs of each list that are equal in all values; equal ones are adjacent."""
-    starts = np.flatnonzero(_opens_block(owner, *values))
+    starts = np.flatnonzero(opens_block(owner, *values))
     size = np.diff(np.append(starts, len(owner)))
     return sum_by_list(owner[starts], size * (size - 1) / 2, n_lists=n_lists)
-
-
-def _opens_block(owner: IntVector, *values: FloatVector) -> BoolVector:
-    """Return True for entries that differ from the one before, in the list or in any of the values."""
-    is_first = np.ones(len(owner), dtype=np.bool_)
-    is_first[1:] = np.any([key[1:] != key[:-1] for key in (owner, *values)], axis=0)
-    return is_first
 
 
 def _ascending(owner: IntVector, values: FloatVector) -> IntVector:
@@ -490,7 +443,4 @@ def inversions(owner: IntVector, values: IntVector, *, n_lists: int) -> FloatVec
 
 def _first_of_run(labels: IntVector) -> IntVector:
     """Position of the first entry with the label of each entry; equal labels are adjacent."""
-    positions = np.arange(len(labels))
-    is_first = np.ones(len(labels), dtype=np.bool_)
-    is_first[1:] = labels[1:] != labels[:-1]
-    return np.maximum.accumulate(np.where(is_first, positions, 0))
+    return np.maximum.accumulate(np.where(opens_block(labels), np.arange(len(labels)), 0))

@@ -90,9 +90,9 @@ def intra_list_diversity(
         return diversity
     known = _is_known(cut, sim)
     counted = known if rel is None else known * cut.lists.relevant_items(rel)
-    similarity = cut.once(("similarity of pairs", sim), lambda: similarity_of(cut.lists.known_items, sim))
-    aware = aware_diversity(cut, similarity, counted=counted, known=known, log2=discount == "log2")
-    return np.where(np.isnan(diversity), np.nan, np.clip(aware, 0, 2))
+    similarity = cut.once(("similarity of pairs", sim), lambda: _similarity_of(cut.lists.known_items, sim))
+    aware = _aware_diversity(cut, similarity, counted=counted, known=known, log2=discount == "log2")
+    return where_defined(np.clip(aware, 0, 2), ~np.isnan(diversity))
 
 
 @Definition(
@@ -162,29 +162,24 @@ def subtopic_recall(
 
 def _mean_similarity(cut: CutLists, sim: str, unknown: str) -> FloatMatrix:
     """Mean over the pairs of known items; with ``null`` NaN where the list has an item that is not known."""
-    total, n_known = cut.once(
-        ("similarity", sim), lambda: (_sum_of_similarities(cut, sim), cut.sum_items(_is_known(cut, sim)))
-    )
-    mean = np.clip(quotient(total, n_known * (n_known - 1) / 2), -1, 1)
-    return mean if unknown == "drop" else np.where(n_known == cut.n_items, mean, np.nan)
-
-
-def _sum_of_similarities(cut: CutLists, sim: str) -> FloatMatrix:
     facts = cut.lists.known_items
-    if sim == "vector":  # (|s|^2 - sum |v_i|^2) / 2, s being the sum of the unit vectors v_i
-        vectors = facts.unit_vectors
-        squares = cut.sum_items((vectors * vectors).sum(axis=1))
-        of_sum = np.zeros_like(squares)
-        for feature in vectors.T:
-            of_sum += cut.sum_items(feature) ** 2
-        return (of_sum - squares) / 2
-    if sim == "jaccard":
-        _, later, shares = categories_in_common(facts)
-        return cut.sum_items(shares, of=later)
-    if sim == "hamming":
-        items, shares = features_in_common(facts)
-        return cut.sum_items(shares, of=items)
-    return cut.sum_items(facts.known_pairs.similarity, of=facts.known_pairs.later)
+
+    def sum_of_pairs() -> FloatMatrix:
+        if sim == "vector":  # (|s|^2 - sum |v_i|^2) / 2, s being the sum of the unit vectors v_i
+            squares = cut.sum_items((facts.unit_vectors * facts.unit_vectors).sum(axis=1))
+            of_sum = np.zeros_like(squares)
+            for feature in facts.unit_vectors.T:
+                of_sum += cut.sum_items(feature) ** 2
+            return (of_sum - squares) / 2
+        if sim == "hamming":
+            items, shares = _features_in_common(facts)
+            return cut.sum_items(shares, of=items)
+        _, later, similarity = _similar_pairs(facts, sim)
+        return cut.sum_items(similarity, of=later)
+
+    total, n_known = cut.once(("similarity", sim), lambda: (sum_of_pairs(), cut.sum_items(_is_known(cut, sim))))
+    mean = np.clip(quotient(total, n_known * (n_known - 1) / 2), -1, 1)
+    return mean if unknown == "drop" else where_defined(mean, n_known == cut.n_items)
 
 
 def _is_known(cut: CutLists, sim: str) -> FloatVector:
@@ -199,11 +194,11 @@ def _is_known(cut: CutLists, sim: str) -> FloatVector:
     return (facts.values[N.ITEM_USERS] > 0).astype(np.float64)
 
 
+# Similarity of items by their positions in the batch: the earlier ones and the later ones of as many pairs
 Similarity: TypeAlias = "Callable[[IntVector, IntVector], FloatVector]"
-"""Similarity of items by their positions in the batch: the earlier ones and the later ones of as many pairs."""
 
 
-def similarity_of(facts: ItemFacts, sim: str) -> Similarity:
+def _similarity_of(facts: ItemFacts, sim: str) -> Similarity:
     """Return the function that computes how similar two items of a list are; ``sim`` is the option of ILD."""
     if sim == "vector":
         vectors = facts.unit_vectors
@@ -212,19 +207,11 @@ def similarity_of(facts: ItemFacts, sim: str) -> Similarity:
         features = facts.known_vectors
         width = max(features.shape[1], 1)
         return lambda earlier, later: (features[earlier] == features[later]).sum(axis=1) / width
-    if sim == "jaccard":
-        return _looked_up(*categories_in_common(facts), n_items=len(facts.item_list))
-    pairs = facts.known_pairs
-    return _looked_up(pairs.earlier, pairs.later, pairs.similarity, n_items=len(facts.item_list))
+    earlier, later, similarity = _similar_pairs(facts, sim)
+    n_items, order = len(facts.item_list), np.lexsort((later, earlier))
+    keys, known = earlier[order] * n_items + later[order], np.append(similarity[order], 0.0)
 
-
-def _looked_up(earlier: IntVector, later: IntVector, similarity: FloatVector, *, n_items: int) -> Similarity:
-    """Look a similarity up among the pairs that have one; 0 for all others."""
-    order = np.lexsort((later, earlier))
-    keys = earlier[order] * n_items + later[order]
-    known = np.append(similarity[order], 0.0)
-
-    def look_up(first: IntVector, second: IntVector) -> FloatVector:
+    def look_up(first: IntVector, second: IntVector) -> FloatVector:  # 0 for pairs without a similarity
         sought = first * n_items + second
         place = np.searchsorted(keys, sought)
         is_there = np.append(keys, -1)[place] == sought
@@ -233,17 +220,31 @@ def _looked_up(earlier: IntVector, later: IntVector, similarity: FloatVector, *,
     return look_up
 
 
-def categories_in_common(facts: ItemFacts) -> tuple[IntVector, IntVector, FloatVector]:
-    """Find the pairs of a list with a category in common: the earlier item, the later one, and the share of both."""
-    n_items = max(len(facts.item_list), 1)
-    earlier, later = _pairs_by_category(facts)
-    pairs, in_common = np.unique(earlier * n_items + later, return_counts=True)
+def _similar_pairs(facts: ItemFacts, sim: str) -> tuple[IntVector, IntVector, FloatVector]:
+    """Find the pairs of a list that co-occur, or with ``jaccard`` share a category: earlier item, later one, likeness.
+
+    With categories that is the share of those of either item that both have.
+    """
+    if sim == "cooccurrence":
+        return facts.known_pairs.earlier, facts.known_pairs.later, facts.known_pairs.similarity
+    labels, n_items = facts.known_categories, max(len(facts.item_list), 1)
+    key = facts.item_list[labels.owner] * facts.n_categories + labels.code
+    order = np.lexsort((labels.owner, key))
+    key, owner = key[order], labels.owner[order]
+    # Items of each (list, category), paired with those one place below, two places below and so on
+    earlier, later = [owner[:0]], [owner[:0]]
+    step = 1
+    while (is_same := key[step:] == key[:-step]).any():
+        earlier.append(owner[:-step][is_same])
+        later.append(owner[step:][is_same])
+        step += 1
+    pairs, in_common = np.unique(np.concatenate(earlier) * n_items + np.concatenate(later), return_counts=True)
     first, second = pairs // n_items, pairs % n_items
-    sizes = np.bincount(facts.known_categories.owner, minlength=n_items)
+    sizes = np.bincount(labels.owner, minlength=n_items)
     return first, second, in_common / (sizes[first] + sizes[second] - in_common)
 
 
-def features_in_common(facts: ItemFacts) -> tuple[IntVector, FloatVector]:
+def _features_in_common(facts: ItemFacts) -> tuple[IntVector, FloatVector]:
     """Count, for each item with a vector, the numbers it has in common with all items above it in its list together.
 
     Returns the positions of these items in the batch and, as a share of the numbers of a vector, the sum over the items
@@ -261,72 +262,46 @@ def features_in_common(facts: ItemFacts) -> tuple[IntVector, FloatVector]:
     return items, in_common / max(features.shape[1], 1)
 
 
-def _pairs_by_category(facts: ItemFacts) -> tuple[IntVector, IntVector]:
-    """Pair up the items of each (list, category), the earlier one first; once for each category in common."""
-    labels = facts.known_categories
-    key = facts.item_list[labels.owner] * facts.n_categories + labels.code
-    order = np.lexsort((labels.owner, key))
-    key, owner = key[order], labels.owner[order]
-    earlier, later = [owner[:0]], [owner[:0]]
-    step = 1
-    while (is_same := key[step:] == key[:-step]).any():
-        earlier.append(owner[:-step][is_same])
-        later.append(owner[step:][is_same])
-        step += 1
-    return np.concatenate(earlier), np.concatenate(later)
-
-
-def aware_diversity(
-    cut: CutLists, similarity: Similarity, *, counted: FloatVector, known: FloatVector, log2: bool
+def _aware_diversity(
+    cut: CutLists,
+    similarity: Similarity,
+    *,
+    counted: FloatVector,  # (n_items,) r_i: 1 for a known item that is relevant, or where all are
+    known: FloatVector,  # (n_items,) 1 for every known item
+    log2: bool,  # whether D(i) is 1 / log2(i + 1) instead of 1
 ) -> FloatMatrix:
     """sum_i D(i) r_i d(i) / sum_i D(i), d(i) the mean distance to the other items: diversity where places count.
 
-    ``counted`` is r_i: 1 for a known item that is relevant, or where all are; ``known`` is 1 for every known item. D(i)
-    is 1 / log2(i + 1) or, without ``log2``, 1. Known items alone have ranks: what is not known leaves no gap. A list
-    without a pair of items that count has 0.
+    Known items alone have ranks: what is not known leaves no gap. A list without a pair of items that count has 0.
     """
     facts, n_lists = cut.lists.known_items, cut.lists.n_lists
     rank = facts.item_rank - running_count_by_list(1 - known, facts.item_list, n_lists=n_lists)
 
+    def discount(ranks: FloatVector) -> FloatVector:
+        return 1 / np.log2(ranks + 1) if log2 else np.ones(len(ranks))
+
     def value_at(k: float) -> FloatVector:
         kept = np.flatnonzero((known > 0) & (facts.item_rank <= k))
-        owner, place = facts.item_list[kept], _discount(rank[kept], log2=log2)
-
-        def alike(earlier: IntVector, later: IntVector) -> FloatVector:
-            return similarity(kept[earlier], kept[later])
-
-        distance = _mean_distances(owner, rank[kept], alike, counted[kept], log2=log2)
-        total = sum_by_list(owner, place * counted[kept] * distance, n_lists=n_lists)
-        return ratio(total, sum_by_list(owner, place, n_lists=n_lists))
+        owner, ranks, counts = facts.item_list[kept], rank[kept], counted[kept]
+        # Distances of each item to the others that count, those next below it counting most. Items are compared with
+        # those one place below, two places below and so on: no more pairs are held than there are items.
+        total, weight = np.zeros(len(owner)), np.zeros(len(owner))
+        step = 1
+        while (is_same := owner[step:] == owner[:-step]).any():
+            earlier = np.flatnonzero(is_same)
+            later = earlier + step
+            distance = 1 - similarity(kept[earlier], kept[later])
+            # The item itself counts nothing here; the item above it is as near as the next one below.
+            for item, other, gap in ((earlier, later, ranks[later] - ranks[earlier]), (later, earlier, np.ones(1))):
+                worth = discount(gap) * counts[other]
+                total[item] += worth * distance
+                weight[item] += worth
+            step += 1
+        place = discount(ranks)
+        of_list = sum_by_list(owner, place * counts * ratio(total, weight), n_lists=n_lists)
+        return ratio(of_list, sum_by_list(owner, place, n_lists=n_lists))
 
     return np.stack([value_at(k) for k in cut.k[0]], axis=1)
-
-
-def _mean_distances(
-    owner: IntVector, rank: FloatVector, similarity: Similarity, counted: FloatVector, *, log2: bool
-) -> FloatVector:
-    """Mean distance of each item to the others of its list that count, those next below it counting most.
-
-    Items are compared with those one place below, two places below and so on: no list is looked at alone, and no more
-    pairs are held than there are items.
-    """
-    total, weight = np.zeros(len(owner)), np.zeros(len(owner))
-    step = 1
-    while (is_same := owner[step:] == owner[:-step]).any():
-        earlier = np.flatnonzero(is_same)
-        later = earlier + step
-        distance = 1 - similarity(earlier, later)
-        # The item itself counts nothing here; the item above it is as near as the next one below.
-        for item, other, gap in ((earlier, later, rank[later] - rank[earlier]), (later, earlier, np.ones(1))):
-            worth = _discount(gap, log2=log2) * counted[other]
-            total[item] += worth * distance
-            weight[item] += worth
-        step += 1
-    return ratio(total, weight)
-
-
-def _discount(rank: FloatVector, *, log2: bool) -> FloatVector:
-    return 1 / np.log2(rank + 1) if log2 else np.ones(len(rank))
 
 
 _NO_TWO_LISTS: Final = "the user has no list of one of the two models, or they are one model"

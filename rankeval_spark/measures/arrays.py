@@ -19,21 +19,13 @@ BoolMatrix: TypeAlias = NDArray[np.bool_]  # shape (n_lists, n_cutoffs), or one 
 
 
 def sum_by_list(list_index: IntVector, weights: FloatVector, *, n_lists: int) -> FloatVector:
-    """Sum the weights of each list; 0 for a list without any.
-
-    >>> sum_by_list(np.array([0, 0, 2]), np.array([1.0, 0.5, 2.0]), n_lists=3)
-    array([1.5, 0. , 2. ])
-    """
+    """Sum the weights of each list; 0 for a list without any."""
     totals = np.bincount(list_index, weights=weights, minlength=n_lists)
     return totals.astype(np.float64, copy=False)  # numpy counts nothing at all in integers
 
 
 def max_by_list(list_index: IntVector, values: FloatVector, *, n_lists: int) -> FloatVector:
-    """Return the greatest value of each list; 0 for a list without any value above 0.
-
-    >>> max_by_list(np.array([0, 0, 2]), np.array([0.5, 1.0, 2.0]), n_lists=3)
-    array([1., 0., 2.])
-    """
+    """Return the greatest value of each list; 0 for a list without any value above 0."""
     greatest = np.zeros(n_lists)
     np.maximum.at(greatest, list_index, values)
     return greatest
@@ -76,11 +68,7 @@ def median_by_list(list_index: IntVector, values: FloatVector, *, n_lists: int) 
 
 
 def running_sums(terms: FloatVector) -> FloatVector:
-    """Sum the first d terms, for d = 0, 1, ..., all of them.
-
-    >>> running_sums(np.array([1.0, 0.5]))
-    array([0. , 1. , 1.5])
-    """
+    """Sum the first d terms, for d = 0, 1, ..., all of them."""
     return np.concatenate([[0.0], np.cumsum(terms)])
 
 
@@ -141,11 +129,7 @@ def product_of_earlier(factors: FloatVector, list_index: IntVector) -> FloatVect
 
 
 def ratio(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:
-    """Divide element by element; 0 where the denominator is 0.
-
-    >>> ratio(np.array([[1.0, 2.0]]), np.array([[4.0, 0.0]]))
-    array([[0.25, 0.  ]])
-    """
+    """Divide element by element; 0 where the denominator is 0."""
     quotient = np.zeros(np.broadcast_shapes(numerator.shape, denominator.shape))
     return np.divide(numerator, denominator, out=quotient, where=denominator != 0)
 
@@ -162,12 +146,7 @@ def quotient(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:
 
 
 def where_defined(values: FloatMatrix, is_defined: BoolMatrix) -> FloatMatrix:
-    """Keep the values where the measure is defined; NaN elsewhere.
-
-    >>> where_defined(np.array([[0.5, 1.0], [0.0, 0.0]]), np.array([[True], [False]]))
-    array([[0.5, 1. ],
-           [nan, nan]])
-    """
+    """Keep the values where the measure is defined; NaN elsewhere."""
     return np.where(is_defined, values, np.nan)
 
 

@@ -242,7 +242,8 @@ def _item_facts(rankings: Sequence[Ranking]) -> ItemFacts:
 
     def labels(rows: Sequence[tuple[int, str, float]]) -> Labels:
         ordered = sorted((owner, names.index(name), weight) for owner, name, weight in rows)
-        return Labels(*(_ints(row[at] for row in ordered) for at in (0, 1)), _floats(row[2] for row in ordered))
+        owners, codes = (_ints(row[at] for row in ordered) for at in (0, 1))
+        return Labels(owners, codes, _floats(row[2] for row in ordered))
 
     pairs = sorted(
         (position[owner, later], position[owner, earlier], similarity)
@@ -250,6 +251,7 @@ def _item_facts(rankings: Sequence[Ranking]) -> ItemFacts:
         for earlier, later, similarity in background.pairs
         if {(owner, earlier), (owner, later)} <= position.keys()
     )
+    later, earlier = (_ints(row[at] for row in pairs) for at in (0, 1))
     return ItemFacts(
         _owners_of(places),
         _ints(rank for ranks in places for rank in ranks),
@@ -260,7 +262,7 @@ def _item_facts(rankings: Sequence[Ranking]) -> ItemFacts:
         profile_categories=labels(profiles),
         profile_vectors=_matrix([background.profile_vector for background in backgrounds]),
         n_categories=len(names),
-        pairs=SimilarPairs(*(_ints(row[at] for row in pairs) for at in (1, 0)), _floats(row[2] for row in pairs)),
+        pairs=SimilarPairs(earlier, later, _floats(row[2] for row in pairs)),
         profile_interactions=_floats(background.profile_interactions for background in backgrounds),
         judged=Judged(_ints(row[0] for row in judged), _floats(row[1] for row in judged), labels(of_judged)),
         shared=_shared([len(ranking.gains) for ranking in rankings], backgrounds),
@@ -283,8 +285,10 @@ def _shared(lengths: Sequence[int], backgrounds: Sequence[Background]) -> dict[s
             for place, rank in enumerate(ranks, 1)
             if rank is not None and rank <= lengths[owner]
         ]
+        owners, depth = (_ints(row[at] for row in depths) for at in (0, 1))
         found[model] = Shared(
-            *(_ints(row[at] for row in depths) for at in (0, 1)),
+            owners,
+            depth,
             _floats(len(ranks) for ranks in lists),
             _owners_of(lists),
             _ints(place for ranks in lists for place in range(1, len(ranks) + 1)),

@@ -30,7 +30,6 @@ class Known(Generic[T]):
         self._name, self._lack, self._them = name, lack, them
 
     def __get__(self, batch: object, owner: type | None = None) -> T:
-        """Return the fact of a batch."""
         fact: T | None = getattr(batch, self._name)
         return collected(fact, self._lack, self._them)
 

@@ -9,11 +9,7 @@ import numpy as np
 
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, quotient
-from rankeval_spark.measures.definition import (
-    Cutoff,
-    Definition,
-    OptionRule,
-)
+from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule
 from rankeval_spark.measures.exposure import Exposure, Rates, positive
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Above, Category, Level, NotOffered

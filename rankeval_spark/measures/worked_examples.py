@@ -62,11 +62,7 @@ class Example:
 
     @property
     def given(self) -> str:
-        """The inputs in words.
-
-        >>> Example("R@2", (Ranking([1, None], missed=[1]), Ranking([])), ("1/2", "undefined")).given
-        '1 - (missed 1); (no list)'
-        """
+        """The inputs in words."""
         return "; ".join(map(str, self.inputs))
 
     @property
@@ -111,8 +107,22 @@ def pages_of(module: str) -> Mapping[str, ExamplePage]:
     text = resources.files(package).joinpath(f"{stem}.yaml").read_text(encoding="utf-8")
     content = yaml.safe_load(text)
     named = {name: _input(written) for name, written in content.pop("lists", {}).items()}
+
+    def example(written: Mapping[str, Any]) -> Example:
+        given, values = written["given"], written["value"]
+        # The gains of one list are numbers, or null.
+        is_several = isinstance(given, list) and any(isinstance(part, str | list | dict) for part in given)
+        parts = given if is_several else [given]
+        inputs = tuple(named[part] if isinstance(part, str) else _input(part) for part in parts)
+        values = values if isinstance(values, list) else [values]
+        if len(inputs) != len(values):
+            message = f"{written['measure']}: {len(inputs)} lists are given and {len(values)} values"
+            raise ValueError(message)
+        mean, note = str(written.get("mean", "")), written.get("note", "")
+        return Example(written["measure"], inputs, tuple(map(str, values)), mean, note)
+
     pages = {
-        name: ExamplePage(written["notes"].strip(), tuple(_example(example, named) for example in written["examples"]))
+        name: ExamplePage(written["notes"].strip(), tuple(map(example, written["examples"])))
         for name, written in content.items()
     }
     used = {id(given) for page in pages.values() for example in page.examples for given in example.inputs}
@@ -121,21 +131,6 @@ def pages_of(module: str) -> Mapping[str, ExamplePage]:
         message = f"{stem}.yaml: no example uses {', '.join(unused)}"
         raise ValueError(message)
     return pages
-
-
-def _example(written: Mapping[str, Any], named: Mapping[str, Given]) -> Example:
-    given, values = written["given"], written["value"]
-    # The gains of one list are numbers, or null.
-    is_several = isinstance(given, list) and any(isinstance(part, str | list | dict) for part in given)
-    inputs = tuple(
-        named[part] if isinstance(part, str) else _input(part) for part in (given if is_several else [given])
-    )
-    values = values if isinstance(values, list) else [values]
-    if len(inputs) != len(values):
-        message = f"{written['measure']}: {len(inputs)} lists are given and {len(values)} values"
-        raise ValueError(message)
-    mean, note = str(written.get("mean", "")), written.get("note", "")
-    return Example(written["measure"], inputs, tuple(map(str, values)), mean, note)
 
 
 def _input(written: Any) -> Given:  # noqa: ANN401 - as the file has it
@@ -164,19 +159,19 @@ def evaluate_expression(expression: str) -> Fraction | float:
     >>> evaluate_expression("(1 + 2/4 + 3/5) / 3"), evaluate_expression("1 / log2(4)")
     (Fraction(7, 10), 0.5)
     """
-    return _value(ast.parse(expression, mode="eval").body)
 
+    def value(node: ast.expr) -> Fraction | float:
+        match node:
+            case ast.Constant(value=int() | float() as number):
+                return Fraction(str(number))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -value(operand)
+            case ast.BinOp(left=left, op=operation, right=right):
+                return _OPERATORS[type(operation)](value(left), value(right))
+            case ast.Call(func=ast.Name(id=name), args=[argument]):
+                return _FUNCTIONS[name](float(value(argument)))
+            case _:
+                message = f"not an arithmetic expression: {ast.unparse(node)}"
+                raise ValueError(message)
 
-def _value(node: ast.expr) -> Fraction | float:
-    match node:
-        case ast.Constant(value=int() | float() as number):
-            return Fraction(str(number))
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand)
-        case ast.BinOp(left=left, op=operation, right=right):
-            return _OPERATORS[type(operation)](_value(left), _value(right))
-        case ast.Call(func=ast.Name(id=name), args=[argument]):
-            return _FUNCTIONS[name](float(_value(argument)))
-        case _:
-            message = f"not an arithmetic expression: {ast.unparse(node)}"
-            raise ValueError(message)
+    return value(ast.parse(expression, mode="eval").body)

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix, Ratio, ratio, running_sums, where_defined
-from rankeval_spark.measures.definition import (
-    NO_RELEVANT,
-    Cutoff,
-    Definition,
-    OptionRule,
-    only_with,
-)
+from rankeval_spark.measures.definition import NO_RELEVANT, Cutoff, Definition, OptionRule, only_with
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Above, Level, RecallWeight
 from rankeval_spark.measures.required_facts import VALUES
@@ -126,13 +120,8 @@ def f_measure(cut: CutLists, *, beta: RecallWeight = 1, rel: Level = 1) -> Ratio
     >>> f_measure(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([5])).values
     array([[0.44444444]])
     """
-    return f_ratio(cut, cut.k, beta=beta, rel=rel)
-
-
-def f_ratio(cut: CutLists, n_recommended: FloatMatrix, *, beta: float, rel: float) -> Ratio:
-    """(1 + b^2) h / (b^2 R + n), of h hits among n recommended items."""
     n_relevant = cut.n_relevant(rel)
-    return Ratio((1 + beta**2) * cut.hits(rel), beta**2 * n_relevant + n_recommended, where=n_relevant > 0)
+    return Ratio((1 + beta**2) * cut.hits(rel), beta**2 * n_relevant + cut.k, where=n_relevant > 0)
 
 
 @Definition(
@@ -279,35 +268,24 @@ def set_f_measure(cut: CutLists, *, beta: RecallWeight = 1, rel: Level = 1) -> R
     >>> set_f_measure(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([0])).values
     array([[0.44444444]])
     """
-    return f_ratio(cut, cut.n_items, beta=beta, rel=rel)
+    n_relevant = cut.n_relevant(rel)
+    return Ratio((1 + beta**2) * cut.hits(rel), beta**2 * n_relevant + cut.n_items, where=n_relevant > 0)
 
 
 _UNDEFINED: Final = "no relevant judgement (R = 0); a catalogue of fewer items than k and those that were missed"
 
 
-class _Confusion(NamedTuple):
-    """Classification of the catalogue, as counts: shape (n_lists, n_cutoffs)."""
+def _confusion(cut: CutLists, rel: float) -> tuple[FloatMatrix, FloatMatrix, FloatMatrix, FloatMatrix, BoolMatrix]:
+    """Count true and false positives, false and true negatives in the catalogue, shape (n_lists, n_cutoffs).
 
-    true_positive: FloatMatrix
-    false_positive: FloatMatrix
-    false_negative: FloatMatrix
-    true_negative: FloatMatrix
-
-    @classmethod
-    def of(cls, cut: CutLists, rel: float) -> _Confusion:
-        hits = cut.hits(rel)
-        missed = cut.n_relevant(rel) - hits
-        # The whole list, which has no k, is never requested.
-        places = np.where(np.isfinite(cut.k), cut.k, 0.0)
-        return cls(hits, places - hits, missed, _catalogue_size(cut) - places - missed)
-
-    def is_defined(self, cut: CutLists, rel: float) -> BoolMatrix:
-        """Return True if there are relevant items and the catalogue holds those recommended and missed."""
-        return (cut.n_relevant(rel) > 0) & (self.true_negative >= 0)
-
-
-def _catalogue_size(cut: CutLists) -> FloatMatrix:
-    return cut.lists.known_items.totals[N.CATALOGUE_ITEMS][:, None]
+    The last is where they are defined: there are relevant items, and the catalogue holds those recommended and missed.
+    """
+    hits = cut.hits(rel)
+    missed = cut.n_relevant(rel) - hits
+    places = np.where(np.isfinite(cut.k), cut.k, 0.0)  # the whole list, which has no k, is never requested
+    n_catalogue = cut.lists.known_items.totals[N.CATALOGUE_ITEMS][:, None]
+    others = n_catalogue - places - missed
+    return hits, places - hits, missed, others, (cut.n_relevant(rel) > 0) & (others >= 0)
 
 
 @Definition(
@@ -327,9 +305,8 @@ def class_accuracy(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     >>> class_accuracy(batch.cut([1, 3]))
     array([[0.9, 0.7]])
     """
-    table = _Confusion.of(cut, rel)
-    right = table.true_positive + table.true_negative
-    return where_defined(ratio(right, _catalogue_size(cut)), table.is_defined(cut, rel))
+    tp, fp, fn, tn, is_defined = _confusion(cut, rel)
+    return where_defined(ratio(tp + tn, tp + fp + fn + tn), is_defined)
 
 
 @Definition(
@@ -352,9 +329,7 @@ def matthews_correlation(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     >>> matthews_correlation(batch.cut([3])).round(4)
     array([[0.2182]])
     """
-    table = _Confusion.of(cut, rel)
-    tp, fp, fn, tn = table
-    is_defined = table.is_defined(cut, rel)
+    tp, fp, fn, tn, is_defined = _confusion(cut, rel)
     root = np.sqrt(np.where(is_defined, (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn), 0.0))
     return where_defined(ratio(tp * tn - fp * fn, root), is_defined)
 

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, median_by_list, quotient
-from rankeval_spark.measures.definition import (
-    Cutoff,
-    Definition,
-    only_with,
-)
+from rankeval_spark.measures.definition import Cutoff, Definition, only_with
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Above, Level, Unknown
-
-if TYPE_CHECKING:
-    from rankeval_spark.measures.item_facts import ItemFacts
-
 
 CountedItems: TypeAlias = Annotated[Literal["on", "off"], "Which items count: those that are relevant; all."]
 
@@ -235,8 +227,7 @@ def serendipity(
 
 
 def _not_most_popular(cut: CutLists, is_relevant: FloatVector) -> FloatMatrix:
-    """(1 / m) |{i <= m : r_i = 1, i not among the k most popular items of train}|."""
-    # Counted at each cutoff separately: the larger k, the more items are among the k most popular.
+    """(1 / m) |{i <= m : r_i = 1, i not among the k most popular items of train}|; the larger k, the more of these."""
     place = cut.lists.known_items.values[N.ITEM_PLACE]
     counts = [cut.sum_items(is_relevant * (place > k))[:, column] for column, k in enumerate(cut.k[0])]
     return quotient(np.stack(counts, axis=1), cut.n_items)
@@ -256,23 +247,20 @@ def _less_popular(cut: CutLists, is_relevant: FloatVector) -> FloatMatrix:
 def _mean_distance(cut: CutLists, counted: FloatVector, sim: str, unknown: str) -> FloatMatrix:
     """Sum the distances from the user's profile over the items that count; divide by the number of known items."""
     facts = cut.lists.known_items
-    similarity = _to_profile(facts) if sim == "vector" else facts.values[N.ITEM_FAMILIARITY]
-    has_item = facts.has_vector if sim == "vector" else facts.values[N.ITEM_USERS] > 0
+    if sim == "cooccurrence":
+        similarity, has_item = facts.values[N.ITEM_FAMILIARITY], facts.values[N.ITEM_USERS] > 0
+    else:  # mean cosine to the items of the user; NaN where they have none with a vector
+        profiles = facts.known_profile_vectors
+        has_profile = np.isfinite(profiles).all(axis=1) & (profiles.shape[1] > 0)
+        towards = np.where(has_profile[:, None], profiles, 0.0)[facts.item_list]
+        n_shared = min(towards.shape[1], facts.unit_vectors.shape[1])  # 0 where a batch knows no vector at all
+        cosines = (facts.unit_vectors[:, :n_shared] * towards[:, :n_shared]).sum(axis=1)
+        similarity, has_item = np.where(has_profile[facts.item_list], cosines, np.nan), facts.has_vector
     is_known = has_item & ~np.isnan(similarity)  # NaN for every item of a user without a profile
     n_known = cut.sum_items(is_known.astype(np.float64))
     distances = np.where(is_known, 1 - similarity, 0.0)
     mean = np.clip(quotient(cut.sum_items(counted * distances), n_known), 0, 2)
     return mean if unknown == "drop" else np.where(n_known == cut.n_items, mean, np.nan)
-
-
-def _to_profile(facts: ItemFacts) -> FloatVector:
-    """Mean cosine of each item to those of its user; NaN where they have none with a vector."""
-    profiles = facts.known_profile_vectors
-    has_profile = np.isfinite(profiles).all(axis=1) & (profiles.shape[1] > 0)
-    towards = np.where(has_profile[:, None], profiles, 0.0)[facts.item_list]
-    n_shared = min(towards.shape[1], facts.unit_vectors.shape[1])  # 0 where a batch knows no vector at all
-    cosines: FloatVector = (facts.unit_vectors[:, :n_shared] * towards[:, :n_shared]).sum(axis=1)
-    return np.where(has_profile[facts.item_list], cosines, np.nan)
 
 
 _MONTH: Final = 30

@@ -1,4 +1,4 @@
-"""A valid config file to start from."""
+"""A valid config file to start from, and the faults of what is changed in it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rankeval_spark.config import load_config
+from rankeval_spark.errors import ConfigError
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from rankeval_spark.errors import Fault
 
 VALID = """\
 evaluation: nightly
@@ -28,3 +34,15 @@ def config_file(tmp_path: Path) -> Path:
     path = tmp_path / "nightly.yaml"
     path.write_text(VALID, encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def refused(config_file: Path) -> Callable[..., tuple[Fault, ...]]:
+    """Load the config with overrides that must be refused, and return all faults."""
+
+    def faults(*overrides: str) -> tuple[Fault, ...]:
+        with pytest.raises(ConfigError) as raised:
+            load_config(config_file, overrides)
+        return raised.value.faults
+
+    return faults

@@ -79,7 +79,7 @@ def of_means(draw: Draw, bounds: tuple[float, float]) -> Callable[[np.random.Gen
 
     def estimate(random: np.random.Generator, shape: Shape) -> Intervals:
         values = draw(random, shape)
-        found = Columns.of(values).by_group(np.zeros(shape[0], dtype=np.int64), 1, has_cubes=True)
+        found = Columns.from_values(values).by_group(np.zeros(shape[0], dtype=np.int64), 1, has_cubes=True)
         n, mean, m2, m3 = (number[0] for number in found.numbers)
         published = intervals.skewed_interval(n, mean, m2, m3, bounds, LEVEL)
         is_equal = intervals.are_equal(n, mean, m2)
@@ -124,7 +124,7 @@ def of_differences(draw: DrawTwo, *, is_relative: bool = False) -> Callable[[np.
     """Estimate paired differences of two models, or the relative change, as ``comparisons`` does."""
 
     def estimate(random: np.random.Generator, shape: Shape) -> Intervals:
-        pairs = PairedValues.of(*draw(random, shape))
+        pairs = PairedValues.from_values(*draw(random, shape))
         found = paired_tests.differences_by_group(pairs, np.zeros(shape[0], dtype=np.int64), 1)
         compared = (paired_tests.relative_change if is_relative else paired_tests.compare_means)(found, level=LEVEL)
         ends = compared.low[0], compared.high[0]

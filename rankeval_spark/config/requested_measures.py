@@ -180,7 +180,7 @@ class RecordedDefinition:
     group_rule: str | None = None  # which items belong to the item group; None for all items
 
     @classmethod
-    def of(cls, measure: Measure, policies: Policies) -> RecordedDefinition:
+    def from_measure(cls, measure: Measure, policies: Policies) -> RecordedDefinition:
         """Describe a measure under the policies of a run."""
         values = {name: str(value) for name, value in policies.model_dump().items()}
         rule = None if measure.group is None else rule_of(measure.group)

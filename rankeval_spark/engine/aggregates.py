@@ -166,7 +166,7 @@ class AggregateLayout:
         if not self.weighted:
             found = Moments(n.astype(np.int64), mean, m2, m3).united(group, n_groups)
             return dict(zip(MOMENTS, found.numbers, strict=True))
-        weighted = Ratios.of(n, mean, m2, *of_weights[:3], m3, *of_weights[3:]).united(group, n_groups)
+        weighted = Ratios.from_numbers(n, mean, m2, *of_weights[:3], m3, *of_weights[3:]).united(group, n_groups)
         names = (*MOMENTS[:3], *WEIGHTED[:3], MOMENTS[3], *WEIGHTED[3:])
         return dict(zip(names, weighted.numbers, strict=True))
 
@@ -422,11 +422,11 @@ class PartialAggregator:
         totals = [_Totals(np.zeros((0, n_counts))) for _ in self.slices]
         resampler = None if self.draws is None else Resampler(self.draws, self.slices, self.ks)
         for table, values, denominators, counts in chunks:
-            levels = Levels.of(values) if self.counts_values else None  # of users, before they are numerators
+            levels = Levels.from_columns(values) if self.counts_values else None  # of users, before they are numerators
             is_nonzero = np.abs(values - zeros) > ROUNDING * np.abs(zeros)
             every_count = np.hstack([counts[:, : len(COUNTS)], is_nonzero, counts[:, len(COUNTS) :]])
             values[:, weighted] *= denominators
-            columns = Columns.of(values)
+            columns = Columns.from_values(values)
             for index in sorted(set(self.crossings)):  # the others are made of these groups
                 total = totals[index]
                 keys, group = groups_of(table, self.slices[index], self.ks)

@@ -362,7 +362,7 @@ class _Chunk:
         n, of_sums, n_ks = len(self.requested.columns), self.requested.of_sums, len(self.requested.ks)
         for pair in self.pairs:
             first, values = (self.cube.values[each].reshape(-1, len(self.requested.stored)) for each in pair)
-            pairs = PairedValues.of(values[:, :n], first[:, :n], margin=self.requested.margin)
+            pairs = PairedValues.from_values(values[:, :n], first[:, :n], margin=self.requested.margin)
             model, baseline = ((each[:, of_sums] * each[:, n:], each[:, n:]) for each in (values, first))
             for slicing in self.slicings:
                 n_groups = len(slicing.values)

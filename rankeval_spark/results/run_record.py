@@ -72,7 +72,7 @@ def measure_facts(measures: MeasureSet, policies: Policies) -> tuple[MeasureReco
             measure.label,
             measure.k,
             measure.column if measure.has_user_values else None,
-            RecordedDefinition.of(measure, policies),
+            RecordedDefinition.from_measure(measure, policies),
             *measure.entry.bounds,
             measure.weight_column,
             measure.link,

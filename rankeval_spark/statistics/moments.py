@@ -120,7 +120,7 @@ def moments_by_group(values: Matrix, group: NDArray[np.integer], n_groups: int) 
     >>> moments.n.ravel(), moments.mean.ravel(), moments.m2.ravel()
     (array([2, 0]), array([ 2., nan]), array([2., 0.]))
     """
-    return Columns.of(values).by_group(group, n_groups)
+    return Columns.from_values(values).by_group(group, n_groups)
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +131,7 @@ class Columns:
     is_defined: NDArray[np.bool_] | None
 
     @classmethod
-    def of(cls, values: Matrix) -> Columns:
+    def from_values(cls, values: Matrix) -> Columns:
         """Build from values that are NaN where undefined."""
         is_defined = ~np.isnan(values)
         if is_defined.all():

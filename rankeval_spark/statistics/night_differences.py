@@ -63,7 +63,7 @@ class Nights:
         now, before = (
             Moments(numbers[first].astype(np.int64), numbers[first + 1], numbers[first + 2]) for first in (0, 3)
         )
-        return cls(now, before, Ratios.of(*numbers[6:]))
+        return cls(now, before, Ratios.from_numbers(*numbers[6:]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class RatioNights:
         n_numbers = 2 * _N_OF_RATIO + paired_ratios.N_NUMBERS
         numbers = np.frombuffer(state).reshape(1, -1, n_numbers)
         *nights, common = np.split(numbers, (_N_OF_RATIO, 2 * _N_OF_RATIO), axis=-1)
-        now, before = (Ratios.of(*np.moveaxis(night, -1, 0)) for night in nights)
+        now, before = (Ratios.from_numbers(*np.moveaxis(night, -1, 0)) for night in nights)
         return cls(now, before, RatioPairs.from_bytes(common.tobytes()))
 
     @np.errstate(over="ignore", divide="ignore", invalid="ignore")

@@ -60,7 +60,7 @@ class PairedValues:
     beyond: tuple[Matrix, Matrix] | None = None
 
     @classmethod
-    def of(cls, values: Matrix, baseline: Matrix, *, margin: float | None = None) -> PairedValues:
+    def from_values(cls, values: Matrix, baseline: Matrix, *, margin: float | None = None) -> PairedValues:
         """Pair values under two models, a column per (pair, measure, k); count users who differ by more than a margin.
 
         A difference that exceeds the margin by rounding only does not count.
@@ -122,7 +122,7 @@ class Differences:
         single, few = np.split(numbers, (_N_SINGLE,), axis=-1)
         *moments, low, high, absolute, wins, losses, above, below = np.moveaxis(single, -1, 0)
         n_wins, n_losses = (each.astype(np.int64) for each in (wins, losses))
-        return cls(Ratios.of(*moments), low, high, absolute, n_wins, n_losses, few, above, below)
+        return cls(Ratios.from_numbers(*moments), low, high, absolute, n_wins, n_losses, few, above, below)
 
     def columns(self, positions: Sequence[int]) -> Differences:
         """Keep some of the columns."""
@@ -241,7 +241,7 @@ def compare_means(differences: Differences, *, level: float, least_users: int = 
     the share of assignments of signs that are as one-sided.
 
     >>> values = np.arange(40.0)[:, None]
-    >>> pairs = PairedValues.of(values, np.full((40, 1), 15.0))
+    >>> pairs = PairedValues.from_values(values, np.full((40, 1), 15.0))
     >>> found = compare_means(differences_by_group(pairs, np.zeros(40, dtype=np.int64), 1), level=0.95)
     >>> float(found.delta[0, 0]), float(found.p[0, 0].round(4)), str(found.test[0, 0])
     (4.5, 0.0196, 't')
@@ -349,7 +349,7 @@ def relative_change(differences: Differences, *, level: float) -> Change:
     because y varies too. The model is always twice as good as the baseline, so the change has no spread:
 
     >>> baseline = np.array([[1.0], [2.0], [3.0]])
-    >>> pairs = PairedValues.of(2 * baseline, baseline)
+    >>> pairs = PairedValues.from_values(2 * baseline, baseline)
     >>> found = relative_change(differences_by_group(pairs, np.zeros(3, dtype=np.int64), 1), level=0.95)
     >>> [float(each[0, 0]) for each in found]
     [1.0, 0.0, 1.0, 1.0]

@@ -31,7 +31,7 @@ class Ratios:
     cubes: tuple[Matrix, ...] = ()  # sums of `a a b` and `a b b`, if the moments have cubed deviations
 
     @classmethod
-    def of(cls, n: NDArray[np.number], *numbers: Matrix) -> Ratios:
+    def from_numbers(cls, n: NDArray[np.number], *numbers: Matrix) -> Ratios:
         """Build from :attr:`numbers`."""
         mean, m2, below_mean, below_m2, cross, *more = numbers
         users, (m3, below_m3, *cubes) = n.astype(np.int64), more or (None, None)
@@ -116,7 +116,8 @@ def ratio_moments_by_group(
 ) -> Ratios:
     """Return the moments of each pair of columns in each group, both NaN where undefined; with cubes on request."""
     above, below = (
-        Columns.of(values).by_group(group, n_groups, has_cubes=has_cubes) for values in (numerator, denominator)
+        Columns.from_values(values).by_group(group, n_groups, has_cubes=has_cubes)
+        for values in (numerator, denominator)
     )
     sums = moments.membership_of(group, n_groups)
     with np.errstate(over="ignore", invalid="ignore"):

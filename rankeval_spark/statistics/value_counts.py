@@ -29,7 +29,7 @@ class Levels:
     codes: Sequence[Ints]  # place of each row's value among them, -1 where it is NaN
 
     @classmethod
-    def of(cls, columns: Matrix) -> Levels:
+    def from_columns(cls, columns: Matrix) -> Levels:
         """Find the distinct values of each column."""
         values, codes = [], []
         for column in columns.T:
@@ -66,7 +66,7 @@ class ValueCounts:
     the smallest power of two with which they are not more. Multiples of a power of two are multiples of every smaller
     one. So rounding twice is rounding once, and the counts of the whole do not depend on how it was cut or united.
 
-    >>> counts = Levels.of(np.array([[0.5], [1.0], [0.5], [np.nan]])).by_group(np.array([0, 0, 0, 0]), 1)
+    >>> counts = Levels.from_columns(np.array([[0.5], [1.0], [0.5], [np.nan]])).by_group(np.array([0, 0, 0, 0]), 1)
     >>> counts.value, counts.count
     (array([0.5, 1. ]), array([2, 1]))
     >>> counts.quantiles([0.5, 0.9])

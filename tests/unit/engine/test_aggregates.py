@@ -154,7 +154,7 @@ def test_values_that_look_alike_in_a_list_stay_apart() -> None:
     )
     keys, group = groups_of(table, ("_one", "_two"), (1,))
     state = aggregates.AggregateLayout(1)
-    moments = Columns.of(np.ones((4, 1))).by_group(group, 4, has_cubes=True)
+    moments = Columns.from_values(np.ones((4, 1))).by_group(group, 4, has_cubes=True)
     counts = np.ones((4, len(aggregates.COUNTS) + 1))
     (batch,) = state.to_batches(0, keys, moments, counts)
     assert [row["n"] for row in state.pool(pa.Table.from_batches([batch, batch])).to_pylist()] == [2, 2, 2, 2]
@@ -164,8 +164,11 @@ def test_many_counted_values_come_in_several_batches(monkeypatch: pytest.MonkeyP
     keys: list[Key] = [("m", (str(name),), 1) for name in range(9)]
     group = np.repeat(np.arange(9), 10)
     values = np.random.default_rng(1).random((90, 2))
-    counted = value_counts.Levels.of(values).by_group(group, 9)
-    found, counts = Columns.of(values).by_group(group, 9, has_cubes=True), np.ones((9, len(aggregates.COUNTS) + 2))
+    counted = value_counts.Levels.from_columns(values).by_group(group, 9)
+    found, counts = (
+        Columns.from_values(values).by_group(group, 9, has_cubes=True),
+        np.ones((9, len(aggregates.COUNTS) + 2)),
+    )
     sums = found, counts, None, counted
     state = aggregates.AggregateLayout(2)
     (whole,) = state.to_batches(0, keys, *sums)

@@ -179,7 +179,7 @@ def test_every_test_of_a_pair_is_that_of_scipy_or_of_the_statistics() -> None:
         for test in ("t", "sign", "wilcoxon", "randomization"):
             assert rows[test]["ci_low"] == pytest.approx(expected.confidence_interval(0.95).low, rel=1e-9)
 
-        pairs = differences_by_group(PairedValues.of(new, base), group, 1)
+        pairs = differences_by_group(PairedValues.from_values(new, base), group, 1)
         sums = paired_tests.sign_sums(d[:, None], hashes, Draws(REPLICATES, 7))
         assert rows["randomization"]["p_value"] == paired_tests.randomized(pairs, sums)[0][0, 0]
         drawn = resampling.weighted_sums(d[:, None], hashes, Draws(REPLICATES, 7))

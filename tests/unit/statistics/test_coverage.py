@@ -58,7 +58,7 @@ def test_halls_interval_of_means_of_many_zeros(n: int, share: float, of_t: float
     """With a truth of the share times 2/5; Student's interval lies below it too often."""
     draw = np.random.default_rng(SEED)
     values = draw.beta(2, 3, (n, DRAWS)) * (draw.random((n, DRAWS)) < share)
-    found = Columns.of(values).by_group(np.zeros(n, dtype=np.int64), 1, has_cubes=True)
+    found = Columns.from_values(values).by_group(np.zeros(n, dtype=np.int64), 1, has_cubes=True)
     low, high = intervals.skewed_interval(found.n, found.mean, found.m2, found.numbers[-1], (0.0, 1.0), 0.95)
     of_zeros = intervals.equal_values_interval(n, 0.0, (0.0, 1.0), 0.95)
     low, high = (np.where(found.mean == 0, end, each) for end, each in zip(of_zeros, (low, high), strict=True))
@@ -165,7 +165,9 @@ def test_relative_change_at_a_large_uplift() -> None:
     baseline = per_user_values(draw, (400, 2000))
     values = baseline * 3 * draw.random(baseline.shape) + 0.4 * draw.random(baseline.shape)
     truth = (1.5 * 0.16 + 0.2) / 0.16 - 1
-    found = paired_tests.differences_by_group(PairedValues.of(values, baseline), np.zeros(400, dtype=np.int64), 1)
+    found = paired_tests.differences_by_group(
+        PairedValues.from_values(values, baseline), np.zeros(400, dtype=np.int64), 1
+    )
     change = paired_tests.relative_change(found, level=0.95)
     assert 0.93 <= covered(change.low, change.high, truth) <= 0.965
     difference = paired_tests.compare_means(found, level=0.95)
@@ -176,7 +178,7 @@ def test_relative_change_at_a_large_uplift() -> None:
 def test_paired_comparison_of_equal_models() -> None:
     draw = np.random.default_rng(SEED)
     one, other = (per_user_values(draw, (300, 5000)) for _ in range(2))
-    found = paired_tests.differences_by_group(PairedValues.of(one, other), np.zeros(300, dtype=np.int64), 1)
+    found = paired_tests.differences_by_group(PairedValues.from_values(one, other), np.zeros(300, dtype=np.int64), 1)
     compared = paired_tests.compare_means(found, level=0.95)
     assert 0.94 <= covered(compared.low, compared.high, 0.0) <= 0.96
     assert 0.04 <= (compared.p <= 0.05).mean() <= 0.06
@@ -187,7 +189,9 @@ def test_few_differing_users_are_rejected_no_more_often_than_they_should() -> No
     draw = np.random.default_rng(SEED)
     d = np.zeros((100, 4000))
     d[:12] = draw.choice([-1.0, 1.0], (12, 4000))
-    found = paired_tests.differences_by_group(PairedValues.of(d, np.zeros_like(d)), np.zeros(100, dtype=np.int64), 1)
+    found = paired_tests.differences_by_group(
+        PairedValues.from_values(d, np.zeros_like(d)), np.zeros(100, dtype=np.int64), 1
+    )
     assert (paired_tests.compare_means(found, level=0.95).p <= 0.05).mean() <= 0.05
     n_extreme = [count for count in range(13) if stats.binomtest(count, 12).pvalue <= 0.05]
     expected = sum(special.comb(12, count) for count in n_extreme) / 2**12

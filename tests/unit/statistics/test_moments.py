@@ -82,11 +82,11 @@ def test_cubed_deviations_of_any_split_are_those_of_fractions(rows: list[float],
     expected = float(sum((value - mean) ** 3 for value in exact))
 
     def cubed(part: slice) -> Moments:
-        return moments.Columns.of(values[part]).by_group(group[part], 1, has_cubes=True)
+        return moments.Columns.from_values(values[part]).by_group(group[part], 1, has_cubes=True)
 
     one, other = cubed(slice(cut)), cubed(slice(cut, None))
     place = np.arange(len(rows)) % n_parts
-    parts = moments.Columns.of(values).by_group(place, n_parts, has_cubes=True)
+    parts = moments.Columns.from_values(values).by_group(place, n_parts, has_cubes=True)
     whole = (cubed(slice(None)), one.merge(other), other.merge(one), parts.united(np.zeros(n_parts, dtype=np.int64), 1))
     for found in whole:
         assert found.m3 is not None
@@ -95,7 +95,9 @@ def test_cubed_deviations_of_any_split_are_those_of_fractions(rows: list[float],
 
 def test_moments_without_cubes_stay_without_them_whatever_they_are_merged_with() -> None:
     values, group = np.array([[1.0], [2.0]]), np.zeros(2, dtype=np.int64)
-    with_cubes, without = (moments.Columns.of(values).by_group(group, 1, has_cubes=each) for each in (True, False))
+    with_cubes, without = (
+        moments.Columns.from_values(values).by_group(group, 1, has_cubes=each) for each in (True, False)
+    )
     assert with_cubes.merge(without).m3 is None
     assert (len(without.numbers), len(with_cubes.numbers)) == (3, 4)
 

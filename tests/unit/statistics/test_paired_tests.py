@@ -28,7 +28,7 @@ def of(values: np.ndarray, baseline: np.ndarray) -> Differences:
     """Differences of everyone, in one column if there is one."""
     values, baseline = (each[:, None] if each.ndim == 1 else each for each in (values, baseline))
     return paired_tests.differences_by_group(
-        PairedValues.of(values, baseline), np.zeros(len(values), dtype=np.int64), 1
+        PairedValues.from_values(values, baseline), np.zeros(len(values), dtype=np.int64), 1
     )
 
 
@@ -54,10 +54,10 @@ def test_merging_any_split_gives_the_aggregates_of_the_whole(
     values: np.ndarray, baseline: np.ndarray, group: np.ndarray, cut: int
 ) -> None:
     parts = [
-        paired_tests.differences_by_group(PairedValues.of(values[part], baseline[part]), group[part], 3)
+        paired_tests.differences_by_group(PairedValues.from_values(values[part], baseline[part]), group[part], 3)
         for part in (slice(cut), slice(cut, None))
     ]
-    whole = paired_tests.differences_by_group(PairedValues.of(values, baseline), group, 3)
+    whole = paired_tests.differences_by_group(PairedValues.from_values(values, baseline), group, 3)
     assert_same(parts[0].merge(parts[1]), whole)
     assert_same(parts[1].merge(parts[0]), whole)
 
@@ -66,11 +66,11 @@ def test_merging_any_split_gives_the_aggregates_of_the_whole(
 def test_aggregates_are_read_back_from_bytes_as_they_were(values: np.ndarray, baseline: np.ndarray) -> None:
     group = np.repeat([0, 2], [12, 28])  # few users, nobody, and more
     for place, state in enumerate(
-        paired_tests.differences_by_group(PairedValues.of(values, baseline), group, 3).to_bytes()
+        paired_tests.differences_by_group(PairedValues.from_values(values, baseline), group, 3).to_bytes()
     ):
         own = group == place
         alone = paired_tests.differences_by_group(
-            PairedValues.of(values[own], baseline[own]), np.zeros(own.sum(), dtype=np.int64), 1
+            PairedValues.from_values(values[own], baseline[own]), np.zeros(own.sum(), dtype=np.int64), 1
         )
         assert_same(Differences.from_bytes(state), alone)
 

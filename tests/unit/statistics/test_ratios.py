@@ -67,7 +67,7 @@ def test_cubed_products_of_any_split_are_those_of_fractions(
     one, other = cubed(slice(cut), everyone), cubed(slice(cut, None), everyone)
     parts = cubed(slice(None), np.arange(len(rows)) % n_parts, n_parts)
     united = parts.united(np.zeros(n_parts, dtype=np.int64), 1)
-    read = ratios.Ratios.of(*united.placed(np.array([1]), 2).at(np.array([1])).numbers)
+    read = ratios.Ratios.from_numbers(*united.placed(np.array([1]), 2).at(np.array([1])).numbers)
     for found in (cubed(slice(None), everyone), one.merge(other), other.merge(one), united, read):
         np.testing.assert_allclose(np.ravel(found.numbers[-4:]), expected, rtol=1e-12, atol=1e-7)
 

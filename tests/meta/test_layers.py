@@ -16,7 +16,6 @@ LAYERS: Final = (
     {"errors", "columns", "schemas", "allowed_folders", "jar_faults", "spark", "time_zones"},
     {"measures", "statistics"},
     {"config"},
-    {"call_words"},
     {"inputs"},
     {"engine"},
     {"refusals", "result_rows", "inputs.trec_files"},

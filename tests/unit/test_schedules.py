@@ -48,6 +48,8 @@ def test_systemd_accepts_the_units(tmp_path: Path) -> None:
     (tmp_path / "rankeval-nightly.timer").write_text(timer)
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", str(tmp_path / "rankeval-nightly.timer")],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr

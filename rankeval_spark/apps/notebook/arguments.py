@@ -14,7 +14,6 @@ from typing_extensions import override
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps.notebook.hosts import column_names
-from rankeval_spark.call_words import SECTION_MODELS
 from rankeval_spark.config import Comparisons, FrameInputs, Inputs, validate_model
 from rankeval_spark.config.base import fault_error, refuse_faults
 from rankeval_spark.config.loading import argument_of
@@ -24,6 +23,7 @@ from rankeval_spark.config.requested_measures import measures_of
 from rankeval_spark.config.slicing import band_faults, segments_from_train
 from rankeval_spark.errors import ConfigError, Fault, InvalidCallError, kind_of, nearest, shortened
 from rankeval_spark.inputs.input_columns import INPUTS
+from rankeval_spark.refusals import SECTION_MODELS
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")

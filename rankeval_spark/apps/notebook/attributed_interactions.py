@@ -13,13 +13,13 @@ from pyspark.sql import Column, Window, functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.notebook.hosts import is_of_spark
-from rankeval_spark.call_words import in_words_of_a_call
 from rankeval_spark.config import Policies, validate_model
 from rankeval_spark.config.loading import argument_of
 from rankeval_spark.engine.checks import held_out_checks, log_checks
 from rankeval_spark.errors import ConfigError, Fault, InputError, kind_of
 from rankeval_spark.inputs.input_columns import attributed_lists_fault
 from rankeval_spark.inputs.spark import from_frame
+from rankeval_spark.refusals import in_words_of_a_call
 from rankeval_spark.spark.plans import usable_rows
 from rankeval_spark.time_zones import zone_fault
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.apps.notebook.arguments import name_misplaced_arguments, validated_call
 from rankeval_spark.apps.notebook.hosts import column_names, is_of_spark, is_on_spark, opened, warn_of_likely_mistakes
-from rankeval_spark.call_words import in_words_of_a_call
 from rankeval_spark.evaluation import Evaluation
+from rankeval_spark.refusals import in_words_of_a_call
 
 if TYPE_CHECKING:
     from datetime import date

@@ -32,7 +32,6 @@ from rankeval_spark.refusals import refusals_of_call
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.spark import plans
 from rankeval_spark.spark.plans import InputFrames, bands, result_frames, usable_rows
-from rankeval_spark.spark.plans.input_checks import to_partials
 from rankeval_spark.spark.session.builder import require_packages
 from rankeval_spark.sums.check_counts import list_facts
 from rankeval_spark.sums.exposures import TRAIN
@@ -177,7 +176,7 @@ class OnSpark(Host[DataFrame]):
 
     def _merged(self, packed: DataFrame, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
         """Merge what workers added up, and what is counted of the other inputs."""
-        others = to_partials(self.inputs, self.input_checks) if ITEMS in sums else None
+        others = result_frames.to_partials(self.inputs, self.input_checks) if ITEMS in sums else None
         return plans.to_totals(packed if others is None else packed.unionByName(others), sums)
 
     @property
@@ -255,9 +254,11 @@ def inputs_of(
         lists = sampled(usable_rows.keep_models(lists, names=request.models))
     # Values, propensities and weights that no measure reads, and lists that judgements do not name.
     unread = {C.VALUE, C.PROPENSITY, C.WEIGHT} - {*judgement_facts(request)}
-    unread |= set() if held_out.has_list_id else {C.LIST_ID}
+    unread |= set() if C.LIST_ID in held_out.given else {C.LIST_ID}
     trained = None if train is None else train.frame
-    if train is not None and not train.has_interacted_at:  # so that nothing is said about times that are not there
+    if (
+        train is not None and C.INTERACTED_AT not in train.given
+    ):  # so that nothing is said about times that are not there
         trained = train.frame.drop(C.INTERACTED_AT)
     segments, numbers = sources.segments.frame if sources.segments else None, _numbers_of(sources, request)
     banded = {name: bands.with_bands(frame, bands=rules) for name, frame, rules in numbers}
@@ -266,13 +267,13 @@ def inputs_of(
         sampled(usable_rows.keep_models(log.frame.drop(*unordered), names=request.models)),
         sampled(held_out.frame.drop(*unread)),
         bands.with_activity(of_users, activity=banded.get(check_rows.TRAIN)),
-        not log.has_list_id,
+        C.LIST_ID not in log.given,
         # All of it, whatever the sample: the popularity of an item does not depend on who is evaluated.
         trained,
         items.frame if items else None,
         items is not None and estimated_bytes(items) <= SMALL_CATALOGUE,
         tuple(bands.to_facts(frame, bands=rules, name=name) for name, frame, rules in numbers),
-        log.has_model_id,
+        C.MODEL_ID in log.given,
         are_checked,
         cached_partitions(log, held_out),
         lists=lists,

@@ -186,7 +186,6 @@ def _fields(path: Path, lines: IntVector, text: pa.Array, *, form: TrecForm) -> 
 
 
 def _numbers(path: Path, lines: IntVector, text: pa.Array, pattern: str, expected: str) -> FloatVector:
-    """Read a column of numbers."""
     _refuse_cells(path, lines, text, ~to_numpy(pc.match_substring_regex(text, pattern)), expected)
     return to_numpy(pc.cast(text, pa.float64()))
 

@@ -114,11 +114,23 @@ class Reading:
         return missing_faults(own, self.names, self.renames, self.where, self.places)
 
     def to_items(self, table: pa.Table) -> pa.Table:
-        """Write a table with one row per item, where its rows are lists.
+        """Write a table with one row per item, where its rows are lists: its other columns, item, score, position.
 
-        Raises InputError: columns of lists that are missing or hold no arrays.
+        The columns of the items have the names by which the config calls the arrays. A list whose arrays differ in
+        length has no scores, so that all of its items are counted as unusable.
+
+        Raises InputError: columns of lists that are missing or hold no arrays; all of them.
         """
-        return table if self.nested is None else to_items(table, self.nested, self.where)
+        if self.nested is None:
+            return table
+        arrays = arrays_of(table, self.nested, self.where)
+        flat = flat_lists(arrays[C.ITEM_ID], arrays.get(C.SCORE))
+        row, of_list = to_arrow(flat.row), columns_of_lists(table.column_names, self.nested)
+        columns = {name: pc.take(plain(table[name]), row) for name in of_list}
+        columns[self.nested.items] = flat.items
+        if flat.scores is not None:
+            columns[self.nested.arrays[C.SCORE]] = flat.scores
+        return pa.Table.from_pydict({**columns, POSITION: to_arrow(flat.position.astype(np.int32))})
 
     def cells(self, table: pa.Table, faults: Iterable[Fault] = ()) -> dict[str, Cells]:
         """Read those canonical columns that a table with one row per item has.
@@ -227,19 +239,16 @@ def _raw_items(flat: pa.Table, nested: NestedItems) -> pa.ChunkedArray:
     return pc.if_else(flat[CORRUPT].is_valid(), of_list, whole) if CORRUPT in flat.column_names else whole
 
 
-def read_rows(batches: Iterable[pa.RecordBatch], reading: Reading, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Read batches of a table into canonical rows, in the order of ``names``."""
+def read_batches(
+    batches: Iterable[pa.RecordBatch], reading: Reading, names: Sequence[str], *, as_lists: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Read batches of a table into canonical rows, or whole lists, in the order of ``names``."""
     for batch in batches:
-        most = batch.num_rows if reading.nested is None else MOST_LISTS
+        most = batch.num_rows if as_lists or reading.nested is None else MOST_LISTS
         for start in range(0, batch.num_rows, most):
             part = pa.Table.from_batches([batch.slice(start, most)])
-            yield from reading.rows(part).select(names).combine_chunks().to_batches()
-
-
-def read_lists(batches: Iterable[pa.RecordBatch], reading: Reading, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Read batches with whole lists, in the order of ``names``."""
-    for batch in batches:
-        yield from reading.lists(pa.Table.from_batches([batch])).select(names).combine_chunks().to_batches()
+            read = reading.lists(part) if as_lists else reading.rows(part)
+            yield from read.select(names).combine_chunks().to_batches()
 
 
 def nested_of(schema: pa.Schema, where: str, rows: LogRows | JudgementRows) -> NestedItems | None:
@@ -288,24 +297,6 @@ def arrays_of(table: pa.Table, nested: NestedItems, where: str) -> dict[str, pa.
     if faults:
         raise InputError(*faults)
     return found
-
-
-def to_items(table: pa.Table, nested: NestedItems, where: str) -> pa.Table:
-    """Write a log with one row per item: its other columns, then item, score and :data:`POSITION`.
-
-    The columns of the items have the names by which the config calls the arrays. A list whose arrays differ in length
-    has no scores, so that all of its items are counted as unusable. `where`: name of the input, for messages.
-
-    Raises InputError: columns that are missing or hold no arrays; all of them.
-    """
-    arrays = arrays_of(table, nested, where)
-    flat = flat_lists(arrays[C.ITEM_ID], arrays.get(C.SCORE))
-    row = to_arrow(flat.row)
-    columns = {name: pc.take(plain(table[name]), row) for name in columns_of_lists(table.column_names, nested)}
-    columns[nested.items] = flat.items
-    if flat.scores is not None:
-        columns[nested.arrays[C.SCORE]] = flat.scores
-    return pa.Table.from_pydict({**columns, POSITION: to_arrow(flat.position.astype(np.int32))})
 
 
 def columns_of_lists(names: Sequence[str], nested: NestedItems) -> list[str]:

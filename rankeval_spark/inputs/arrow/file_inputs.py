@@ -65,17 +65,14 @@ class FileInput:
 
     @property
     def location(self) -> str:
-        """Absolute path."""
         return self.table.location
 
     @property
     def format(self) -> str:
-        """As in the config."""
         return self.table.format
 
     @property
     def version(self) -> int | None:
-        """Version of a Delta table."""
         return self.table.version
 
     @property
@@ -85,19 +82,16 @@ class FileInput:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns of the table."""
         return len(self.table.schema)
 
     @property
     def _read_columns(self) -> list[str]:
-        """Columns of the table that are read."""
         known = self.table.schema.names
         names = self.config.columns_read(self.schema.field_names(), known)
         return [name for name in dict.fromkeys(names) if name in known]
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """Columns that nothing reads."""
         known = {*self._read_columns, *(each.column for each in self.config.filters)}
         return tuple(name for name in self.table.schema.names if name not in known)
 
@@ -183,7 +177,6 @@ class FileInput:
 
     @property
     def n_bytes(self) -> int:
-        """Memory that these rows take at most."""
         kinds = [self._empty.schema.field(own).type for own in self._present.values()]
         n_texts = sum(is_text(kind) or is_binary(kind) for kind in kinds)
         return self.n_rows * (BYTES_A_ROW + n_texts * _BYTES_A_TEXT)

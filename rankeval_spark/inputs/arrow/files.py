@@ -87,7 +87,6 @@ class FileTable:
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns of the table."""
         return self.dataset.schema
 
     @cached_property
@@ -120,7 +119,6 @@ class FileTable:
         return total
 
     def read(self, columns: Sequence[str], condition: ds.Expression | None) -> pa.Table:
-        """Read some columns of the rows that fulfil a condition."""
         return self.dataset.to_table(columns=list(columns), filter=condition)
 
 

@@ -168,5 +168,4 @@ def _parquet_files(config: InputConfig, path: Path, date: dt.date) -> list[_File
 
 
 def _folders(file: Path, path: Path) -> tuple[str, ...]:
-    """Return the folders between an input and one of its files."""
     return () if file == path else file.relative_to(path).parts[:-1]

@@ -67,7 +67,6 @@ class Tables(GivenInputs[Source]):
 
     @property
     def has_one_list(self) -> bool:
-        """Whether no user has several lists of a model."""
         return "list_id" not in self.recommendations.given
 
 

@@ -5,7 +5,7 @@ What the cells of a table mean, and which types can be read, is said in :mod:`ra
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -17,13 +17,11 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.inputs import column_and_field
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.inputs.arrow.arrow_types import is_list, is_number, spark_name
-from rankeval_spark.inputs.arrow.canonical import Reading, arrays_of, columns_of_lists, read_lists, read_rows
+from rankeval_spark.inputs.arrow.canonical import Reading, arrays_of, columns_of_lists, read_batches
 from rankeval_spark.inputs.input_columns import CORRUPT, DEFAULTS, IDS, IS_UNPARSABLE, RAW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-    Read = Callable[[Iterable[pa.RecordBatch], Reading, Sequence[str]], Iterator[pa.RecordBatch]]
 
 _WHOLE: Final = ("tinyint", "smallint", "int", "bigint")
 _WIDER: Final[Mapping[str, tuple[str, ...]]] = {
@@ -63,7 +61,6 @@ class Canonical:
         return frozenset({*self.types, *([IS_UNPARSABLE] if self.is_read or has_long_ranks else [])})
 
     def _given(self, name: str) -> pa.DataType:
-        """Return the type of a canonical column in the table."""
         return self.table.schema.field(self.reading.names[name]).type
 
     @property
@@ -84,7 +81,7 @@ class Canonical:
         marks = [name for name in (IS_UNPARSABLE,) if name in self.given]
         if self.is_read:
             types = {**self.types, IS_UNPARSABLE: pa.bool_(), **({RAW: pa.string()} if has_raw else {})}
-            rows = self._in_workers(table.select(*map(column, self._columns_read), *raw), read_rows, types)
+            rows = self._in_workers(table.select(*map(column, self._columns_read), *raw), types)
             return rows.select(*self._completed(column), *marks, *(RAW for _ in raw))
         if marks:
             rank = column(self.reading.names[C.RANK])
@@ -100,16 +97,16 @@ class Canonical:
             found = table.select(*selected, *(array.alias(name) for name, array in arrays.items()))
             return found.where(F.size(row_kinds.LISTED_ITEMS) > 0)
         types = {field.name: field.type for field in self.reading.lists(self.table).schema}
-        read = self._in_workers(table.select(*map(column, self._columns_read)), read_lists, types)
+        read = self._in_workers(table.select(*map(column, self._columns_read)), types, as_lists=True)
         listed = [name for name in row_kinds.LISTED if name in types]
         return read.select(*self._completed(column, leaves_out=of_items), *listed)
 
-    def _in_workers(self, frame: DataFrame, read: Read, types: Mapping[str, pa.DataType]) -> DataFrame:
-        """Return a table's rows as workers read them into canonical columns of these types."""
+    def _in_workers(self, frame: DataFrame, types: Mapping[str, pa.DataType], *, as_lists: bool = False) -> DataFrame:
+        """Return a table's rows, or whole lists, as workers read them into canonical columns of these types."""
         names, reading = list(types), self.reading
 
         def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return read(batches, reading, names)
+            return read_batches(batches, reading, names, as_lists=as_lists)
 
         fields = [T.StructField(name, from_arrow_type(types[name])) for name in names]
         return frame.mapInArrow(work, T.StructType(fields))

@@ -243,7 +243,6 @@ def _open_text(reader: DataFrameReader, name: str, location: str, columns: Seque
 
 
 def _quoted(table: str) -> str:
-    """Quote each part of a table name."""
     return ".".join(map(C.quoted_name, table.split(".")))
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
-from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.errors import ConfigError, FaultsError, InputError
 from rankeval_spark.inputs.arrow.canonical import Reading
@@ -70,7 +69,6 @@ class Source:
 
     @property
     def n_columns(self) -> int:
-        """Number of columns of the table."""
         return sum(name != CORRUPT for name in self.unfiltered.columns)
 
     @property
@@ -78,21 +76,6 @@ class Source:
         """Columns and types of the unchanged table, such as ``user_id string, day date``; csv and json are text."""
         fields = self.unfiltered.schema.fields
         return ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in fields if one.name != CORRUPT)
-
-    @property
-    def has_model_id(self) -> bool:
-        """Whether the table names its models; otherwise there is one, 'model'."""
-        return C.MODEL_ID in self.given
-
-    @property
-    def has_list_id(self) -> bool:
-        """Whether a user can have several lists; of judgements, whether they name theirs."""
-        return C.LIST_ID in self.given
-
-    @property
-    def has_interacted_at(self) -> bool:
-        """Whether the judgements have times."""
-        return C.INTERACTED_AT in self.given
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,6 @@ class MovedRows:
 
     @property
     def user_types(self) -> dict[str, str]:
-        """Types of the columns of rows of users."""
         return user_types(self.job.outputs.measures.stored, user=self.id_types[C.USER_ID])
 
     def to_user_rows(self) -> DataFrame:
@@ -136,11 +135,9 @@ def map_in_arrow(
 
 
 def user_types(measures: Sequence[str], *, user: str = "string") -> dict[str, str]:
-    """Return the type of each column of user rows; ``user`` is that of their ids."""
     types = {field.name: field.type for field in schemas.USER_METRICS.fields if field.name not in C.RUN_KEY}
     return {**types, C.USER_ID: user, **dict.fromkeys(measures, "double")}
 
 
 def type_of(frame: DataFrame, name: str) -> str:
-    """Return the type of a column in words of DDL."""
     return frame.schema[name].dataType.simpleString()

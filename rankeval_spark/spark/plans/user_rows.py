@@ -70,7 +70,6 @@ class InputFrames:
 
     @property
     def has_judged_lists(self) -> bool:
-        """True if judgements belong to the lists that they name."""
         return C.LIST_ID in self.held_out.columns
 
     @property
@@ -114,7 +113,11 @@ def to_user_rows(
     # Where items are joined with facts of a large catalogue before they move, each is a row.
     is_joined = of_items is not None and row_kinds.LOG in described
     listed = inputs.recommendations if inputs.lists is None or is_joined else inputs.lists
-    log, judged = _log_rows(listed, inputs, request, models), _held_out_rows(inputs, request)
+    log = _log_rows(listed, inputs, request, models)
+    when = [C.INTERACTED_AT] if reads_event_times(request) else []
+    judged = inputs.held_out.select(
+        *schemas.HELD_OUT.key_in(inputs.held_out.columns), C.GAIN, *judgement_facts(request), *when
+    )
     job = job_of(
         request,
         _columns_of_items(log),
@@ -184,11 +187,6 @@ def _counted_first(
     read = {name: one for name, one in others.items() if one is not None and reads_optional(request, name, needs)}
     checks = inputs.row_checks(request)
     return [(frame, checks[name]) for name, frame in (moved | read).items()]
-
-
-def _held_out_rows(inputs: InputFrames, request: Request) -> DataFrame:
-    judged, when = inputs.held_out, [C.INTERACTED_AT] if reads_event_times(request) else []
-    return judged.select(*schemas.HELD_OUT.key_in(judged.columns), C.GAIN, *judgement_facts(request), *when)
 
 
 def _segment_and_train_rows(inputs: InputFrames, request: Request, needs: frozenset[str]) -> dict[int, DataFrame]:

@@ -19,7 +19,6 @@ __all__ = ["build_session", "cache_dir", "is_on_demand", "on_demand", "why_wante
 
 
 def __dir__() -> list[str]:
-    """Return the public names, for completion."""
     return __all__
 
 
@@ -69,7 +68,6 @@ def on_demand(start: Callable[[], SparkSession], *, why: str | None = None) -> S
 
 
 def is_on_demand(session: SparkSession | None) -> bool:
-    """Return True if a session is one of :func:`on_demand`, started or not."""
     return isinstance(session, _SessionOnDemand)
 
 

@@ -144,7 +144,6 @@ def _set_modifiable(session: SparkSession, settings: Settings) -> None:
 
 
 def _own_settings(master: str) -> dict[str, str]:
-    """Return our settings for a driver under a master."""
     local = ours.local_settings(ours.cache_dir() / "warehouse", cores=cores_of(master)) if is_local(master) else {}
     return ours.job_settings() | local
 
@@ -187,7 +186,6 @@ def _started(
 
 
 def _added_jars(options: Settings, jars: Sequence[Path]) -> dict[str, str]:
-    """Return the setting that has Spark load jars, and send them to executors."""
     others = options["spark.jars"].split(",") if options.get("spark.jars") else []
     return {"spark.jars": ",".join([*others, *map(str, jars)])} if jars else {}
 

@@ -67,7 +67,6 @@ def brings_delta(options: Mapping[str, str]) -> bool:
 
 
 def jars_dir(env: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder that the jars are kept in."""
     return cache_dir(env) / FOLDER
 
 

@@ -135,7 +135,6 @@ def guarded(check: Callable[[], Check]) -> Check:
 
 
 def check_python_version() -> Check:
-    """Check the Python of the driver."""
     oldest, newest = PYTHONS
     found, is_fit = f"{sys.version.split()[0]}, {sys.executable}", oldest <= sys.version_info[:2] <= newest
     fix = "make an environment with Python 3.12; in a checkout: make clean && make PYTHON=/path/to/python3.12 setup"
@@ -176,7 +175,6 @@ def check_cache() -> Check:
 
 
 def check_java() -> Check:
-    """Check Java, and where it was found."""
     with allowed_folders.temporary_folder() as folder:  # for the wrapper of the wheel's
         found = find_java({**os.environ, CACHE_VARIABLE: folder})
     home = "" if str(found.home).startswith(folder) else f", {found.home}"
@@ -229,7 +227,6 @@ def _existing(folder: Path) -> Path:
 
 
 def _installed(package: str) -> str:
-    """Return the version of an installed package."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -270,7 +267,6 @@ def check_worker(spark: SparkSession) -> Check:
 
 
 def _describe_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the versions of a worker as one row."""
     import pyarrow as pa  # noqa: PLC0415 - one that cannot be imported is what `check_arrow` reports
 
     for _ in batches:

@@ -100,12 +100,10 @@ def find_spark_home(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def submit_script(env: Mapping[str, str] = os.environ) -> Path:
-    """Return the path of ``spark-submit``."""
     return find_spark_home(env) / "bin" / "spark-submit"
 
 
 def conf_dir(env: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder that Spark reads its defaults from."""
     return Path(env["SPARK_CONF_DIR"]) if env.get("SPARK_CONF_DIR") else find_spark_home(env) / "conf"
 
 

@@ -12,7 +12,7 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.engine.checks import Tally, item_checks, train_checks
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.spark import plans as evaluation_plans
-from rankeval_spark.spark.plans import InputFrames, input_checks
+from rankeval_spark.spark.plans import InputFrames, result_frames
 from rankeval_spark.spark.plans.usable_rows import keep_usable
 from rankeval_spark.sums import check_counts
 from rankeval_spark.sums.sums import LISTS, ListCounts, ListTotals
@@ -45,9 +45,9 @@ def test_faults_of_the_training_data_and_of_the_catalogue_are_counted(spark: Spa
     items = frame_of(spark, rows, "item_id string, vector array<double>, lost boolean")
     named = keep_usable(items, item_checks([]))
     with no_spark_jobs(spark):
-        of_train = input_checks.to_tallies(train, train_checks(train.columns, before=date(2026, 1, 1)))
-        of_items = input_checks.to_tallies(items, item_checks(items.columns, unreadable="lost"))
-        known = input_checks.to_known_items(named)
+        of_train = result_frames.to_tallies(train, train_checks(train.columns, before=date(2026, 1, 1)))
+        of_items = result_frames.to_tallies(items, item_checks(items.columns, unreadable="lost"))
+        known = result_frames.to_known_items(named)
     facts = [Tally(**row) for row in of_train.unionByName(of_items).toArrow().to_pylist()]
     counts = [check_rows.CheckCount(one.input, one.check, one.count, one.total, one.sample_keys) for one in facts]
     verdicts = check_rows.to_check_rows(counts, Checks())
@@ -96,16 +96,16 @@ def test_items_whose_vector_has_another_length_than_most_are_counted(spark: Spar
     items = frame_of(spark, list(vectors.items()), "item_id string, vector array<double>")
     numbered = frame_of(spark, [(2, [1.0]), (1, [1.0, 2.0])], "item_id bigint, vector array<double>")
     with no_spark_jobs(spark):
-        lengths = input_checks.to_vector_lengths(items)
+        lengths = result_frames.to_vector_lengths(items)
     assert tuples(lengths, "length", "n_items", "item") == [(0, 1, "f"), (1, 1, "a"), (2, 3, "b")]
-    assert tuples(input_checks.to_vector_lengths(numbered), "length", "n_items", "item") == [(1, 1, "2"), (2, 1, "1")]
+    assert tuples(result_frames.to_vector_lengths(numbered), "length", "n_items", "item") == [(1, 1, "2"), (2, 1, "1")]
     assert python_nodes(lengths) == []
 
 
 def test_values_of_segments_are_collected_once(spark: SparkSession) -> None:
     rows = [("u", "DE", "x"), ("v", "DE", None), ("w", " de", "x"), (None, "FR", "y")]
     segments = table(spark, "user_id country tier", *rows)
-    values = input_checks.to_segment_values(segments, names=["country", "tier"])
+    values = result_frames.to_segment_values(segments, names=["country", "tier"])
     assert tuples(values, "segment", "value") == [("country", " de"), ("country", "DE"), ("tier", "x")]
 
 

@@ -41,7 +41,7 @@ def test_every_format_gives_the_same_canonical_rows(spark: SparkSession, tmp_pat
         "int",
     ]
     assert {"score", "rank", "model_id"} <= source.given
-    assert (source.has_list_id, source.has_model_id) == (False, True)
+    assert ("list_id" in source.given, "model_id" in source.given) == (False, True)
     assert (IS_UNPARSABLE in source.given) == (form in ("csv", "json"))
     assert source.version == (0 if form == "delta" else None)
 

@@ -12,7 +12,7 @@ from rankeval_spark import schemas
 from rankeval_spark.config import HeldOutInput, ItemsInput, RecommendationsInput, validate_model
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.arrow import canonical, texts
-from rankeval_spark.inputs.arrow.canonical import Reading, read_lists, read_rows
+from rankeval_spark.inputs.arrow.canonical import Reading, read_batches
 from rankeval_spark.inputs.input_columns import CORRUPT, RAW
 
 INFINITE: Final = float("inf")
@@ -77,7 +77,7 @@ def test_days_are_read_with_and_without_a_time() -> None:
 
 
 def rows_of(reading: Reading, table: pa.Table, *names: str) -> list[tuple[Any, ...]]:
-    found = pa.Table.from_batches(read_rows(table.to_batches(), reading, names))
+    found = pa.Table.from_batches(read_batches(table.to_batches(), reading, names))
     return [tuple(row.values()) for row in found.to_pylist()]
 
 
@@ -145,7 +145,7 @@ def test_objects_in_text_become_rows_of_items() -> None:
 
 def test_objects_in_text_become_lists_with_their_arrays() -> None:
     names = ("user_id", "_listed_items", "_listed_scores")
-    found = [*read_lists(JSON_LOG.to_batches(), log_of(**NESTED), names)]
+    found = [*read_batches(JSON_LOG.to_batches(), log_of(**NESTED), names, as_lists=True)]
     assert [tuple(row.values()) for row in pa.Table.from_batches(found).to_pylist()] == [
         ("a", [7, None], [0.5, 0.25]),
         ("d", [None], [None]),
@@ -177,7 +177,7 @@ def test_many_lists_are_written_as_rows_part_by_part(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(canonical, "MOST_LISTS", 2)
     table = pa.table({"user_id": [*"abcde"], "item_id": [[n] * n for n in range(5)]})
     reading = Reading.from_frame("recommendations", schemas.RECOMMENDATIONS, table.schema)
-    parts = [*read_rows(table.to_batches(), reading, ["user_id", "item_id", "rank"])]
+    parts = [*read_batches(table.to_batches(), reading, ["user_id", "item_id", "rank"])]
     assert [part.num_rows for part in parts] == [0 + 1, 2 + 3, 4]
     assert pa.Table.from_batches(parts)["rank"].to_pylist() == [1, 1, 2, 1, 2, 3, 1, 2, 3, 4]
 

@@ -21,14 +21,10 @@ def test_named_folder_comes_first_and_is_made(tmp_path: Path) -> None:
     assert named.is_dir()
 
 
-def test_xdg_folder_comes_before_home(tmp_path: Path) -> None:
-    env = {"XDG_CACHE_HOME": str(tmp_path / "xdg"), "HOME": str(tmp_path / "home")}
-
-    assert cache_dir(env) == tmp_path / "xdg" / "rankeval-spark"
-
-
-def test_home_folder_is_the_usual_one(tmp_path: Path) -> None:
-    assert cache_dir({"HOME": str(tmp_path)}) == tmp_path / ".cache" / "rankeval-spark"
+def test_xdg_folder_comes_before_home_which_is_the_usual_one(tmp_path: Path) -> None:
+    home, xdg = {"HOME": str(tmp_path)}, tmp_path / "xdg"
+    assert cache_dir({**home, "XDG_CACHE_HOME": str(xdg)}) == xdg / "rankeval-spark"
+    assert cache_dir(home) == tmp_path / ".cache" / "rankeval-spark"
 
 
 def test_user_whose_home_cannot_be_written_gets_a_temporary_folder(

@@ -54,12 +54,6 @@ def test_zone_of_spark_defaults_is_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_
     assert not machine_checks.check_time_zone().ok
 
 
-def test_a_root_is_tried_where_a_run_writes_to_it(tmp_path: Path) -> None:
-    outcome = machine_checks.check_writable_root(f"file://{tmp_path}/my%20results")
-
-    assert outcome.found == f"{tmp_path / 'my results'}, writable, will be made"
-
-
 def test_full_disk_is_a_fault_also_for_a_folder_that_is_not_there_yet(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -68,21 +62,15 @@ def test_full_disk_is_a_fault_also_for_a_folder_that_is_not_there_yet(
     assert not machine_checks.check_free_disk(tmp_path / "not" / "yet").ok
 
 
-def test_root_that_is_not_there_yet_is_fit_and_not_made(tmp_path: Path) -> None:
-    root = tmp_path / "new" / "results"
+def test_a_root_is_tried_where_a_run_writes_to_it_and_not_made(tmp_path: Path) -> None:
+    outcome = machine_checks.check_writable_root(f"file://{tmp_path}/my%20results")
 
-    assert machine_checks.check_writable_root(str(root)).ok
+    assert outcome.found == f"{tmp_path / 'my results'}, writable, will be made"
+    assert machine_checks.check_writable_root(str(tmp_path / "new" / "results")).ok
     assert list(tmp_path.iterdir()) == []
-
-
-def test_root_below_a_file_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-
     assert not machine_checks.check_writable_root(f"file://{tmp_path}/file/results").ok
-
-
-def test_root_in_another_store_is_left_to_the_run() -> None:
-    assert machine_checks.check_writable_root("s3://bucket/results").ok
+    assert machine_checks.check_writable_root("s3://bucket/results").ok  # another store is left to the run
 
 
 def test_error_made_for_people_is_an_outcome() -> None:

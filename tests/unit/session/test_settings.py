@@ -19,14 +19,11 @@ def test_local_heap_is_between_one_and_four_gigabytes() -> None:
     assert 1 <= settings.local_heap_gigabytes() <= 4
 
 
-@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,3]", "local-cluster[2,1,1024]"])
-def test_local_masters(master: str) -> None:
-    assert builder.is_local(master)
-
-
-@pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host", "", "localhost"])
-def test_masters_of_clusters(master: str) -> None:
-    assert not builder.is_local(master)
+def test_masters_of_this_machine_are_told_from_those_of_clusters() -> None:
+    for master in ("local", "local[2]", "local[*]", "local[2,3]", "local-cluster[2,1,1024]"):
+        assert builder.is_local(master), master
+    for master in ("spark://host:7077", "yarn", "k8s://https://host", "", "localhost"):
+        assert not builder.is_local(master), master
 
 
 @pytest.mark.parametrize(

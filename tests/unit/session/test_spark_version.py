@@ -95,15 +95,7 @@ def test_without_pyspark_measures_are_explained_and_configs_are_checked(tmp_path
     assert explained.returncode == 0, explained.stderr
 
     config = str(PROJECT / "conf" / "demo.yaml")
-    checked = subprocess.run(
-        [sys.executable, "-m", "rankeval_spark", "validate", config],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path / "first"), str(PROJECT)])},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    checked = python(tmp_path, ABSENT, "-m", "rankeval_spark", "validate", config)
     assert checked.returncode == 0, checked.stderr
 
 

@@ -53,10 +53,9 @@ class LookAhead:
         faults = [size.fault for size in self.sizes if size.fault is not None]
         self.errors += [InputError(*faults)] if faults else []
         self._config, self._day, self._request = config, day, request_of(config, day)
-        look = look_at_inputs(config, self._request, day)
-        self.errors += look.errors
-        self._opened = look.opened
-        read = {each.name: each.table.count(None) for each in look.opened if each.config.format in TEXT_FORMATS}
+        self._opened, errors = look_at_inputs(config, self._request, day)
+        self.errors += errors
+        read = {each.name: each.table.count(None) for each in self._opened if each.config.format in TEXT_FORMATS}
         self.sizes = [
             replace(size, n_rows=read[size.name], remark=None) if size.name in read else size for size in self.sizes
         ]

@@ -86,4 +86,4 @@ def _refuse_faulty_inputs(config: EvaluationConfig, request: Request, day: date)
     sizes = [size for name, one in config.inputs.given.items() for size in sizes_of(name, one, day)]
     faults = [size.fault for size in sizes if size.fault is not None]
     errors = [InputError(*faults)] if faults else []
-    raise_together([*errors, *look_at_inputs(config, request, day).errors])
+    raise_together([*errors, *look_at_inputs(config, request, day)[1]])

@@ -250,16 +250,10 @@ def _refuse_many_rows(inputs: Sequence[FileInput]) -> None:
         raise ForSparkError(_ALL, f"{n_rows:,} rows, which are many for one process")
 
 
-@dataclass(frozen=True)
-class OpenedInputs:
-    """Inputs of a night as this process sees them before it runs."""
-
-    opened: tuple[FileInput, ...]  # those that it opens and that have no fault
-    errors: tuple[FaultsError, ...]  # what is wrong with them, as a run would say it
-
-
-def look_at_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> OpenedInputs:
-    """Open those inputs of a night that this process can, and find all that is wrong with them; no row is read.
+def look_at_inputs(
+    config: EvaluationConfig, request: Request, date: dt.date
+) -> tuple[list[FileInput], list[FaultsError]]:
+    """Open the inputs of a night that this process can and that have no fault, and find all faults; no row is read.
 
     What only Spark opens is left to a run; of CSV and JSON the types of the ids are known.
     """
@@ -286,7 +280,7 @@ def look_at_inputs(config: EvaluationConfig, request: Request, date: dt.date) ->
     checks = [partial(check_id_types, id_types, own_item=request.policies.own_item)]
     if len(sources) == len(config.inputs.given):
         checks.append(partial(refuse_missing, sources, request))
-    return OpenedInputs(tuple(opened), (*errors, *errors_of(*checks)))
+    return opened, [*errors, *errors_of(*checks)]
 
 
 def _require_header(config: EvaluationConfig, name: str, date: dt.date) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
@@ -69,41 +68,33 @@ _HEADER_DIFFERS: Final = "CSV header does not conform"
 _CSV_FILE: Final = re.compile(r"CSV file: (\S+)")
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table before anything is renamed, cast or filtered."""
+def open_table(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> tuple[DataFrame, int | None]:
+    """Open the table of an input for an evaluation date, and return it with the version of a Delta table.
 
-    frame: DataFrame  # its rows; csv and json as text, with the column :data:`CORRUPT`
-    columns: tuple[str, ...]  # its own columns
-    location: str  # absolute path or table name
-    version: int | None = None  # pinned version (Delta only)
-
-
-def open_table(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> Table:
-    """Open the table of an input for an evaluation date.
+    Columns of csv and json are text, and :data:`CORRUPT` is one of them.
 
     Raises InputError if it is missing, of another format, or cannot be read. Raises ConfigError if it, or a file that
     it refers to, is outside the folders that the environment allows.
     """
     if models := config.of_models():
-        tables = {model: open_table(spark, f"{name}.paths.{model}", one, date) for model, one in models.items()}
-        return united_tables(tables, config.location(date), f"inputs.{name}.paths")
+        tables = {model: open_table(spark, f"{name}.paths.{model}", one, date)[0] for model, one in models.items()}
+        return united_tables(tables, f"inputs.{name}.paths"), None
     if config.table is not None or not allowed_folders.is_limited():  # a catalog has its own permissions
         return _open(spark, name, config, date)
     default = probes.default_file_system(spark)
     _check_path(spark, name, config.location(date), config.format)
-    table = _open(spark, name, config, date)
+    frame, version = _open(spark, name, config, date)
     # the log of a Delta table may name files elsewhere
-    allowed_folders.require_each(f"inputs.{name}.path", table.frame.inputFiles(), default=default)
-    return table
+    allowed_folders.require_each(f"inputs.{name}.path", frame.inputFiles(), default=default)
+    return frame, version
 
 
-def united_tables(tables: Mapping[str, Table], location: str, where: str) -> Table:
+def united_tables(tables: Mapping[str, DataFrame], where: str) -> DataFrame:
     """Append the tables of the models to one another, each with its model as a constant.
 
     Raises InputError: their columns differ.
     """
-    named = {model: table.frame.withColumn(C.MODEL_ID, F.lit(model)) for model, table in tables.items()}
+    named = {model: table.withColumn(C.MODEL_ID, F.lit(model)) for model, table in tables.items()}
     first, columns = next(iter(named)), dict[str, str]()
     for model, of_model in named.items():
         fields = sorted(of_model.schema.fields, key=lambda field: field.name)
@@ -116,11 +107,7 @@ def united_tables(tables: Mapping[str, Table], location: str, where: str) -> Tab
     ]
     if faults:
         raise InputError(*faults)
-    return _without_corrupt(reduce(DataFrame.unionByName, named.values()), location)
-
-
-def _without_corrupt(frame: DataFrame, location: str) -> Table:
-    return Table(frame, tuple(column for column in frame.columns if column != CORRUPT), location)
+    return reduce(DataFrame.unionByName, named.values())
 
 
 def _check_path(spark: SparkSession, name: str, location: str, format_: str) -> None:
@@ -135,7 +122,7 @@ def _check_path(spark: SparkSession, name: str, location: str, format_: str) -> 
     allowed_folders.require_each(where, files, default=default)
 
 
-def _open(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> Table:
+def _open(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> tuple[DataFrame, int | None]:
     location = config.location(date)
     path = None if config.table else local_path(location)
     for place in () if path is None else (path, *(path.iterdir() if path.is_dir() else ())):
@@ -146,7 +133,7 @@ def _open(spark: SparkSession, name: str, config: InputConfig, date: dt.date) ->
         case "delta":
             return _open_delta(spark, name, config, date)
         case "parquet" | "orc" | "table":
-            return _open_typed(spark, name, config, location)
+            return _open_typed(spark, name, config, location), None
         case "csv":
             with as_input_error(name, location, EXPECTED["csv"]):
                 header = probes.csv_header(spark, location, config.options)
@@ -154,7 +141,7 @@ def _open(spark: SparkSession, name: str, config: InputConfig, date: dt.date) ->
             # enforceSchema=false: Spark compares the header of every file; with true it silently goes by position
             options = {**RFC_4180, **config.options}
             reader = spark.read.format("csv").options(**options, header=True, enforceSchema=False)
-            return _open_text(reader, name, location, columns)
+            return _open_text(reader, name, location, columns), None
         case "json":
             with as_input_error(name, location, EXPECTED["json"]):
                 keys = probes.json_keys(spark, location, config.options)
@@ -162,19 +149,18 @@ def _open(spark: SparkSession, name: str, config: InputConfig, date: dt.date) ->
                 raise InputError(missing_input(name, location, "json lines, one object per line", "no json object"))
             distinct = {key.casefold(): key for key in reversed(keys)}  # to Spark, 'Item' and 'item' are one column
             reader = spark.read.format("json").options(**config.options)
-            return _open_text(reader, name, location, tuple(reversed(distinct.values())))
+            return _open_text(reader, name, location, tuple(reversed(distinct.values()))), None
         case "trec":
-            return _open_trec(spark, name, location, config.trec_form)
+            return _open_trec(spark, name, location, config.trec_form), None
 
 
-def _open_delta(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> Table:
+def _open_delta(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> tuple[DataFrame, int]:
     location = config.location(date)
     expected = EXPECTED["delta"] if config.version is None else f"{EXPECTED['delta']} with version {config.version}"
     with as_input_error(name, location, expected):
         version = _delta_version(spark, name, config, date)
         reader = spark.read.format("delta").option("versionAsOf", version)
-        frame = reader.table(_quoted(config.table)) if config.table else reader.load(location)
-        return Table(frame, tuple(frame.columns), location, version)
+        return reader.table(_quoted(config.table)) if config.table else reader.load(location), version
 
 
 def _delta_version(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> int:
@@ -192,24 +178,23 @@ def _delta_version(spark: SparkSession, name: str, config: InputConfig, date: dt
     return version
 
 
-def _open_typed(spark: SparkSession, name: str, config: InputConfig, location: str) -> Table:
+def _open_typed(spark: SparkSession, name: str, config: InputConfig, location: str) -> DataFrame:
     """Open files whose columns have types, or what a catalog has by this name: a table of any format, or a view."""
     expected = "a table of the catalog" if config.table else EXPECTED[config.format]
     with as_input_error(name, location, expected):
         # Of ORC, the columns of all files: those of one alone would hide what only others have.
         reader = spark.read.option("mergeSchema", True) if config.format == "orc" else spark.read
         try:
-            frame = reader.table(_quoted(config.table)) if config.table else reader.format(config.format).load(location)
+            return reader.table(_quoted(config.table)) if config.table else reader.format(config.format).load(location)
         except AnalysisException as error:
             files = spark.read.text(location).inputFiles() if PARQUET_UUID in str(error) and not config.table else []
             schema = probes.parquet_schema(spark, min(files)) if files else None
             if schema is None:
                 raise
-            frame = reader.schema(schema).format(config.format).load(location)
-        return Table(frame, tuple(frame.columns), location)
+            return reader.schema(schema).format(config.format).load(location)
 
 
-def _open_trec(spark: SparkSession, name: str, location: str, form: TrecForm | None) -> Table:
+def _open_trec(spark: SparkSession, name: str, location: str, form: TrecForm | None) -> DataFrame:
     """Open files of TREC; a line of another form is kept in :data:`CORRUPT`, with no column."""
     with as_input_error(name, location, EXPECTED["trec"]):
         first = probes.first_trec_line(spark, location)
@@ -232,21 +217,23 @@ def _open_trec(spark: SparkSession, name: str, location: str, form: TrecForm | N
         of_folders = [F.col(C.quoted_name(column)) for column in text.columns if column != "value"]
         kept = [F.when(is_right, column).alias(own) for own, column in columns.items()]
         corrupt = F.when(~is_right, F.col("value")).alias(CORRUPT)
-        return _without_corrupt(text.where(~line.rlike("^(#|$)")).select(*kept, *of_folders, corrupt), location)
+        return text.where(~line.rlike("^(#|$)")).select(*kept, *of_folders, corrupt)
 
 
-def _open_text(reader: DataFrameReader, name: str, location: str, columns: Sequence[str]) -> Table:
+def _open_text(reader: DataFrameReader, name: str, location: str, columns: Sequence[str]) -> DataFrame:
     schema = T.StructType([T.StructField(column, T.StringType()) for column in (*columns, CORRUPT)])
     with as_input_error(name, location, "readable files"):
         reader = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
-        return _without_corrupt(reader.schema(schema).load(location), location)
+        return reader.schema(schema).load(location)
 
 
 def _quoted(table: str) -> str:
     return ".".join(map(C.quoted_name, table.split(".")))
 
 
-def parquet_faults(spark: SparkSession, table: Table, names: Iterable[str], where: str, date: dt.date) -> list[Fault]:
+def parquet_faults(
+    spark: SparkSession, table: DataFrame, names: Iterable[str], where: str, date: dt.date
+) -> list[Fault]:
     """Find columns that some files of a table lack, or have with another type than the table.
 
     Only the columns ``names`` are checked. If names of files or folders contain the date, only those files are read.
@@ -259,14 +246,14 @@ def parquet_faults(spark: SparkSession, table: Table, names: Iterable[str], wher
         return "/".join(unquote(file).split("/")[-2:])
 
     by_file: dict[str, dict[str, str]] = {}
-    for file in chosen_files(sorted(table.frame.inputFiles()), date):
+    for file in chosen_files(sorted(table.inputFiles()), date):
         try:
             if (schema := probes.parquet_schema(spark, file)) is not None:
                 by_file[file] = types_of(schema)
         except (PySparkException, Py4JError) as error:  # its message may not name the file
             found = f"a file that cannot be read, {short(file)} ({first_line(str(error))})"
             return [Fault(where, found, "readable data files")]
-    wanted, faults = types_of(table.frame.schema), []
+    wanted, faults = types_of(table.schema), []
     fix = "write these files again, or read only the others, with path: or filters:"
     for name in dict.fromkeys(names):  # with one file of each kind: usually all files of a day are equal
         key = name.casefold()

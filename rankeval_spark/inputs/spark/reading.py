@@ -116,34 +116,32 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
 
     Raises InputError, ConfigError as :func:`read_all`.
     """
-    table = open_table(spark, name, config, date)
-    where = f"inputs.{name}"
-    faults = filter_faults(config.filters, table.columns, where)
+    table, version = open_table(spark, name, config, date)
+    own, where = [column for column in table.columns if column != CORRUPT], f"inputs.{name}"
+    faults = filter_faults(config.filters, own, where)
     try:
-        canonical = canonical_of(table.frame.schema, Reading.from_rows(where, schema, config, config.time_zone))
+        canonical = canonical_of(table.schema, Reading.from_rows(where, schema, config, config.time_zone))
     except InputError as error:
         raise InputError(*error.faults, *faults) from None
     if faults:
         raise InputError(*faults)
-    wanted = [*config.columns_read(schema.field_names(), table.columns), *(each.column for each in config.filters)]
-    if config.format == "parquet":
-        differing = parquet_faults(spark, table, wanted, where, date)
-        if differing:
-            raise InputError(*differing)
-    condition = RowFilter(config.filters, date, f"{where}.filters", config.time_zone).spark(table.frame.schema)
-    if condition is not None and CORRUPT in table.frame.columns:
+    wanted = [*config.columns_read(schema.field_names(), own), *(each.column for each in config.filters)]
+    if config.format == "parquet" and (differing := parquet_faults(spark, table, wanted, where, date)):
+        raise InputError(*differing)
+    condition = RowFilter(config.filters, date, f"{where}.filters", config.time_zone).spark(table.schema)
+    if condition is not None and CORRUPT in table.columns:
         condition |= column(CORRUPT).isNotNull()  # its columns are unknown, so it is kept and counted
-    filtered = table.frame if condition is None else table.frame.where(condition)
+    filtered = table if condition is None else table.where(condition)
     return Source(
         name=name,
         frame=canonical.to_rows(filtered),
-        unfiltered=table.frame,
-        location=table.location,
+        unfiltered=table,
+        location=config.location(date),
         format=config.format,
-        version=table.version,
+        version=version,
         given=canonical.given,
         id_types=canonical.id_types,
-        unread=tuple(name for name in table.columns if name not in wanted),
+        unread=tuple(name for name in own if name not in wanted),
         rows=filtered,
         canonical=canonical,
         lists=canonical.to_lists(filtered) if canonical.reading.nested and name == LOG else None,

@@ -178,7 +178,7 @@ def test_folders_are_columns_of_the_same_types_on_both_hosts(spark: SparkSession
                 (folder / f"p.{form}").write_text(text[form])
         config = validate_model(HeldOutInput, {"format": form, "path": str(tmp_path / name)})
         here = files.open_files(config, DATE)
-        there = open_table(spark, "held_out", config, DATE).frame.drop(CORRUPT)
+        there = open_table(spark, "held_out", config, DATE)[0].drop(CORRUPT)
         assert [(one.name, spark_name(one.type)) for one in here.schema] == there.dtypes, name
         rows = [tuple(row.values()) for row in here.read(here.schema.names, None).to_pylist()]
         assert sorted(rows, key=str) == sorted(map(tuple, there.collect()), key=str), name

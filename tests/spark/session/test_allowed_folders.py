@@ -41,7 +41,7 @@ def outside(workspace: Workspace, format_: str) -> Path:
 def log_of(spark: SparkSession, workspace: Workspace, format_: str, path: str) -> DataFrame:
     """Open the log alone."""
     config = load_config(workspace.change(inputs__recommendations={"format": format_, "path": path}))
-    return open_table(spark, "recommendations", config.inputs.recommendations, FIRST).frame
+    return open_table(spark, "recommendations", config.inputs.recommendations, FIRST)[0]
 
 
 @pytest.mark.parametrize("format_", ["parquet", "csv", "json"])

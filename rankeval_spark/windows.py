@@ -23,7 +23,7 @@ from rankeval_spark.hosts import on_spark
 from rankeval_spark.spark.plans.usable_rows import keep_usable
 
 if TYPE_CHECKING:
-    from rankeval_spark.spark.plans import InputFrames
+    from rankeval_spark.spark.plans.user_rows import InputFrames
 
 # Columns of the measures, as ``evaluate`` calls them: P, R, RR, Success, AP and nDCG with their defaults.
 MEASURES: Final = ("p", "r", "rr", "success", "ap", "ndcg")

@@ -371,9 +371,9 @@ def since_previous(
 def totals_of_users(nights: Sequence[Any], totals: UserTotals) -> dict[str, pa.Table]:
     """Add up the users of published nights: rows of ``schemas.USER_METRICS`` as ``Results.scan`` returns them."""
     if is_of_spark(nights[0]):
-        from rankeval_spark.spark import plans  # noqa: PLC0415 - imports pyspark
+        from rankeval_spark.spark.plans.result_frames import to_published_users  # noqa: PLC0415 - imports pyspark
 
-        return plans.to_published_users(nights, totals)
+        return to_published_users(nights, totals)
     from rankeval_spark.engine.arrays import to_arrow  # noqa: PLC0415 - imports the engine
     from rankeval_spark.sums.published import NIGHT  # noqa: PLC0415 - as above
     from rankeval_spark.sums.sums import finished  # noqa: PLC0415 - as above

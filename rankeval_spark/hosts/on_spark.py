@@ -30,8 +30,8 @@ from rankeval_spark.inputs.spark import (
 )
 from rankeval_spark.refusals import refusals_of_call
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.spark import plans
-from rankeval_spark.spark.plans import InputFrames, bands, result_frames, usable_rows
+from rankeval_spark.spark.plans import bands, result_frames, usable_rows, user_rows
+from rankeval_spark.spark.plans.user_rows import InputFrames
 from rankeval_spark.spark.session.builder import require_packages
 from rankeval_spark.sums.check_counts import list_facts
 from rankeval_spark.sums.exposures import TRAIN
@@ -103,7 +103,7 @@ class OnSpark(Host[DataFrame]):
 
     @property
     def models(self) -> Sequence[str]:
-        return plans.model_names(self.inputs, self.request)
+        return user_rows.model_names(self.inputs, self.request)
 
     @property
     def has_one_list(self) -> bool:
@@ -138,9 +138,9 @@ class OnSpark(Host[DataFrame]):
 
     def input_totals(self) -> dict[str, pa.Table]:
         plain, needs = self.request.changed(slices=()), self._counted_needs
-        rows = plans.to_user_rows(self.inputs, plain, needs=needs, is_aggregated=True)
+        rows = user_rows.to_user_rows(self.inputs, plain, needs=needs, is_aggregated=True)
         sums = self.input_checks.sums
-        return self._merged(plans.to_packed(rows.frame, InputCounts(rows.job, sums)), sums)
+        return self._merged(result_frames.to_packed(rows.frame, InputCounts(rows.job, sums)), sums)
 
     @cached_property
     def _rows(self) -> MovedRows:
@@ -153,7 +153,7 @@ class OnSpark(Host[DataFrame]):
 
     def _moved(self, *, is_cached: bool) -> MovedRows:
         needs = needs_of(self.request, has_train=self.given.train is not None, of_all_lists=True) | self._counted_needs
-        return plans.to_user_rows(self.inputs, self.request, needs=needs, is_aggregated=True, is_cached=is_cached)
+        return user_rows.to_user_rows(self.inputs, self.request, needs=needs, is_aggregated=True, is_cached=is_cached)
 
     def _packed(
         self,
@@ -172,18 +172,18 @@ class OnSpark(Host[DataFrame]):
             return self.given.items.select(C.ITEM_ID)
 
         totals = ListTotals(rows.job, sums, tables, has_text_ids)
-        return plans.with_catalogues(plans.to_packed(rows.frame, totals, writers), sums, items_of)
+        return result_frames.with_catalogues(result_frames.to_packed(rows.frame, totals, writers), sums, items_of)
 
     def _merged(self, packed: DataFrame, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
         """Merge what workers added up, and what is counted of the other inputs."""
         others = result_frames.to_partials(self.inputs, self.input_checks) if ITEMS in sums else None
-        return plans.to_totals(packed if others is None else packed.unionByName(others), sums)
+        return result_frames.to_totals(packed if others is None else packed.unionByName(others), sums)
 
     @property
     def user_metrics(self) -> DataFrame:
         if self._kept:
-            return plans.to_rows(self._kept[0], USER_ROWS, self._rows.user_types, counts=self.sums[ROWS])
-        return plans.to_user_metrics(self.inputs, request=self.request)
+            return result_frames.to_rows(self._kept[0], USER_ROWS, self._rows.user_types, counts=self.sums[ROWS])
+        return result_frames.to_user_metrics(self.inputs, request=self.request)
 
     @property
     def user_values(self) -> DataFrame:
@@ -192,13 +192,13 @@ class OnSpark(Host[DataFrame]):
 
     @property
     def ranked_items(self) -> DataFrame:
-        return plans.to_ranked_items(self.inputs, request=self.request)
+        return result_frames.to_ranked_items(self.inputs, request=self.request)
 
     def hit_ranks(self, ranked: DataFrame, model: str, baseline: str) -> DataFrame:
-        return plans.to_hit_ranks(ranked, model, baseline)
+        return result_frames.to_hit_ranks(ranked, model, baseline)
 
     def agreement(self, baseline: str, *, k: int, p: float) -> DataFrame:
-        return plans.to_agreement(self.inputs, request=self.request, baseline=baseline, k=k, p=p)
+        return result_frames.to_agreement(self.inputs, request=self.request, baseline=baseline, k=k, p=p)
 
     def warn(self, metrics: pa.Table, totals: Mapping[str, pa.Table]) -> None:
         facts = [*self.input_facts(totals), *list_facts(totals[LISTS], self.request)]
@@ -221,7 +221,7 @@ class OnSpark(Host[DataFrame]):
 
     def kept_rows(self, name: str, types: Mapping[str, str]) -> DataFrame:
         """Plan the rows of a table that the kept pass makes."""
-        return plans.to_rows(self._kept[0], name, types)
+        return result_frames.to_rows(self._kept[0], name, types)
 
     def release(self) -> None:
         for packed in self._kept:
@@ -232,7 +232,7 @@ class OnSpark(Host[DataFrame]):
 def inputs_of(
     sources: Sources, request: Request, *, sample_share: float = 1.0, are_checked: bool = True
 ) -> InputFrames:
-    """Return what the stages need of the sources; ``are_checked`` is that of :class:`plans.InputFrames`.
+    """Return what the stages need of the sources; ``are_checked`` is that of :class:`InputFrames`.
 
     Raises InputError if a policy or the expected models need a column that the log does not have, or a measure an input
     or a column of one; all faults at once.

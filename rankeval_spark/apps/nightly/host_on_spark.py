@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.results import StagedRun
-    from rankeval_spark.spark.plans import InputFrames
+    from rankeval_spark.spark.plans.user_rows import InputFrames
 
 _LOG_SLOTS: Final = 12  # of a sketch of values: the standard error of their count is 1.6 %
 

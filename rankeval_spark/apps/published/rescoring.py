@@ -194,7 +194,7 @@ def _stage_users_on_spark(
     from pyspark import StorageLevel  # noqa: PLC0415 - nights here are scored without it
     from pyspark.sql import functions as F  # noqa: PLC0415 - pyspark is an extra
 
-    from rankeval_spark.spark import plans  # noqa: PLC0415 - as above
+    from rankeval_spark.spark.plans import result_frames  # noqa: PLC0415 - as above
     from rankeval_spark.spark.plans.moved_rows import user_types  # noqa: PLC0415 - as above
 
     published = results.scan(schemas.LISTS.name, date=night.evaluation_date, evaluation=night.evaluation)
@@ -204,14 +204,14 @@ def _stage_users_on_spark(
         lists = run.frame(schemas.LISTS.name)
         has_one_list = lists.where(F.col(C.LIST_ID) != C.ONE_LIST).isEmpty()
     source, totals = _totals(request, night, results, has_one_list=has_one_list)
-    kept = plans.to_packed(lists.select(*source.columns).repartition(C.USER_ID), totals)
+    kept = result_frames.to_packed(lists.select(*source.columns).repartition(C.USER_ID), totals)
     kept = kept.persist(StorageLevel.MEMORY_AND_DISK)
     try:
         with steps.step("score") as step:
-            users = plans.to_rows(kept, sums.USER_ROWS, user_types(request.measure_set.stored))
+            users = result_frames.to_rows(kept, sums.USER_ROWS, user_types(request.measure_set.stored))
             run.stage(schemas.USER_METRICS.name, users)
             step.n_rows = run.n_rows[schemas.USER_METRICS.name]
-        return plans.to_totals(kept, totals.sums)
+        return result_frames.to_totals(kept, totals.sums)
     finally:
         kept.unpersist()
 

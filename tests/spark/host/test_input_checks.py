@@ -11,9 +11,9 @@ from rankeval_spark.config import Checks
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.checks import Tally, item_checks, train_checks
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.spark import plans as evaluation_plans
-from rankeval_spark.spark.plans import InputFrames, result_frames
+from rankeval_spark.spark.plans import result_frames, user_rows
 from rankeval_spark.spark.plans.usable_rows import keep_usable
+from rankeval_spark.spark.plans.user_rows import InputFrames
 from rankeval_spark.sums import check_counts
 from rankeval_spark.sums.sums import LISTS, ListCounts, ListTotals
 from tests.support import arrow_frames
@@ -114,9 +114,9 @@ def list_facts(log: DataFrame, *, train: DataFrame | None = None) -> dict[str, t
     request = Request(measures=("RR@3",), counts_seen=train is not None)
     judged = held_out(log.sparkSession, "user_id item_id", ("ann", "b"))
     inputs = InputFrames(log, judged, has_one_list=True, train=train, model_names=("m",))
-    rows, sums = evaluation_plans.to_user_rows(inputs, request), {LISTS: ListCounts(request)}
-    packed = evaluation_plans.to_packed(rows.frame, ListTotals(rows.job, sums))
-    facts = check_counts.list_facts(evaluation_plans.to_totals(packed, sums)[LISTS], request)
+    rows, sums = user_rows.to_user_rows(inputs, request), {LISTS: ListCounts(request)}
+    packed = result_frames.to_packed(rows.frame, ListTotals(rows.job, sums))
+    facts = check_counts.list_facts(result_frames.to_totals(packed, sums)[LISTS], request)
     return {one.check: (one.count, one.total, [*one.sample_keys]) for one in facts}
 
 

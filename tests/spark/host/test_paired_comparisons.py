@@ -17,7 +17,7 @@ from rankeval_spark.config.slicing import Slicing
 from rankeval_spark.engine.planning import outputs_of
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.column_types import arrow_schema
-from rankeval_spark.spark import plans
+from rankeval_spark.spark.plans import result_frames
 from rankeval_spark.statistics import hashed_random, paired_tests
 from rankeval_spark.statistics.resampling import Draws
 from rankeval_spark.sums.published import UserTotals
@@ -72,7 +72,7 @@ def comparisons(frame: DataFrame, **options: Any) -> pa.Table:  # noqa: ANN401 -
     )
     differences = Differences(request, outputs_of(request))
     totals = UserTotals(ASKED, {COMPARISONS: differences}, ("country",))
-    return plans.to_published_users([frame], totals)[COMPARISONS]
+    return result_frames.to_published_users([frame], totals)[COMPARISONS]
 
 
 def rows_of(table: pa.Table) -> dict[tuple[str, ...], dict[str, Any]]:

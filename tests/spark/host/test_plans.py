@@ -14,8 +14,8 @@ from rankeval_spark.config import Comparisons, Policies
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.planning import needs_of
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.spark import plans as evaluation_plans
-from rankeval_spark.spark.plans import InputFrames, usable_rows
+from rankeval_spark.spark.plans import result_frames, usable_rows, user_rows
+from rankeval_spark.spark.plans.user_rows import InputFrames
 from rankeval_spark.statistics.resampling import Draws
 from rankeval_spark.sums.exposures import exposure_sums
 from rankeval_spark.sums.input_checks import InputChecks
@@ -97,8 +97,8 @@ def inputs_of(tables: dict[str, DataFrame], request: Request, *, has_small_catal
 def lists_of(tables: dict[str, DataFrame], request: Request = FEW, *, has_small_catalogue: bool = False) -> DataFrame:
     """Plan the compact rows."""
     inputs = inputs_of(tables, request, has_small_catalogue=has_small_catalogue)
-    rows = evaluation_plans.to_user_rows(inputs, request, needs=frozenset())
-    return evaluation_plans.to_packed(rows.frame, ListTotals(rows.job, {}, (LIST_ROWS,)))
+    rows = user_rows.to_user_rows(inputs, request, needs=frozenset())
+    return result_frames.to_packed(rows.frame, ListTotals(rows.job, {}, (LIST_ROWS,)))
 
 
 def user_metrics_of(
@@ -106,7 +106,7 @@ def user_metrics_of(
 ) -> DataFrame:
     """Plan the per-user table."""
     inputs = inputs_of(tables, request, has_small_catalogue=has_small_catalogue)
-    return evaluation_plans.to_user_metrics(inputs, request=request)
+    return result_frames.to_user_metrics(inputs, request=request)
 
 
 @pytest.mark.parametrize(
@@ -267,13 +267,13 @@ def one_job(tables: dict[str, DataFrame], request: Request) -> DataFrame:
     """Plan the job that makes all small tables."""
     inputs = inputs_of(tables, request, has_small_catalogue=True)
     needs = needs_of(request, has_train=True, of_all_lists=True)
-    rows = evaluation_plans.to_user_rows(inputs, request, needs=needs, is_aggregated=True)
+    rows = user_rows.to_user_rows(inputs, request, needs=needs, is_aggregated=True)
     of_inputs = InputChecks(request, inputs.row_checks(request), has_bands=False, is_judged=False).sums
     together = exposure_sums(request, inputs.model_names)
     sums = {**result_sums(request, rows.job.outputs), **together, LISTS: ListCounts(request), **of_inputs}
-    packed = evaluation_plans.to_packed(rows.frame, ListTotals(rows.job, sums, (USER_ROWS,)))
-    packed = evaluation_plans.with_catalogues(packed, sums, lambda name: tables[name].select("item_id"))
-    return evaluation_plans.to_merged(packed, sums)
+    packed = result_frames.to_packed(rows.frame, ListTotals(rows.job, sums, (USER_ROWS,)))
+    packed = result_frames.with_catalogues(packed, sums, lambda name: tables[name].select("item_id"))
+    return result_frames.to_merged(packed, sums)
 
 
 @pytest.mark.parametrize(

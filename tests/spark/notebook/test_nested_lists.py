@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from rankeval_spark import evaluate
 from rankeval_spark.errors import InputError
 from rankeval_spark.hosts.on_spark import OnSpark
-from rankeval_spark.spark import plans as evaluation_plans
+from rankeval_spark.spark.plans import result_frames, user_rows
 from rankeval_spark.sums.sums import ListTotals, result_sums
 from tests.spark.in_process.test_hosts_agree import assert_same
 from tests.support.awkward import Awkward
@@ -66,9 +66,9 @@ def test_arrays_move_in_one_exchange_and_are_not_exploded_before_it(spark: Spark
     )
     for one in (result, flat):
         assert isinstance(one.host, OnSpark)
-        rows = evaluation_plans.to_user_rows(one.host.inputs, one.request, is_aggregated=True)
+        rows = user_rows.to_user_rows(one.host.inputs, one.request, is_aggregated=True)
         sums = result_sums(one.request, rows.job.outputs)
-        packed = evaluation_plans.to_merged(evaluation_plans.to_packed(rows.frame, ListTotals(rows.job, sums)), sums)
+        packed = result_frames.to_merged(result_frames.to_packed(rows.frame, ListTotals(rows.job, sums)), sums)
         assert final_exchanges(packed) == 2  # of the rows, and of the sums of partitions
         assert not explodes(packed)
     assert_same(flat.metrics.toArrow(), result.metrics.toArrow(), tolerance=1e-12)

@@ -1,4 +1,4 @@
-"""Filters of an input as a condition of Spark or Arrow; values have the type of their column."""
+"""Filters of an input as a condition for Spark or Arrow; values have the type of their column."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _first_word(kind: str) -> str:
 
 
 def _of_type(value: Scalar, kind: str, time_zone: str) -> Value:  # noqa: PLR0911 - a kind of type each
-    """Convert a value to one of a type that Spark names; raise ValueError with the value where it is none."""
+    """Convert a value to one of a type that Spark names; raise ValueError with any other value."""
     try:
         match _first_word(kind):
             case "string" | "char" | "varchar" if isinstance(value, str):

@@ -84,7 +84,7 @@ Read = TypeVar("Read", bound=HasColumns)
 
 @dataclass(frozen=True)
 class GivenInputs(Generic[Read]):
-    """The inputs of one evaluation; the last three are None where they are not given."""
+    """The inputs of one evaluation; the last three are None if not given."""
 
     recommendations: Read
     held_out: Read

@@ -40,7 +40,7 @@ def is_nested(kind: pa.DataType) -> bool:
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Return True for a type of numbers; truth values are none."""
+    """Return True for a type of numbers, truth values aside."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 

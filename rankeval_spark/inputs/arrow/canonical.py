@@ -205,7 +205,7 @@ class Reading:
         return {name: texts.null_unless(columns[name], corrupt.is_null()) for name in keys}
 
     def lists(self, table: pa.Table) -> pa.Table:
-        """Read a table of whole lists: canonical columns of a list, then its arrays of items and scores.
+        """Read a table of whole lists: a list's canonical columns, then its arrays of items and scores.
 
         The arrays are :data:`row_kinds.LISTED_ITEMS` and, where there are scores, :data:`row_kinds.LISTED_SCORES`. A
         list without an item is left out.

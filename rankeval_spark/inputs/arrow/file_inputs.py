@@ -29,7 +29,6 @@ from rankeval_spark.inputs.input_columns import (
     check_id_types,
     filter_faults,
     input_schemas,
-    missing_faults,
     refuse_missing,
 )
 from rankeval_spark.inputs.input_files import ForSparkError, checked_header, header_here
@@ -293,11 +292,8 @@ def _require_header(config: EvaluationConfig, name: str, date: dt.date) -> None:
     if header is None:
         return
     known = checked_header(header, name, location, given.options)
-    where, schema = f"inputs.{name}", _schema_of(config, name)
-    names = {one: given.renames.get(one, one) for one in schema.field_names()}
-    faults = missing_faults(known, names, given.renames, where, given.places)
-    faults += filter_faults(given.filters, known, where)
-    if faults:
+    reading = Reading.from_rows(f"inputs.{name}", _schema_of(config, name), given)
+    if faults := [*reading.column_faults(known), *filter_faults(given.filters, known, reading.where)]:
         raise InputError(*faults)
 
 

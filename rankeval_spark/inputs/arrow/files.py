@@ -470,7 +470,7 @@ def _read_csv(files: Sequence[Path], options: Mapping[str, str]) -> list[pa.Tabl
 
 
 def _read_json_lines(files: Sequence[Path], options: Mapping[str, str]) -> list[pa.Table]:
-    """Read each file of JSON lines; the columns are the keys of the first lines of all files, each an object.
+    """Read files of JSON lines, each an object; the columns are the keys of the first lines of all files.
 
     Raises ValueError: an option, a line that is no object, or a value that is an object, an array or a number that is
     not written as it is read.

@@ -73,7 +73,7 @@ def null_unless(column: pa.ChunkedArray, is_kept: pa.ChunkedArray) -> pa.Chunked
 
 
 def to_doubles(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Read numbers; what is none becomes NULL.
+    """Read numbers; any other text becomes NULL.
 
     >>> to_doubles(pa.chunked_array([[" 1.5", "+2d", "1e999", "nan", "x"]])).to_pylist()
     [1.5, 2.0, inf, nan, None]
@@ -91,7 +91,7 @@ def to_doubles(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def to_whole(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Read whole numbers as int64; what is none, or more than 64 bits hold, becomes NULL.
+    """Read whole numbers as int64; other text, and what 64 bits do not hold, becomes NULL.
 
     >>> to_whole(pa.chunked_array([[" 7", "+007", "-1", "1.0", "0x10", "9223372036854775808"]])).to_pylist()
     [7, 7, -1, None, None, None]
@@ -360,7 +360,7 @@ def read_times(texts: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
 
 
 def read_days(texts: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
-    """Read days from text, where a time may follow; what is none becomes NULL.
+    """Read days from text, where a time may follow; any other text becomes NULL.
 
     The day of a time with a zone of its own is that of the time zone.
 

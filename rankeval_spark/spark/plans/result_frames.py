@@ -131,7 +131,7 @@ def with_catalogues(packed_rows: DataFrame, sums: Mapping[str, Sum], items_of: C
 
 
 def pack_by_key(name: str, rows: pa.RecordBatch, sums: Mapping[str, Sum]) -> Iterator[pa.RecordBatch]:
-    """Pack rows of a sum by the bucket of their key, and those of tables unchanged."""
+    """Pack rows of a sum by their key's bucket, and those of tables unchanged."""
     for bucket, own in grouping.in_buckets(rows, sums[name].key if name in sums else ()):
         yield grouping.pack(name, bucket, own)
 

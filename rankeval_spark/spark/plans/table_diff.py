@@ -72,20 +72,19 @@ def difference_counts(tables: dict[str, DataFrame]) -> DataFrame:
     ``n_missing`` rows were published and are not made, ``n_extra`` are made and were not published, ``n_differing``
     have another value and ``n_rounded`` one that differs by rounding only.
     """
-    return reduce(DataFrame.unionByName, (_counts(name, rows) for name, rows in tables.items()))
-
-
-def _counts(table: str, rows: DataFrame) -> DataFrame:
     was_published, is_made = F.col("was_published"), F.col("is_made")
-    is_rounded = (F.size("unlike") > 0) & ~_differs()
-    return rows.agg(
-        F.lit(table).alias("table"),
-        F.count_if(was_published).alias("n_published"),
-        F.count_if(was_published & ~is_made).alias("n_missing"),
-        F.count_if(is_made & ~was_published).alias("n_extra"),
-        F.count_if(_differs()).alias("n_differing"),
-        F.count_if(is_rounded).alias("n_rounded"),
+    counts = (
+        rows.agg(
+            F.lit(name).alias("table"),
+            F.count_if(was_published).alias("n_published"),
+            F.count_if(was_published & ~is_made).alias("n_missing"),
+            F.count_if(is_made & ~was_published).alias("n_extra"),
+            F.count_if(_differs()).alias("n_differing"),
+            F.count_if((F.size("unlike") > 0) & ~_differs()).alias("n_rounded"),
+        )
+        for name, rows in tables.items()
     )
+    return reduce(DataFrame.unionByName, counts)
 
 
 def differences_by_column(rows: DataFrame) -> DataFrame:
@@ -97,17 +96,15 @@ def differences_by_column(rows: DataFrame) -> DataFrame:
 
 def difference_examples(rows: DataFrame, *, key: Sequence[str]) -> DataFrame:
     """Return the rows that are not the same, rounding aside: ``example``, such as ``model_id=als, k=10``."""
-    keys = [name for name in key if name not in C.RUN_KEY]
-    parts = [F.concat(F.lit(f"{name}="), _text(rows, name)) for name in keys]
+    keys, parts = [name for name in key if name not in C.RUN_KEY], []
+    for name in keys:
+        text = F.col(name)
+        if isinstance(rows.schema[name].dataType, T.ArrayType):
+            text = F.concat_ws("/", F.transform(name, lambda one: F.coalesce(one, F.lit("NULL"))))
+        parts.append(F.concat(F.lit(f"{name}="), text.cast("string")))
     is_other = ~F.col("was_published") | ~F.col("is_made") | _differs()
     return rows.where(is_other).orderBy(*keys).select(F.concat_ws(", ", *parts).alias("example"))
 
 
 def _differs() -> Column:
     return F.coalesce(F.exists("unlike", lambda one: ~one["is_rounding"]), F.lit(False))
-
-
-def _text(rows: DataFrame, name: str) -> Column:
-    is_array = isinstance(rows.schema[name].dataType, T.ArrayType)
-    text = F.concat_ws("/", F.transform(name, lambda one: F.coalesce(one, F.lit("NULL")))) if is_array else F.col(name)
-    return text.cast("string")

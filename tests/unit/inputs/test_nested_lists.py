@@ -46,11 +46,6 @@ def test_arrays_are_recognised_by_their_types(library: Any) -> None:  # noqa: AN
     assert rows_of(library(LISTS.drop_columns(["score"]))) == no_scores
 
 
-def test_ranks_of_a_caller_are_refused() -> None:
-    with pytest.raises(InputError, match="arrays of items and ranks_from=0"):
-        evaluate(LISTS, judgements({"bob": {"c": 1}}), measures=["P@1"], inputs={"recommendations": {"ranks_from": 0}})
-
-
 def test_lists_of_a_fixed_size_and_large_ones_are_lists() -> None:
     items = pa.array([["a", "b"], ["c", "d"]], pa.list_(pa.string(), 2))
     scores = pa.array([[2.0, 1.0], [4.0, 3.0]], pa.large_list(pa.float32()))

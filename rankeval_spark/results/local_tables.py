@@ -404,5 +404,5 @@ class NativeReader:
         rows = known.sort_by([(name, f"{way}ending") for name, way in order]).select(list(columns))
         return rows if n is None else rows.slice(0, n)
 
-    def of_arrow(self, rows: pa.Table) -> pa.Table:
+    def from_arrow(self, rows: pa.Table) -> pa.Table:
         return rows

@@ -28,7 +28,6 @@ from rankeval_spark.results import delta_log, local_tables
 from rankeval_spark.results.file_store import LocalStorage, inside, sync
 from rankeval_spark.results.local_tables import Span, delta_table, partitions_of
 from rankeval_spark.results.run_record import NightKey
-from rankeval_spark.results.table_changes import without_rows
 from rankeval_spark.results.table_store import STAGED_VERSION, TableStore
 from rankeval_spark.results.tables import PARTITIONS, measure_columns
 
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.result_rows.column_types import Json
     from rankeval_spark.results.file_store import Storage
-    from rankeval_spark.results.table_changes import RowChange
+    from rankeval_spark.results.table_store import RowChange
 
 ROWS_A_FILE: Final = 200_000  # least rows of users in a file, except the last one of a night
 ROWS_AT_ONCE: Final = 65_536  # of a file in memory
@@ -82,7 +81,7 @@ class LocalTables(TableStore):
 
     def _extend(self, table: str, columns: Json, *, after: int) -> None:
         opened = delta_table(self.storage, table, after)
-        commit(self.storage, table, after, [described(opened, schemaString=json.dumps(columns))])
+        commit(self.storage, table, after, [metadata_action(opened, schemaString=json.dumps(columns))])
 
     def append_events(self, rows: Sequence[Mapping[str, Any]], *, tag: str, after: int) -> None:
         table = schemas.RUNS.name
@@ -118,8 +117,8 @@ class LocalTables(TableStore):
             if not files and not own:
                 return seen
             linked = ((file, _link(file, location)) for file in files)
-            adds = [added(location, path, night, stats=file.get("stats") or "{}") for file, path in linked]
-            commit(self.storage, table, seen, [*adds, *map(removed, own)], tag=run_id)
+            adds = [add_action(location, path, night, stats=file.get("stats") or "{}") for file, path in linked]
+            commit(self.storage, table, seen, [*adds, *map(remove_action, own)], tag=run_id)
             return self.own_commit(table, run_id, after=seen)
 
         return self.commit(table, replace)
@@ -137,9 +136,6 @@ class LocalTables(TableStore):
 
         self.commit(table, delete)
         self._require_none(table, sum(file.night in wanted for file in self._files(table, None)))
-
-    def delete_user(self, table: str, user: str, evaluation: str | None) -> int:
-        return self.change_rows(table, without_rows(user), evaluation)
 
     def _files(self, table: str, evaluation: str | None, version: int | None = None) -> list[DataFile]:
         found = data_files(self.storage, table, version)
@@ -171,7 +167,7 @@ class LocalTables(TableStore):
                     batches = map(change, opened.iter_batches(ROWS_AT_ONCE))
                     rows = pa.RecordBatchReader.from_batches(opened.schema_arrow, batches)
                     written.append(write_file(location, rows, file.night, beside=file.path))
-        commit(self.storage, table, after, [*filter(None, written), *map(removed, files)])
+        commit(self.storage, table, after, [*filter(None, written), *map(remove_action, files)])
 
     def merge_files(self, table: str) -> tuple[int, int]:
         """Merge small files; ``runs`` is without partitions afterwards."""
@@ -203,8 +199,8 @@ class LocalTables(TableStore):
                 written.append(write_file(location, rows.read_all(), None, changes=False))
             else:
                 written.append(write_file(location, rows, group[0].night, beside=group[0].path, changes=False))
-        metadata = [described(opened, partitionColumns=[])] if is_of_runs and partitions else []
-        removes = [removed(file, changes=False) for group in groups for file in group]
+        metadata = [metadata_action(opened, partitionColumns=[])] if is_of_runs and partitions else []
+        removes = [remove_action(file, changes=False) for group in groups for file in group]
         commit(self.storage, table, seen, [*metadata, *filter(None, written), *removes])
         return len(removes), len(groups)
 
@@ -216,7 +212,7 @@ class LocalTables(TableStore):
             files = data_files(self.storage, table, seen)
             damaged = {file: reason for file in files if (reason := local_tables.why_damaged(location / file.path))}
             if damaged:
-                commit(self.storage, table, seen, [removed(file) for file in damaged])
+                commit(self.storage, table, seen, [remove_action(file) for file in damaged])
             return [f"{file.path}, which is {reason}" for file, reason in damaged.items()]
 
         return self.commit(table, give_up)
@@ -357,7 +353,7 @@ def write_file(
     if not n_rows:
         target.unlink()
         return None
-    return added(location, path, night, stats=json.dumps({"numRecords": n_rows}), changes=changes)
+    return add_action(location, path, night, stats=json.dumps({"numRecords": n_rows}), changes=changes)
 
 
 def folder_of(night: NightKey | None) -> str:
@@ -386,14 +382,14 @@ def _link(file: Mapping[str, Any], location: str) -> str:
     return str(name)
 
 
-def added(location: str, path: str, night: NightKey | None, *, stats: str, changes: bool = True) -> dict[str, Any]:
+def add_action(location: str, path: str, night: NightKey | None, *, stats: str, changes: bool = True) -> dict[str, Any]:
     """Return the add action of a file of a table; ``changes`` is False if other files had its rows before."""
     found = Path(location, path).stat()
     action = _action_on(path, found.st_size, night, changes=changes)
     return {"add": {**action, "modificationTime": found.st_mtime_ns // 1_000_000, "stats": stats}}
 
 
-def removed(file: DataFile, *, changes: bool = True) -> dict[str, Any]:
+def remove_action(file: DataFile, *, changes: bool = True) -> dict[str, Any]:
     """Return the remove action of a file, which older versions keep; ``changes`` is False if others have its rows."""
     action = _action_on(file.path, file.size, file.night, changes=changes)
     return {"remove": {**action, "deletionTimestamp": delta_log.now_ms(), "extendedFileMetadata": True}}
@@ -404,7 +400,7 @@ def _action_on(path: str, size: int, night: NightKey | None, *, changes: bool) -
     return {"path": name, "partitionValues": _partition_of(night), "size": size, "dataChange": changes}
 
 
-def described(opened: deltalake.DeltaTable, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - values of JSON
+def metadata_action(opened: deltalake.DeltaTable, **changes: Any) -> dict[str, Any]:  # noqa: ANN401 - values of JSON
     """Return the metadata action of a table, with some changes."""
     known = opened.metadata()
     metadata = {

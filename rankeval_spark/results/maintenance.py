@@ -21,7 +21,7 @@ from rankeval_spark.results.failpoints import failpoint
 from rankeval_spark.results.publish import finish_deletions, recover
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.run_record import NightKey, RunRecord
-from rankeval_spark.results.table_changes import NAMED_IN, without_name
+from rankeval_spark.results.table_store import NAMED_IN, without_name
 
 if TYPE_CHECKING:
     from rankeval_spark.results.results_store import ResultsStore

@@ -62,13 +62,6 @@ OF_USERS: Final = ("lists", "user_metrics")
 DELETED: Final = "deleted by rankeval maintain --keep-days"
 FIX: Final = "its metrics, comparisons, gates and checks are kept; run the date again to have its users back"
 COUNTS: Final = (C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS)
-USERS: Final = (C.USER_ID, C.VALUE, *COUNTS)
-OTHER: Final = "other_"
-PAIRED: Final = (C.USER_ID, C.VALUE, f"{OTHER}{C.VALUE}", "delta", *(x for n in COUNTS for x in (n, f"{OTHER}{n}")))
-HISTORY: Final = (
-    *(C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.VALUE, "ci_low", "ci_high", "n_users", "is_small"),
-    *(C.RUN_ID, "definition"),
-)
 
 
 @dataclass(frozen=True)
@@ -148,7 +141,7 @@ class Results(Generic[Frame]):
         try:
             self._small.scan(schemas.RUNS.name, where=where)
         except DamagedResultsError:  # found on a local disk, whoever reads it; Spark cannot leave out a file
-            return self._reader.of_arrow(self._small.arrow(self._small.readable_events(where)))
+            return self._reader.from_arrow(self._small.arrow(self._small.readable_events(where)))
         return self._reader.frame(self._reader.scan(schemas.RUNS.name, where=where))
 
     def lists(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
@@ -267,16 +260,16 @@ class Results(Generic[Frame]):
 
     def _computed(self, where: Filters) -> dict[Requested, set[str]]:
         """Return the measures of published runs in the order requested, with their runs."""
-        published = [*where, ("status", "=", PUBLISHED)]
         found: dict[Requested, set[str]] = {}
-        for event in self._events(where=published, columns=[C.RUN_ID, "measures"]):
+        for event in self._published_events(where, (C.RUN_ID, "measures")):
             for fact in event["measures"] or ():
                 of = Requested(fact[C.MEASURE], fact[C.K], fact["column"])
                 found.setdefault(of, set()).add(event[C.RUN_ID])
         return found
 
-    def _events(self, *, where: Filters, columns: Sequence[str]) -> Sequence[Event]:
-        return to_rows(journal.event_table(self._small, columns=columns, where=where, is_lenient=True))
+    def _published_events(self, where: Filters, columns: Sequence[str]) -> Sequence[Event]:
+        published = [*where, ("status", "=", PUBLISHED)]
+        return to_rows(journal.event_table(self._small, columns=columns, where=published, is_lenient=True))
 
     def _frame(self, table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]) -> Frame:
         return self._reader.frame(self._scan(self._reader, table, date, evaluation, equal))
@@ -403,7 +396,7 @@ class Results(Generic[Frame]):
             raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was computed: {cutoffs}"))
         names = {pair: with_cutoff(*pair) for pair in wanted}
         board = to_leaderboard(rows, names, is_lower_better=is_lower_better(wanted[0][0]))
-        return self._reader.of_arrow(board)
+        return self._reader.from_arrow(board)
 
     def history(self, measure: str, *, evaluation: str | None = None, **equal: Values) -> Frame:
         """Follow a mean over nights, oldest first: of all users where ``slice=`` does not say otherwise.
@@ -436,8 +429,9 @@ class Results(Generic[Frame]):
         rows = self._frame(schemas.METRICS.name, None, night.evaluation, wanted)
         texts = {run: str(definition) for run, definition in self._definitions(night.evaluation, (label, k)).items()}
         rows = self._reader.with_texts(rows, "definition", texts, key=C.RUN_ID)
-        order = [(name, "asc") for name in (C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUE)]
-        return self._reader.ordered(rows, columns=HISTORY, order=order)
+        key, numbers = (C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUE), (C.VALUE, "ci_low", "ci_high")
+        columns = (*key, *numbers, "n_users", "is_small", C.RUN_ID, "definition")
+        return self._reader.ordered(rows, columns=columns, order=[(name, "asc") for name in key])
 
     def worst_users(
         self, measure: str, *, model_id: str, n: int = 20, date: Day | None = None, evaluation: str | None = None
@@ -468,15 +462,14 @@ class Results(Generic[Frame]):
 
         Notes
         -----
-        Published tables hold no items. What these users were shown is in the log, and for frames in
-        ``evaluate(...).ranked_items``.
+        Published tables hold no items: what users were shown is in the log, and in ``evaluate(...).ranked_items``.
         """
         given: object = n
         if isinstance(given, bool) or not isinstance(given, Integral) or n < 1:
             raise ConfigError(Fault("n", repr(n), "a whole number, 1 or more"))
         side = self._side(measure, model_id, self._choose_night(date, evaluation))
         order = [(C.VALUE, side.worst), (C.N_RELEVANT, "desc"), (C.USER_ID, "asc")]
-        return self._reader.ordered(self._users(side), columns=USERS, order=order, n=n)
+        return self._reader.ordered(self._users(side), columns=(C.USER_ID, C.VALUE, *COUNTS), order=order, n=n)
 
     def user_differences(
         self, measure: str, *, model_id: str, against: Day, date: Day | None = None, evaluation: str | None = None
@@ -509,8 +502,7 @@ class Results(Generic[Frame]):
 
         Notes
         -----
-        Published tables hold no items. What a user was shown is in your log, which the query
-        ``docs/queries/items-of-the-worst-users.sql`` joins, and for frames in ``evaluate(...).ranked_items``.
+        Published tables hold no items; ``docs/queries/items-of-the-worst-users.sql`` joins the log for them.
         """
         night = self._choose_night(date, evaluation)
         side = self._side(measure, model_id, night)
@@ -530,7 +522,9 @@ class Results(Generic[Frame]):
                 fix = "run one of the nights again with the config of the other"
                 raise ConfigError(Fault("against", found, expected, fix))
         paired = self._reader.paired(self._users(side), self._users(other))
-        return self._reader.ordered(paired, columns=PAIRED, order=[("delta", side.worst), (C.USER_ID, "asc")])
+        counts = (name for count in COUNTS for name in (count, f"other_{count}"))
+        columns = (C.USER_ID, C.VALUE, f"other_{C.VALUE}", "delta", *counts)
+        return self._reader.ordered(paired, columns=columns, order=[("delta", side.worst), (C.USER_ID, "asc")])
 
     def register(self, connection: Any = None, *, schema: str | None = None) -> list[str]:  # noqa: ANN401 - of DuckDB
         """Create views of the tables for plain SQL: ``metrics``, ``latest_metrics``, ``nights`` and more.
@@ -589,9 +583,9 @@ class Results(Generic[Frame]):
 
     def _definitions(self, evaluation: str, measure: tuple[str, int]) -> dict[str, RecordedDefinition]:
         """Read how the published runs of an evaluation computed a measure, by the id of the run."""
-        columns = [*C.RUN_KEY, "code_version", "measures", "policies"]
-        where = [(C.EVALUATION, "=", evaluation), ("status", "=", PUBLISHED)]
-        runs = {event[C.RUN_ID]: recorded_definitions(event) for event in self._events(where=where, columns=columns)}
+        columns = (*C.RUN_KEY, "code_version", "measures", "policies")
+        events = self._published_events([(C.EVALUATION, "=", evaluation)], columns)
+        runs = {event[C.RUN_ID]: recorded_definitions(event) for event in events}
         return {run: found[measure] for run, found in runs.items() if measure in found}
 
     def _computed_by(self, rows: pa.Table, night: NightKey) -> list[Requested]:

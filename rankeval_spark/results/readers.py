@@ -67,7 +67,7 @@ class Reader(Protocol[Scan, Frame]):
     def ordered(self, frame: Frame, *, columns: Sequence[str], order: Order, n: int | None = None) -> Frame:
         """Sort rows, and select columns; with ``n`` only of the first rows that have a value."""
 
-    def of_arrow(self, rows: pa.Table) -> Frame:
+    def from_arrow(self, rows: pa.Table) -> Frame:
         """Return a few Arrow rows as a user gets them."""
 
 

@@ -110,10 +110,6 @@ class StagedRun(ABC):
         self._rows.clear()
         self.n_rows.clear()
 
-    def staged(self, table: str) -> DataFrame | None:
-        """Return a frame of a staged table; None if it was not staged."""
-        return self.frame(table) if table in self.n_rows else None
-
     def frame(self, table: str) -> DataFrame:
         """Return a frame of a staged table."""
         return self._staging.read(table)

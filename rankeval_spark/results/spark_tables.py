@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rankeval_spark.results.file_store import Storage
     from rankeval_spark.results.local_tables import Filters, Order, Requested
     from rankeval_spark.results.run_record import RunRecord
-    from rankeval_spark.results.table_changes import RowChange
+    from rankeval_spark.results.table_store import RowChange
     from rankeval_spark.schemas import Field, Schema
 
 # VACUUM lists the files of a table in this many tasks, 10,000 by default, however small the table is.
@@ -337,7 +337,7 @@ class SparkReader:
         rows = known.orderBy(*(ways[way](name) for name, way in order)).select(*columns)
         return rows if n is None else rows.limit(n)
 
-    def of_arrow(self, rows: pa.Table) -> DataFrame:
+    def from_arrow(self, rows: pa.Table) -> DataFrame:
         return self._spark.createDataFrame(rows.combine_chunks())  # which loses rows next to an empty chunk
 
 

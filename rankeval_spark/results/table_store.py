@@ -11,9 +11,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from rankeval_spark import schemas
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C, schemas
+from rankeval_spark.config.check_thresholds import BANDS
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.result_rows.column_types import columns_json
 from rankeval_spark.results import delta_log
@@ -26,12 +33,12 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from rankeval_spark.measures.arrays import BoolVector
     from rankeval_spark.result_rows.column_types import Json
     from rankeval_spark.results.file_store import Storage
     from rankeval_spark.results.locks import Lock
     from rankeval_spark.results.readers import Reader
     from rankeval_spark.results.run_record import NightKey
-    from rankeval_spark.results.table_changes import RowChange
     from rankeval_spark.schemas import Schema
 
 Made = TypeVar("Made")
@@ -41,6 +48,25 @@ STAGED_VERSION: Final = 0
 
 _CONFLICT: Final = re.compile(r"\bDELTA_(?:CONCURRENT_\w+|METADATA_CHANGED|PROTOCOL_CHANGED)\b")
 """Delta's names for them. Its classes of exceptions are those of a Python package that a cluster need not have."""
+
+
+NAMED_IN: Final = (schemas.CHECKS.name, schemas.RUNS.name)  # tables whose texts can name a user
+WITHOUT_USERS: Final = (schemas.METRICS.name, "items")  # inputs whose checks name other things than users, as BANDS
+_BETWEEN_KEYS: Final = re.compile(r"[\s;,]+", re.ASCII)
+REMOVED: Final = "removed: it named a user who was erased"  # replacement of an error message
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """A change of some rows of a table; it travels to workers of Spark."""
+
+    columns: list[str]  # read to find the affected rows
+    affects: Callable[[pa.RecordBatch], BoolVector]  # (n_rows,) affected rows of a batch with these columns
+    apply: Callable[[pa.RecordBatch, BoolVector], pa.RecordBatch]  # whole batch and affected rows -> new batch
+
+    def changed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the new rows of a batch."""
+        return self.apply(batch, self.affects(batch))
 
 
 class TableStore(ABC):
@@ -147,6 +173,10 @@ class TableStore(ABC):
         self._require_none(table, sum(self._affected_rows(table, change, evaluation, newest).values()))
         return n_rows
 
+    def delete_user(self, table: str, user: str, evaluation: str | None) -> int:
+        """Delete the rows of a user; return how many there were."""
+        return self.change_rows(table, without_rows(user), evaluation)
+
     def _require_none(self, table: str, n_rows: int) -> None:
         """Raise ResultsError if rows are still there after they were deleted or changed."""
         self.assert_held()
@@ -177,10 +207,6 @@ class TableStore(ABC):
     @abstractmethod
     def delete_nights(self, table: str, nights: Collection[NightKey]) -> None:
         """Delete the rows of some nights, in one commit."""
-
-    @abstractmethod
-    def delete_user(self, table: str, user: str, evaluation: str | None) -> int:
-        """Delete the rows of a user; return how many there were."""
 
     @abstractmethod
     def merge_files(self, table: str) -> tuple[int, int]:
@@ -218,3 +244,53 @@ class TableStore(ABC):
 def is_conflict(error: Exception) -> bool:
     """Return whether a commit failed because another writer made the version, or wrote without the lock."""
     return isinstance(error, delta_log.OvertakenError) or _CONFLICT.search(str(error)) is not None
+
+
+def names_user(text: str | None, user: str) -> bool:
+    """Return whether a user id is in a text between blanks, commas or semicolons, which separate keys.
+
+    >>> names_user("m ann, m bob", "ann"), names_user("ann;m", "ann"), names_user("m anna", "ann")
+    (True, True, False)
+    """
+    if text is None:
+        return False
+    key, keys = (f" {_BETWEEN_KEYS.sub(' ', words)} " for words in (user, text))
+    return key in keys
+
+
+def without_rows(user: str) -> RowChange:
+    """Return the change that deletes the rows of a user."""
+
+    def affects(batch: pa.RecordBatch) -> BoolVector:
+        return to_numpy(pc.equal(batch[C.USER_ID], user).fill_null(False))
+
+    return RowChange([C.USER_ID], affects, lambda batch, own: batch.filter(to_arrow(~own)))
+
+
+def without_name(table: str, user: str, evaluation: str | None) -> RowChange:
+    """Return the change that removes a user from the sample keys of ``checks`` or from error messages of ``runs``."""
+    column = "sample_keys" if table == schemas.CHECKS.name else "error"
+    columns = [C.EVALUATION, "error"] if column == "error" else ["input", "check", "sample_keys"]
+
+    def names(row: Mapping[str, Any]) -> bool:
+        if column == "error":  # a check that fails gives a few keys as examples
+            is_own = evaluation in (None, row[C.EVALUATION])  # other tables have files of one evaluation each
+            return is_own and row["error"] is not None and names_user(row["error"]["message"], user)
+        is_of_users = row["input"] not in WITHOUT_USERS and not row["check"].startswith(BANDS)
+        return is_of_users and any(names_user(key, user) for key in row["sample_keys"] or ())
+
+    def affects(batch: pa.RecordBatch) -> BoolVector:
+        return np.array([names(row) for row in batch.select(columns).to_pylist()], dtype=np.bool_)
+
+    def apply(batch: pa.RecordBatch, affected: BoolVector) -> pa.RecordBatch:
+        values = batch[column].to_pylist()
+        for row in np.flatnonzero(affected):
+            if column == "error":
+                values[row] = {**values[row], "message": REMOVED}
+            else:
+                values[row] = [key for key in values[row] if not names_user(key, user)]
+        place = batch.schema.get_field_index(column)
+        field = batch.schema.field(place)
+        return batch.set_column(place, field, pa.array(values, field.type))
+
+    return RowChange(columns, affects, apply)

@@ -226,8 +226,8 @@ def _differences(results: Results, run: RecordedRun, rehearsal: Rehearsal, schem
         names = [field.name for field in schema.fields if field.nullable]
         counts = published.agg(*(F.count(name).alias(name) for name in names)).collect()[0]
         published = published.drop(*(name for name in names if not counts[name]))
-    staged = rehearsal.staged(schema.name)
-    pair = [published, published.limit(0) if staged is None else staged]
+    is_staged = schema.name in rehearsal.n_rows
+    pair = [published, rehearsal.frame(schema.name) if is_staged else published.limit(0)]
     if schema is schemas.CHECKS:
         pair = [frame.where(~F.col("check").isin(*check_rows.NOT_REPEATED)) for frame in pair]
     if schema is schemas.GATES:

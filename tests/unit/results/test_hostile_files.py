@@ -1,8 +1,8 @@
-"""Files of a results root or of an input that are not what they should be: a fault, and no trace."""
+"""Roots and files of a root or an input that are not what they should be: a fault, and no trace."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -11,12 +11,17 @@ from rankeval_spark.config import validate_model
 from rankeval_spark.config.evaluation_config import ResultsConfig
 from rankeval_spark.errors import ConfigError, without_secrets
 from rankeval_spark.inputs.spark.probes import _objects
-from rankeval_spark.results.file_store import LocalStorage, normalise, require_locks
+from rankeval_spark.results.file_store import LocalStorage, normalise, open_storage, require_locks
 from rankeval_spark.results.locks import Holder
 from rankeval_spark.results.results_store import MARKER, claim_root
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+CONNECTED = cast("SparkSession", object())
+"""A session of Spark Connect, which has no JVM at hand."""
 
 DEEP = "[" * 100_000
 
@@ -73,3 +78,12 @@ def test_long_text_is_searched_for_secrets_in_a_moment(text: str) -> None:
 def test_password_is_hidden_to_the_last_at() -> None:
     assert without_secrets("no s3a://key:wo@rd@bucket/x here") == "no s3a://(hidden)@bucket/x here"
     assert without_secrets("abfss://c@account/x") == "abfss://c@account/x"
+
+
+def test_a_folder_needs_no_jvm(tmp_path: Path) -> None:
+    assert isinstance(open_storage(CONNECTED, str(tmp_path)), LocalStorage)
+
+
+def test_another_store_is_refused_with_the_way_out() -> None:
+    with pytest.raises(ConfigError, match=r"through Spark Connect.*; expected a folder .* or run on the cluster"):
+        open_storage(CONNECTED, "abfss://results@account.example/root")

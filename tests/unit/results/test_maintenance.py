@@ -1,15 +1,17 @@
-"""What maintenance decides before a table is touched: retention, and what is requested."""
+"""Maintenance before a table is touched: retention, requests, and folders of rows that could not be used."""
 
 from __future__ import annotations
 
 from datetime import date, timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 
 from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions
 from rankeval_spark.cli.published import report_lines
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.results import published_results
+from rankeval_spark.results import published_results, staging
+from rankeval_spark.results.file_store import LocalStorage
 from rankeval_spark.results.maintenance import (
     RETENTION,
     Compacted,
@@ -21,8 +23,12 @@ from rankeval_spark.results.maintenance import (
 from rankeval_spark.results.run_record import NightKey
 from tests.support.cli import rankeval
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 DAY = date(2026, 1, 1)
 NIGHT = ("nightly", DAY)
+NIGHTS = [NightKey(name, day) for name in ("nightly", "nightly.sample-0.5") for day in (DAY, date(2026, 1, 2))]
 
 
 @pytest.mark.parametrize(
@@ -94,3 +100,33 @@ def test_an_unknown_user_is_not_said_to_be_erased() -> None:
     told = list(report_lines(Maintained(erased={"lists": 0, "checks": 0}), MaintenanceOptions(erase_user="ann-marie")))
     assert told[0] == "no row of this user was found in lists, checks: is the id right?"
     assert not any("erased" in line for line in told)
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> LocalStorage:
+    for night in NIGHTS:
+        (tmp_path / staging.QUARANTINE_FOLDER / night.slug).mkdir(parents=True)
+    return LocalStorage(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("limits", "kept"),
+    [
+        ({}, []),
+        ({"before": NIGHTS[1].evaluation_date}, [NIGHTS[1], NIGHTS[3]]),
+        ({"evaluation": "nightly"}, [NIGHTS[2], NIGHTS[3]]),
+        ({"evaluation": "nightly", "before": NIGHTS[1].evaluation_date}, NIGHTS[1:]),
+    ],
+)
+def test_rows_of_old_nights_and_of_one_evaluation_are_removed(
+    storage: LocalStorage, limits: dict[str, object], kept: list[NightKey]
+) -> None:
+    removed = staging.remove_quarantined(storage, **limits)  # type: ignore[arg-type] # passed on as it came
+    assert sorted(removed) == sorted({night.slug for night in NIGHTS} - {night.slug for night in kept})
+    assert storage.names(staging.QUARANTINE_FOLDER) == sorted(night.slug for night in kept)
+
+
+def test_a_night_without_such_rows_leaves_none_of_its_last_run(storage: LocalStorage) -> None:
+    staging.replace_quarantined(storage, NIGHTS[0], None)
+    assert NIGHTS[0].slug not in storage.names(staging.QUARANTINE_FOLDER)
+    assert staging.quarantine_path(storage, NIGHTS[1]).endswith(f"{staging.QUARANTINE_FOLDER}/{NIGHTS[1].slug}")

@@ -143,7 +143,7 @@ def add_of(storage: LocalStorage, table: str, file: dict[str, Any], day: date) -
     target = Path(storage.root, table, path)
     target.parent.mkdir(parents=True)
     target.hardlink_to(Path(storage.root, table, file["path"]))
-    return local_writes.added(f"{storage.root}/{table}", path, night, stats=file["stats"])
+    return local_writes.add_action(f"{storage.root}/{table}", path, night, stats=file["stats"])
 
 
 @pytest.fixture(scope="module")

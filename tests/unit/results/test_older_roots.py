@@ -1,9 +1,10 @@
-"""Roots of an older version: tables that lack columns are read, and get the columns with the next night."""
+"""Roots of an older version: tables that lack columns, and recorded configs with keys that are gone."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,10 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankeval_spark import Results, schemas
-from rankeval_spark.errors import ResultsError
+from rankeval_spark.apps.nightly.night_plan import pinned
+from rankeval_spark.apps.published_runs import published_nights
+from rankeval_spark.errors import ConfigError, ResultsError
 from rankeval_spark.result_rows.column_types import columns_json
 from rankeval_spark.results import failpoints, tables
-from tests.support import query_night
+from tests.support import nights, query_night
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND
 from tests.support.older_roots import LACKING, make_older
@@ -25,9 +28,16 @@ from tests.support.query_night import THIRD
 from tests.support.readers import READERS, load_delta
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.support.nights import Workspace
 
 ALL: Final = (schemas.RUNS, *schemas.PUBLISHED)
+
+DROPPED: Final = ("checks.old_check", "gates[0].old_rule", "inputs.held_out.columns.old_column", "old_key")
+"""Keys that the recorded configs have: of a section, a list, a mapping and the file."""
+
+MESSAGE: Final = f"ignores: {re.escape(', '.join(DROPPED))}$"
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +56,17 @@ def older(published: Workspace, tmp_path: Path) -> Workspace:
 def rows(results: Results[pa.Table], table: str, **equal: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - filters
     found = results.runs(**equal) if table == "runs" else results.scan(table, **equal).to_table()
     return sorted(found.to_pylist(maps_as_pydicts="strict"), key=str)
+
+
+def rewrite_events(workspace: Workspace, change: Callable[[dict[str, Any]], dict[str, str]]) -> None:
+    """Write other texts into the events of ``runs``."""
+    for path in Path(workspace.root, "runs").rglob("*.parquet"):
+        events = pq.read_table(path, partitioning=None)
+        changed = [{**event, **change(event)} for event in events.to_pylist()]
+        for name in ("config", "config_hash"):
+            texts = pa.array([event[name] for event in changed])
+            events = events.set_column(events.column_names.index(name), name, texts)
+        pq.write_table(events, path)
 
 
 def nulled(of_now: list[dict[str, Any]], table: str) -> list[dict[str, Any]]:
@@ -172,19 +193,17 @@ def test_a_table_that_is_no_older_form_of_the_declared_one_is_refused(change: di
 
 def test_an_upgrade_alone_makes_no_night_look_different(older: Workspace) -> None:
     """The first night is of a version with fewer keys, which hashed all of them; the third has another policy."""
-    for path in Path(older.root, "runs").rglob("*.parquet"):
-        events = pq.read_table(path, partitioning=None)
-        texts, hashes = events["config"].to_pylist(), events["config_hash"].to_pylist()
-        for place, day in enumerate(events["evaluation_date"].to_pylist()):
-            if day == FIRST:
-                config = json.loads(texts[place])
-                del config["policies"]["unknown_items"], config["checks"]["drift"]
-                config["checks"]["null_gains"] = config["checks"].pop("invalid_gains")  # as it was called
-                texts[place] = json.dumps(config, sort_keys=True)
-                hashes[place] = hashlib.sha256(texts[place].encode()).hexdigest()
-        for name, values in (("config", texts), ("config_hash", hashes)):
-            events = events.set_column(events.column_names.index(name), name, pa.array(values))
-        pq.write_table(events, path)
+
+    def with_fewer_keys(event: dict[str, Any]) -> dict[str, Any]:
+        if event["evaluation_date"] != FIRST:
+            return {}
+        config = json.loads(event["config"])
+        del config["policies"]["unknown_items"], config["checks"]["drift"]
+        config["checks"]["null_gains"] = config["checks"].pop("invalid_gains")  # as it was called
+        text = json.dumps(config, sort_keys=True)
+        return {"config": text, "config_hash": hashlib.sha256(text.encode()).hexdigest()}
+
+    rewrite_events(older, with_fewer_keys)
     make_older(older.root, {"runs": ["defaults_version"]})
     older.change(policies={})
 
@@ -195,3 +214,62 @@ def test_an_upgrade_alone_makes_no_night_look_different(older: Workspace) -> Non
     assert (compared.code, "different configs" in compared.err) == (0, False), compared.err
     compared = rankeval("compare", older.root, "--against", SECOND, "--date", THIRD)
     assert (compared.code, "different configs" in compared.err) == (0, True), compared.err
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """Publish two nights, then write into ``runs`` what a version with other keys recorded."""
+    rule = {"measure": "nDCG@2", "at_least": 0.0}
+    workspace = nights.workspace(tmp_path_factory.mktemp("recorded"), gates=[rule], results__lists=True)
+    for day in (FIRST, SECOND):
+        query_night.run(workspace, day)
+    rewrite_events(workspace, lambda event: {"config": json.dumps(with_dropped_keys(json.loads(event["config"])))})
+    return workspace
+
+
+def with_dropped_keys(config: dict[str, Any]) -> dict[str, Any]:
+    config["old_key"] = {"any": ["value"]}
+    config["checks"]["old_check"] = {"warn": 0.5}
+    config["gates"][0]["old_rule"] = True
+    config["inputs"]["held_out"]["columns"]["old_column"] = "x"
+    return config
+
+
+@pytest.mark.parametrize(
+    "command", ["gate", "compare --against previous", "score --measure AP@2"], ids=lambda command: command.split()[0]
+)
+def test_a_night_with_keys_that_are_gone_is_read_with_one_warning(
+    command: str, recorded: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a config is kept by its text and frecorded: each command reads it itself
+    name, *options = command.split()
+    with pytest.warns(UserWarning, match=MESSAGE) as warned:
+        done = rankeval(name, recorded.copy(tmp_path).root, *options)
+    assert done.code == 0, done.err
+    assert len({str(warning.message) for warning in warned}) == 1
+
+
+def test_the_plan_of_a_night_with_keys_that_are_gone_is_what_it_was(recorded: Workspace) -> None:
+    (night,) = published_nights(None, recorded.root, dates=[SECOND])
+    with pytest.warns(UserWarning, match=MESSAGE):
+        again = pinned(night.row)
+    assert again.measure_set.measures == night.measures.measures
+    assert (again.gates[0].at_least, "old_column" in again.inputs.held_out.columns) == (0.0, False)
+
+
+def test_a_recorded_value_that_is_not_valid_is_still_refused(recorded: Workspace) -> None:
+    (night,) = published_nights(None, recorded.root, dates=[SECOND])
+    config = json.loads(night.row["config"])
+    config["policies"]["ties"] = "by_luck"
+    with pytest.raises(ConfigError, match="by_luck"):
+        pinned({**night.row, "config": json.dumps(config)})
+
+
+def test_a_key_that_is_gone_makes_no_night_one_of_another_config(
+    recorded: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    copy = recorded.copy(tmp_path)
+    with pytest.warns(UserWarning, match=MESSAGE):
+        kept = rankeval("backfill", copy.config, "--from", FIRST, "--to", SECOND, "--missing")
+    assert (kept.code, kept.out.count("published by"), "another config" in kept.out) == (0, 2, False), kept.err

@@ -52,7 +52,7 @@ def judge_staged(config: EvaluationConfig, run: StagedRun, previous: Previous | 
     """Judge every rule by the tables that a run has staged; ``previous`` is None for a first night."""
 
     def read(name: str, where: Mapping[str, Sequence[str]]) -> pa.Table | None:
-        table = run.rows(name)
+        table = run.rows.get(name)
         conditions = (pc.field(column).isin(list(values)) for column, values in where.items())
         return None if table is None else table.filter(reduce(and_, conditions))
 

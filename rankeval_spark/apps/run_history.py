@@ -113,8 +113,8 @@ class RunHistory:
         """Compare the users of a run with those of the last night, as far as rules ask for it."""
         if not rules_of(self.config) or schemas.USER_METRICS.name not in run.n_rows:
             return None
-        users = run.scan(schemas.USER_METRICS.name)
-        metrics, slices = run.rows(schemas.METRICS.name), segments_by_slice(self.config)
+        users = run.staging.scan(schemas.USER_METRICS.name)
+        metrics, slices = run.rows.get(schemas.METRICS.name), segments_by_slice(self.config)
         unsupported = () if metrics is None else unsupported_in(metrics)
         tonight = NightSide(self.facts.definitions, slices, users, self.config.policies.unit, unsupported)
         results = Results(self.spark, self._root) if is_of_spark(users) else Results(self._root)

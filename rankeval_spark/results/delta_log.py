@@ -163,7 +163,7 @@ def n_rows_written(storage: Storage, table: str, version: int) -> int | None:
 
 
 def files_written(storage: Storage, table: str, version: int) -> list[dict[str, Any]]:
-    """Return the add action of each file of a commit, with the folder of the table as ``location``."""
+    """Return the add actions of a commit, each with the table's folder as ``location``."""
     location, adds = inside(storage.root, table), _actions(storage, table, version, "add")
     return [{**action, "path": unquote(action["path"]), "location": location} for action in adds]
 

@@ -39,7 +39,7 @@ class Storage(ABC):
 
     @abstractmethod
     def read(self, path: str) -> bytes:
-        """Return the content of a file; FileNotFoundError where there is none."""
+        """Return the content of a file; FileNotFoundError if it does not exist."""
 
     @abstractmethod
     def create(self, path: str, content: bytes) -> bool:
@@ -55,15 +55,15 @@ class Storage(ABC):
 
     @abstractmethod
     def age(self, path: str) -> float:
-        """Return the seconds since a file was last written, by our clock; FileNotFoundError where there is none."""
+        """Return the seconds since a file was last written, by our clock; FileNotFoundError if it does not exist."""
 
     @abstractmethod
     def size(self, path: str) -> int:
-        """Return the bytes of a file; FileNotFoundError where there is none."""
+        """Return the bytes of a file; FileNotFoundError if it does not exist."""
 
     @abstractmethod
     def remove(self, path: str) -> None:
-        """Remove a file or a folder with all it holds; nothing happens where there is none."""
+        """Remove a file, or a folder with all it holds, if it exists."""
 
 
 class LocalStorage(Storage):
@@ -230,7 +230,7 @@ class HadoopStorage(Storage):
         self._system.delete(self._path(path), True)
 
     def _known(self, path: str) -> JavaObject:
-        """Return the path of a file that exists; FileNotFoundError where there is none."""
+        """Return the path of a file; FileNotFoundError if it does not exist."""
         target = self._path(path)
         if not self._system.exists(target):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{self.root}/{path}")

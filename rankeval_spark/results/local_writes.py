@@ -260,7 +260,7 @@ def commit(
 def data_files(
     storage: LocalStorage, table: str, version: int | None = None, *, night: NightKey | None = None
 ) -> list[DataFile]:
-    """Return the files of a version of a table, by default the newest, of one night or all; the oldest first."""
+    """Return the files of a version, by default the newest, for one night or all; the oldest first."""
     found = pa.table(delta_table(storage, table, version).get_add_actions())
     if night is not None:
         of_night = (pc.equal(pc.struct_field(found["partition"], name), own) for name, own in asdict(night).items())

@@ -22,19 +22,19 @@ from rankeval_spark.errors import (
     without_secrets,
 )
 from rankeval_spark.report.wording import FAILED_IN
-from rankeval_spark.results import audit, journal, local_tables, staging
+from rankeval_spark.results import audit, journal, local_tables
 from rankeval_spark.results.audit import RowsInProcess
 from rankeval_spark.results.failpoints import failpoint
 from rankeval_spark.results.file_store import open_storage
 from rankeval_spark.results.local_writes import open_tables
 from rankeval_spark.results.publish import publish
 from rankeval_spark.results.published_results import OF_USERS
+from rankeval_spark.results.staging import Staging, quarantine_path, remove_all, replace_quarantined
 from rankeval_spark.results.tables import arrow_schema, conform_rows
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    import pyarrow.dataset as ds
     from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.results.local_writes import NewTable
@@ -54,8 +54,8 @@ class StagedRun(ABC):
         self.n_rows: dict[str, int] = {}  # staged rows by published table
         self.inputs: tuple[InputRecord, ...] = ()  # read inputs; empty before the end
         self._tables = tables
-        self._staging = staging.Staging(tables, facts.night, facts.run_id)
-        self._rows: dict[str, pa.Table] = {}
+        self.staging = Staging(tables, facts.night, facts.run_id)
+        self.rows: dict[str, pa.Table] = {}  # staged rows of small tables
         self._is_announced = False
         self._is_published = False
 
@@ -70,14 +70,14 @@ class StagedRun(ABC):
         if table in OF_USERS and not isinstance(rows, pa.Table):
             from rankeval_spark.results.spark_tables import conform_frame  # noqa: PLC0415 - imports pyspark
 
-            self._staging.write(table, conform_frame(rows, fields, self.facts, where=where))
+            self.staging.write(table, conform_frame(rows, fields, self.facts, where=where))
         else:
             given = rows if isinstance(rows, pa.Table) else rows.toArrow()
             conformed = conform_rows(given, fields, self.facts, where=where)
-            self._staging.write(table, conformed)
+            self.staging.write(table, conformed)
             if table not in OF_USERS:
-                self._rows[table] = conformed
-        self.n_rows[table] = self._staging.n_rows(table)
+                self.rows[table] = conformed
+        self.n_rows[table] = self.staging.n_rows(table)
 
     @property
     def takes_parts(self) -> bool:
@@ -92,10 +92,10 @@ class StagedRun(ABC):
         """
         fields = self._fields(table)
         conform = partial(conform_rows, fields=fields, facts=self.facts, where=f"table {table}")
-        new = self._staging.new(table, arrow_schema(fields), conform)
+        new = self.staging.new(table, arrow_schema(fields), conform)
         yield new
         new.commit()
-        self.n_rows[table] = self._staging.n_rows(table)
+        self.n_rows[table] = self.staging.n_rows(table)
 
     def _fields(self, table: str) -> tuple[Field, ...]:
         """Return the columns of a staged table."""
@@ -106,35 +106,23 @@ class StagedRun(ABC):
 
     def discard(self) -> None:
         """Remove what was staged so far."""
-        self._staging.remove()
-        self._rows.clear()
+        self.staging.remove()
+        self.rows.clear()
         self.n_rows.clear()
-
-    def frame(self, table: str) -> DataFrame:
-        """Return a frame of a staged table."""
-        return self._staging.read(table)
-
-    def scan(self, table: str) -> DataFrame | ds.Dataset:
-        """Read a staged table: as a dataset of Arrow if this process can, else as a frame."""
-        return self._staging.scan(table)
-
-    def rows(self, table: str) -> pa.Table | None:
-        """Return the staged rows of a small table; None if it was not staged, and for rows of users."""
-        return self._rows.get(table)
 
     @property
     def quarantine_path(self) -> str:
         """Path of the input rows that the night could not use."""
-        return staging.quarantine_path(self._tables.storage, self.facts.night)
+        return quarantine_path(self._tables.storage, self.facts.night)
 
     def audit(self) -> None:
         """Check what was staged; ChecksFailedError names all faults."""
         failpoint("after_staging")
         staged = {
-            table: RowsInProcess([self._rows[table]]) if table in self._rows else self._staging.staged_rows(table)
+            table: RowsInProcess([self.rows[table]]) if table in self.rows else self.staging.staged_rows(table)
             for table in self.n_rows
         }
-        checks, metrics = (self._rows.get(schema.name) for schema in (schemas.CHECKS, schemas.METRICS))
+        checks, metrics = (self.rows.get(schema.name) for schema in (schemas.CHECKS, schemas.METRICS))
         faults = [] if checks is None else audit.failed_checks(checks)
         faults += audit.refused_rows(staged, schemas.PUBLISHED)
         if schemas.USER_METRICS.name in staged:
@@ -172,7 +160,7 @@ class StagedRun(ABC):
         try:
             if not self._is_announced:
                 with suppress(Exception):  # first: on a full disk, it makes room for the row
-                    self._staging.remove()
+                    self.staging.remove()
             message = without_secrets(str(error))[:MAX_MESSAGE]
             event = journal.run_event(
                 self.facts,
@@ -243,7 +231,7 @@ class Run(StagedRun):
 
     def quarantine(self, rows: DataFrame | None) -> None:
         self._run_lock.assert_held()
-        staging.replace_quarantined(self._tables.storage, self.facts.night, rows)
+        replace_quarantined(self._tables.storage, self.facts.night, rows)
 
     def _record(self, event: journal.Event) -> None:
         journal.record(self._tables, event)
@@ -251,17 +239,17 @@ class Run(StagedRun):
     def _publish(self, event: journal.Event) -> dict[str, int]:
         self._run_lock.assert_held()
         with self._publish_lock(self.facts.run_id) as tables:
-            versions = publish(tables, event, self._staging, on_intent=self._announce)
+            versions = publish(tables, event, self.staging, on_intent=self._announce)
             self._is_published = True
         with suppress(Exception):  # the run is published; what stays is removed by the next run of the night
             if self._run_lock.is_held:
-                staging.remove_all(self._tables.storage, self.facts.night)
+                remove_all(self._tables.storage, self.facts.night)
         return versions
 
     def _announce(self) -> None:
         """Check that the run still holds its lock and staging: while it waited, it may have been taken for dead."""
         self._run_lock.assert_held()
-        if lost := self._staging.lacking(self.n_rows):
+        if lost := self.staging.lacking(self.n_rows):
             found = f"no {' and no '.join(lost)} in its staging"
             raise ResultsError(Fault(f"run {self.facts.run_id}", found, "what it staged", "run the date again"))
         self._is_announced = True

@@ -58,7 +58,7 @@ REMOVED: Final = "removed: it named a user who was erased"  # replacement of an 
 
 @dataclass(frozen=True)
 class RowChange:
-    """A change of some rows of a table; it travels to workers of Spark."""
+    """A change of some rows; it travels to workers of Spark."""
 
     columns: list[str]  # read to find the affected rows
     affects: Callable[[pa.RecordBatch], BoolVector]  # (n_rows,) affected rows of a batch with these columns

@@ -310,7 +310,7 @@ class PreparedNight:
         runner = self.runner
         self.facts += runner.list_facts()
         stage_results(self.recorded, runner.metrics, runner.comparisons, self.plan.request, steps=self.steps)
-        metrics = self.recorded.rows(schemas.METRICS.name)
+        metrics = self.recorded.rows.get(schemas.METRICS.name)
         with self.steps.step("drift"):
             self.facts += [] if metrics is None else self.history.of_means(metrics)
         self._refuse()

@@ -227,7 +227,7 @@ def _differences(results: Results, run: RecordedRun, rehearsal: Rehearsal, schem
         counts = published.agg(*(F.count(name).alias(name) for name in names)).collect()[0]
         published = published.drop(*(name for name in names if not counts[name]))
     is_staged = schema.name in rehearsal.n_rows
-    pair = [published, rehearsal.frame(schema.name) if is_staged else published.limit(0)]
+    pair = [published, rehearsal.staging.read(schema.name) if is_staged else published.limit(0)]
     if schema is schemas.CHECKS:
         pair = [frame.where(~F.col("check").isin(*check_rows.NOT_REPEATED)) for frame in pair]
     if schema is schemas.GATES:

@@ -201,7 +201,7 @@ def _stage_users_on_spark(
     with steps.step("match") as step:
         run.stage(schemas.LISTS.name, published.drop(*C.RUN_KEY))
         step.n_rows = run.n_rows[schemas.LISTS.name]
-        lists = run.frame(schemas.LISTS.name)
+        lists = run.staging.read(schemas.LISTS.name)
         has_one_list = lists.where(F.col(C.LIST_ID) != C.ONE_LIST).isEmpty()
     source, totals = _totals(request, night, results, has_one_list=has_one_list)
     kept = result_frames.to_packed(lists.select(*source.columns).repartition(C.USER_ID), totals)

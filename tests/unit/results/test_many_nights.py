@@ -120,16 +120,11 @@ def with_history(workspace: Workspace) -> None:
         local_writes.commit(storage, schema.name, opened_table.version(), adds)
     events = journal.event_frame(None, storage.root)
     start = datetime(2000, 1, 1, tzinfo=UTC)
-    rows = [
-        {
-            **event,
-            "evaluation_date": day,
-            "run_id": f"run-{day}",
-            "recorded_at": start + timedelta(minutes=3 * n + step),
-        }
-        for n, day in enumerate(days)
-        for step, event in enumerate(events)
-    ]
+    rows = []
+    for n, day in enumerate(days):
+        own = {"evaluation_date": day, "run_id": f"run-{day}"}
+        times = (start + timedelta(minutes=3 * n + step) for step in range(len(events)))
+        rows += [{**event, **own, "recorded_at": at} for event, at in zip(events, times, strict=True)]
     version = opened(storage).version()
     LocalTables(None, storage).append_events(rows, tag="history", after=version)
     versions = {schema.name: opened(storage, schema.name).version() for schema in tables.TABLES[1:]}
@@ -158,42 +153,31 @@ def long_history(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return workspace
 
 
-@pytest.mark.parametrize(
-    ("command", "arguments"),
-    [
-        ("show", ()),
-        ("show", ("--date", FIRST - timedelta(days=N_NIGHTS), "--comparisons")),
-        ("runs", ("--json",)),
-        ("gate", ()),
-        ("compare", ("--against", "previous")),
-        ("report", ("--out", "report.html")),
-        ("user", ("ann",)),
-        ("maintain", ()),
-        ("run", ("--date", nights.SECOND)),
-        ("backfill", ("--missing", "--from", FIRST - timedelta(days=30), "--to", FIRST)),
-    ],
-    ids=[
-        "show",
-        "comparisons of the first night",
-        "runs",
-        "gate",
-        "compare",
-        "report",
-        "user",
-        "maintain",
-        "run",
-        "backfill",
-    ],
-)
+COMMANDS: Final[dict[str, tuple[Any, ...]]] = {
+    "show": ("show",),
+    "comparisons of the first night": ("show", "--date", FIRST - timedelta(days=N_NIGHTS), "--comparisons"),
+    "runs": ("runs", "--json"),
+    "gate": ("gate",),
+    "compare": ("compare", "--against", "previous"),
+    "report": ("report", "--out", "report.html"),
+    "user": ("user", "ann"),
+    "maintain": ("maintain",),
+    "run": ("run", "--date", nights.SECOND),
+    "backfill": ("backfill", "--missing", "--from", FIRST - timedelta(days=30), "--to", FIRST),
+}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_reads_few_files_after_thousands_of_nights(
-    long_history: Workspace, monkeypatch: pytest.MonkeyPatch, command: str, arguments: tuple[Any, ...]
+    long_history: Workspace, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
+    command, *arguments = COMMANDS[name]
     n_files: dict[str, int] = {}
     planned = deltalake.DeltaTable.to_pyarrow_dataset
 
     def counted(table: deltalake.DeltaTable, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - a dataset
-        dataset, name = planned(table, *arguments, **options), Path(table.table_uri).name
-        n_files[name] = max(n_files.get(name, 0), len(dataset.files))
+        dataset, of_table = planned(table, *arguments, **options), Path(table.table_uri).name
+        n_files[of_table] = max(n_files.get(of_table, 0), len(dataset.files))
         return dataset
 
     if command != "maintain":  # it reads all there is to merge

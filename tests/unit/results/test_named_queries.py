@@ -113,6 +113,10 @@ def test_a_night_is_held_against_an_earlier_one_user_by_user(results: Results[pa
     assert [row["user_id"] for row in rows][:2] == ["ann", "bob"]
 
 
+def against(results: Results[pa.Table], other: date | str) -> pa.Table:
+    return results.user_differences("RR@2", model_id="als", against=other, date=FIRST)
+
+
 @pytest.mark.parametrize(
     ("asked", "found"),
     [
@@ -126,22 +130,10 @@ def test_a_night_is_held_against_an_earlier_one_user_by_user(results: Results[pa
         (lambda r: r.worst_users("Personalization@2", model_id="als"), "expected one of: RR@1, RR@2, RMSE"),
         (lambda r: r.worst_users("RR@2", model_id="als", n=0), "n: found 0; expected a whole number, 1 or more"),
         (lambda r: r.worst_users("RR@2", model_id="als", n=2.5), "n: found 2.5; expected a whole number"),
-        (
-            lambda r: r.user_differences("RR@2", model_id="als", against="knn"),
-            "against: found 'knn'; expected one of: als, pop",
-        ),
-        (
-            lambda r: r.user_differences("RR@2", model_id="als", against="2026-02-01"),
-            "against: found 2026-02-01; expected a night of nightly:",
-        ),
-        (
-            lambda r: r.user_differences("RR@2", model_id="als", against="als"),
-            "against: found 'als'; expected another model, or another night",
-        ),
-        (
-            lambda r: r.user_differences("RR@2", model_id="als", against=FIRST, date=FIRST),
-            "against: found '2026-01-01'; expected another model, or another night",
-        ),
+        (lambda r: against(r, "knn"), "against: found 'knn'; expected one of: als, pop"),
+        (lambda r: against(r, "2026-02-01"), "against: found 2026-02-01; expected a night of nightly:"),
+        (lambda r: against(r, "als"), "against: found 'als'; expected another model, or another night"),
+        (lambda r: against(r, FIRST), "against: found '2026-01-01'; expected another model, or another night"),
     ],
 )
 def test_what_is_not_there_is_named(results: Results[pa.Table], asked: Any, found: str) -> None:  # noqa: ANN401 - a call of a method
@@ -155,25 +147,25 @@ def test_the_first_night_has_none_before_it(results: Results[pa.Table]) -> None:
         results.user_differences("RR@2", model_id="als", against="previous", date=FIRST)
 
 
-def test_of_several_evaluations_one_must_be_named(tmp_path: Path) -> None:
-    workspace = nights.workspace(tmp_path / "workspace", measures=["RR"])
+def changed(folder: Path, day: date = SECOND, **changes: Any) -> Results[pa.Table]:  # noqa: ANN401 - of a config
+    """Publish the first date, then a date with another config."""
+    workspace = nights.workspace(folder / "workspace", measures=["RR"])
     root = Root(workspace.root, load_config(workspace.config))
     root.publish(FIRST, frames_of(FIRST), run_id="one")
-    workspace.change(evaluation="weekly")
-    root.publish(SECOND, frames_of(SECOND), run_id="other", config=load_config(workspace.config))
-    results = Results(root.root)
+    workspace.change(**changes)
+    root.publish(day, frames_of(day), run_id="other", config=load_config(workspace.config))
+    return Results(root.root)
+
+
+def test_of_several_evaluations_one_must_be_named(tmp_path: Path) -> None:
+    results = changed(tmp_path, evaluation="weekly")
     with pytest.raises(ConfigError, match="expected one of: nightly, weekly"):
         results.leaderboard()
     assert set(results.latest(evaluation="nightly")["evaluation_date"].to_pylist()) == {FIRST}
 
 
 def test_nights_of_other_policies_are_told_apart(tmp_path: Path) -> None:
-    workspace = nights.workspace(tmp_path / "workspace", measures=["RR"])
-    root = Root(workspace.root, load_config(workspace.config))
-    root.publish(FIRST, frames_of(FIRST), run_id="one")
-    workspace.change(policies={"population": "judged"})
-    root.publish(SECOND, frames_of(SECOND), run_id="other", config=load_config(workspace.config))
-    results = Results(root.root)
+    results = changed(tmp_path, policies={"population": "judged"})
     rows = results.history("RR@2", model_id="als").to_pylist()
     words = [row["definition"].partition("population=")[2].partition(",")[0] for row in rows]
     assert (words, rows[0]["definition"][:3]) == (["truth", "judged"], "RR(")
@@ -189,12 +181,7 @@ def test_nights_of_other_policies_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_night_that_ran_again_with_other_measures_has_those_alone(tmp_path: Path) -> None:
-    workspace = nights.workspace(tmp_path / "workspace", measures=["RR"])
-    root = Root(workspace.root, load_config(workspace.config))
-    root.publish(FIRST, frames_of(FIRST), run_id="one")
-    workspace.change(measures=["P"])
-    root.publish(FIRST, frames_of(FIRST), run_id="again", config=load_config(workspace.config))
-    results = Results(root.root)
+    results = changed(tmp_path, FIRST, measures=["P"])
     assert results.leaderboard().column_names == ["model_id", "n_users", "P@1", "P@2"]
     with pytest.raises(ConfigError, match="found 'RR@2'"):
         results.worst_users("RR@2", model_id="als")

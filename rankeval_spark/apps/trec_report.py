@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
-from rankeval_spark.engine.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.arrays import to_arrow, to_codes, to_numpy
 from rankeval_spark.engine.batch import to_batch
-from rankeval_spark.engine.codes import to_codes
 from rankeval_spark.engine.matching import ListRules, match_log, to_judgements
 from rankeval_spark.engine.ranked_lists import to_ranked
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, nearest
@@ -444,7 +443,7 @@ def _match(qrels: Qrels, run: TrecRun, *, max_documents: int | None, judged_only
     ranked = to_ranked(match_log(batch, judgements, rules=rules), rules=rules)
     most = max_documents or len(ranked.row)
     rank = ranked.rank_at(np.arange(len(ranked.row)))
-    judgement = ranked.matched.judgement[ranked.row]
+    judgement = ranked.judgement[ranked.row]
     is_hit = (judgement >= 0) & (rank <= most)
     best_first = judgements.descending()
     lists = Lists(

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.columns import ROUNDING
-from rankeval_spark.engine.arrays import in_one_piece, lengths_of, list_column, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.arrays import in_one_piece, lengths_of, list_column, row_codes, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.engine.slices import (
     USER_HASH,
@@ -50,16 +50,20 @@ if TYPE_CHECKING:
 
 GROUP: Final = (C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)  # key of a row: columns of every row here
 STATE: Final = "state"  # column of the moments and counts, see :class:`AggregateLayout`
-
 SPREAD: Final = "spread"  # column of what a bootstrap made of a group: errors, lower and upper ends, of all measures
 COUNTED_VALUES: Final = "counted_values"  # column of the users' values and their numbers; NULL without quantiles
 
 KEY_FIELDS: Final = tuple(map(pa.field, GROUP, (pa.string(), pa.int32(), pa.list_(pa.string()), pa.int32())))
 PARTIAL: Final = pa.schema([*KEY_FIELDS, (STATE, pa.binary()), (COUNTED_VALUES, pa.binary())])
 
-N_TIED: Final = "n_tied"
+STATES: Final = ("drawn_sums", "drawn_users")
+"""Users of a group, for all measures: sums of numerators and denominators in each replicate (2, n_measures,
+n_replicates); or, where they are few, a row each of hash, numerators and denominators."""
 
-COUNTS: Final = ("n_population", "n_missing", "n_zero_relevant", "n_extra_users", "n_with_list", N_TIED)
+WITH_STATES: Final = pa.schema([*PARTIAL, *((name, pa.binary()) for name in STATES)])
+"""Rows of :data:`PARTIAL` and of states, which have no moments."""
+
+COUNTS: Final = ("n_population", "n_missing", "n_zero_relevant", "n_extra_users", "n_with_list", "n_tied")
 """Facts of a group of users that do not depend on the measure."""
 
 N_NONZERO: Final = "n_nonzero"  # users whose value is not that of a user without a hit, of each measure
@@ -69,11 +73,15 @@ WEIGHTED: Final = ("weight_mean", "weight_m2", "cross", "weight_m3", "cross_21",
 whose moments then are ``mean``, ``m2`` and ``m3``; the last two are the sums of ``a a b`` and ``a b b``."""
 
 DRAWN: Final = ("drawn_error", "drawn_low", "drawn_high")  # the parts of SPREAD, of each mean
-
 QUANTILES: Final = "quantiles"
 QUANTILE_GRID: Final = "quantile_grid"  # the step that quantiles are rounded down to: 0 where they are exact
 
-BATCH_BYTES: Final = 1 << 26  # bytes of counted values from which on a batch of rows is closed
+BATCH_BYTES: Final = 1 << 26  # bytes of counted values above which a batch of rows is closed
+HELD_BYTES: Final = 1 << 27  # sums that a worker holds: enough for 80 groups of 16 measures at 6 cutoffs
+MAX_GROWTH: Final = 4  # times that sums may be larger than values: below replicates / MAX_GROWTH users are passed on
+
+Sums = TypeVar("Sums", Moments, Ratios)
+_Slot: TypeAlias = tuple[int, Key]  # index of the slice, and the group in it, whatever its cutoff
 
 
 @dataclass(frozen=True)
@@ -93,7 +101,7 @@ class AggregateLayout:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """Names of the rows of numbers, each as long as there are measures."""
+        """Names of the rows of numbers, each with a number a measure."""
         return (*MOMENTS, *(WEIGHTED if self.weighted else ()))
 
     def to_batches(
@@ -124,7 +132,10 @@ class AggregateLayout:
         ends = [*(np.flatnonzero(np.diff(block)) + 1).tolist(), len(keys)]
         for start, end in pairwise([0, *ends]):
             own = [column.slice(start, end - start) for column in columns]
-            yield pa.RecordBatch.from_arrays([*own, bytes_to_cells(values[start:end])], schema=PARTIAL)
+            offsets = pa.py_buffer(np.cumsum([0, *map(len, values[start:end])], dtype=np.int32))
+            data = [None, offsets, pa.py_buffer(b"".join(values[start:end]))]
+            cells = pa.Array.from_buffers(pa.binary(), end - start, data)
+            yield pa.RecordBatch.from_arrays([*own, cells], schema=PARTIAL)
 
     def pool(self, rows: pa.Table, *, quantiles: Sequence[float] = ()) -> pa.RecordBatch:
         """Unite rows of PARTIAL, and of SPREAD where there was a bootstrap: one row for each group and measure.
@@ -136,29 +147,41 @@ class AggregateLayout:
         spread = rows.filter(pc.is_valid(rows[SPREAD])) if SPREAD in rows.column_names else None
         rows = rows.filter(pc.is_valid(rows[STATE]))
         first, group = rows_by_key(rows)
+        n_groups, n_measures = len(first), self.n_measures
         # Sums depend on the order of their terms in the last bits, and rows arrive in any order.
-        order = np.lexsort((_order_of(rows[STATE]), group))
-        numbers, counts = np.split(cells_to_doubles(rows[STATE]), [len(self.parts) * self.n_measures], axis=1)
-        parts = numbers[order].reshape(-1, len(self.parts), self.n_measures).transpose(1, 0, 2)
-        columns = self._united(parts, group[order], len(first))
-        ends = np.cumsum([len(COUNTS), self.n_measures])
-        summed, nonzero, lists = np.split(membership_of(group[order], len(first)) @ counts[order], ends, axis=1)
+        order = np.lexsort((to_numpy(pc.rank(rows[STATE], tiebreaker="dense")), group))
+        numbers, counts = np.split(cells_to_doubles(rows[STATE]), [len(self.parts) * n_measures], axis=1)
+        parts = numbers[order].reshape(-1, len(self.parts), n_measures).transpose(1, 0, 2)
+        columns = self._united(parts, group[order], n_groups)
+        ends = np.cumsum([len(COUNTS), n_measures])
+        summed, nonzero, lists = np.split(membership_of(group[order], n_groups) @ counts[order], ends, axis=1)
         columns[N_NONZERO] = np.rint(nonzero).astype(np.int64)
         columns[C.N_LISTS] = np.rint(lists).astype(np.int64) if self.has_lists else columns["n"]
         keys = pc.take(rows.select(GROUP), to_arrow(first))
-        if spread is not None:
-            columns |= self._drawn(keys, spread)
-        repeated = np.repeat(np.arange(len(first)), self.n_measures)
+        if spread is not None:  # NaN where it was not drawn
+            _, place = rows_by_key(pa.concat_tables([keys, spread.select(GROUP)]))
+            drawn = np.full((place.max(initial=-1) + 1, len(DRAWN), n_measures), np.nan)
+            drawn[place[n_groups:]] = cells_to_doubles(spread[SPREAD]).reshape(-1, len(DRAWN), n_measures)
+            columns |= dict(zip(DRAWN, drawn[place[:n_groups]].transpose(1, 0, 2), strict=True))
+        repeated = np.repeat(np.arange(n_groups), n_measures)
         by_group = pc.take(keys, to_arrow(repeated))
-        pooled = pa.RecordBatch.from_pydict(
-            {
-                **{name: in_one_piece(by_group[name]) for name in GROUP},
-                "measure_index": to_arrow(np.tile(np.arange(self.n_measures, dtype=np.int32), len(first))),
-                **{name: nullable(found.ravel()) for name, found in columns.items()},
-                **{name: to_arrow(summed[repeated, index]) for index, name in enumerate(COUNTS)},
-            }
-        )
-        return self._with_quantiles(pooled, rows[COUNTED_VALUES], group, quantiles) if quantiles else pooled
+        pooled = {
+            **{name: in_one_piece(by_group[name]) for name in GROUP},
+            "measure_index": to_arrow(np.tile(np.arange(n_measures, dtype=np.int32), n_groups)),
+            **{name: nullable(found.ravel()) for name, found in columns.items()},
+            **{name: to_arrow(summed[repeated, index]) for index, name in enumerate(COUNTS)},
+        }
+        if quantiles:  # lists of as many numbers, NULL where no user has a value
+            cells, measure = rows[COUNTED_VALUES].to_pylist(), np.arange(n_measures)
+            of_cells = (
+                (ValueCounts.from_bytes(cell, n_measures), own * n_measures + measure)
+                for cell, own in zip(cells, group.tolist(), strict=True)
+            )
+            counted = value_counts.united(of_cells, len(repeated))
+            found = nullable(counted.quantiles(quantiles).ravel())
+            pooled[QUANTILES] = pa.FixedSizeListArray.from_arrays(found, len(quantiles))
+            pooled[QUANTILE_GRID] = to_arrow(counted.error)
+        return pa.RecordBatch.from_pydict(pooled)
 
     def _united(self, parts: np.ndarray, group: np.ndarray, n_groups: int) -> dict[str, np.ndarray]:
         """Unite moments whose rows are in the order of their groups."""
@@ -169,27 +192,6 @@ class AggregateLayout:
         weighted = Ratios.from_numbers(n, mean, m2, *of_weights[:3], m3, *of_weights[3:]).united(group, n_groups)
         names = (*MOMENTS[:3], *WEIGHTED[:3], MOMENTS[3], *WEIGHTED[3:])
         return dict(zip(names, weighted.numbers, strict=True))
-
-    def _drawn(self, keys: pa.Table, spread: pa.Table) -> dict[str, np.ndarray]:
-        """Return the spread of each group by the bootstrap, NaN where it was not drawn."""
-        _, place = rows_by_key(pa.concat_tables([keys, spread.select(GROUP)]))
-        found = np.full((place.max(initial=-1) + 1, len(DRAWN), self.n_measures), np.nan)
-        found[place[keys.num_rows :]] = cells_to_doubles(spread[SPREAD]).reshape(-1, len(DRAWN), self.n_measures)
-        return dict(zip(DRAWN, found[place[: keys.num_rows]].transpose(1, 0, 2), strict=True))
-
-    def _with_quantiles(
-        self, pooled: pa.RecordBatch, cells: pa.ChunkedArray, group: np.ndarray, shares: Sequence[float]
-    ) -> pa.RecordBatch:
-        """Add the quantiles of each group and measure: lists of as many numbers, NULL where no user has a value."""
-        measure = np.arange(self.n_measures)
-        parts = (
-            (ValueCounts.from_bytes(state, self.n_measures), own * self.n_measures + measure)
-            for state, own in zip(cells.to_pylist(), group.tolist(), strict=True)
-        )
-        counted = value_counts.united(parts, pooled.num_rows)
-        found = counted.quantiles(shares)
-        lists = pa.FixedSizeListArray.from_arrays(nullable(found.ravel()), len(shares))
-        return pooled.append_column(QUANTILES, lists).append_column(QUANTILE_GRID, to_arrow(counted.error))
 
 
 def key_columns(slice_index: int, keys: Sequence[Key]) -> list[pa.Array]:
@@ -210,12 +212,6 @@ def doubles_to_cells(numbers: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(rows), [None, pa.py_buffer(ends), pa.py_buffer(rows)])
 
 
-def bytes_to_cells(states: Sequence[bytes]) -> pa.Array:
-    """Build cells of bytes of any sizes."""
-    ends = np.cumsum([0, *map(len, states)], dtype=np.int32)
-    return pa.Array.from_buffers(pa.binary(), len(states), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(states))])
-
-
 def cells_to_doubles(cells: pa.ChunkedArray) -> np.ndarray:
     """Read cells of bytes, which have one size, as rows of doubles."""
     numbers = np.frombuffer(b"".join(cells.to_pylist()), dtype=np.float64)
@@ -224,36 +220,13 @@ def cells_to_doubles(cells: pa.ChunkedArray) -> np.ndarray:
 
 def rows_by_key(rows: pa.Table, key: Sequence[str] = GROUP) -> tuple[np.ndarray, np.ndarray]:
     """Return each key's first row and the number of each row's key; a key is GROUP or some of its columns."""
-    code = np.zeros(rows.num_rows, dtype=np.int64)
-    for name in key:
-        column = rows[name]
-        if name == C.SLICE_VALUES:
-            lists = in_one_piece(column)
-            values = lists.flatten().dictionary_encode(null_encoding="encode").indices.cast(pa.string())
-            column = pc.binary_join(list_column(lengths_of(lists), values), to_texts([","])[0])
-        own = to_numpy(column) if pa.types.is_integer(column.type) else _order_of(column)
-        code = code * (own.max(initial=0) + 1) + own
-    _, first, group = np.unique(code, return_index=True, return_inverse=True)
+    if C.SLICE_VALUES in key:
+        lists = in_one_piece(rows[C.SLICE_VALUES])
+        values = lists.flatten().dictionary_encode(null_encoding="encode").indices.cast(pa.string())
+        texts = pc.binary_join(list_column(lengths_of(lists), values), to_texts([","])[0])
+        rows = rows.set_column(rows.column_names.index(C.SLICE_VALUES), C.SLICE_VALUES, texts)
+    _, first, group = np.unique(row_codes(rows, key, in_order=True), return_index=True, return_inverse=True)
     return first, group
-
-
-def _order_of(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """Return the position of each value among the distinct values in their order."""
-    return to_numpy(pc.rank(column, tiebreaker="dense")).astype(np.int64) - 1
-
-
-STATES: Final = ("drawn_sums", "drawn_users")
-"""Users of a group, for all measures: sums of numerators and denominators in each replicate (2, n_measures,
-n_replicates); or, where they are few, a row each of hash, numerators and denominators."""
-
-WITH_STATES: Final = pa.schema([*PARTIAL, *((name, pa.binary()) for name in STATES)])
-"""Rows of :data:`PARTIAL` and of states, which have no moments."""
-
-HELD_BYTES: Final = 1 << 27  # sums that a worker holds: enough for 80 groups of 16 measures at 6 cutoffs
-
-MAX_GROWTH: Final = 4  # times that sums may be larger than values: below replicates / MAX_GROWTH users are passed on
-
-_Slot: TypeAlias = tuple[int, Key]  # index of the slice, and the group in it, whatever its cutoff
 
 
 @dataclass
@@ -275,6 +248,7 @@ class Resampler:
         if np.isnan(numerators).all():
             return
         users = Users.of(table, numerators, denominators, self.ks)
+        n_bytes = 2 * 8 * int(users.numerators.shape[1]) * self.draws.replicates  # of the sums of one group
         large: list[_Slot] = []
         groups: list[np.ndarray] = []
         for index, names in enumerate(self.slices):
@@ -282,37 +256,41 @@ class Resampler:
             is_few = np.bincount(group, minlength=len(keys)) * MAX_GROWTH < self.draws.replicates
             few = [(place, key) for place, key in enumerate(keys) if is_few[place]]
             if few:
-                yield _batch((index, key, k, None, state) for key, k, state in users.each(few, group, self.ks))
+                yield _state_rows((index, key, k, None, state) for key, k, state in users.each(few, group, self.ks))
             slots = [(index, key) for place, key in enumerate(keys) if not is_few[place]]
-            if large and (len(large) + len(slots)) * self._bytes(users) > HELD_BYTES:
-                yield from self._draw(users, large, groups)
+            if large and (len(large) + len(slots)) * n_bytes > HELD_BYTES:
+                yield from self._draw(users, large, groups, n_bytes)
                 large, groups = [], []
             if slots:
                 places = np.where(is_few, -1, np.cumsum(~is_few) - 1 + len(large))
                 groups.append(places[group])
                 large += slots
-        yield from self._draw(users, large, groups)
+        if large:
+            yield from self._draw(users, large, groups, n_bytes)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
         """Pass on what is held, a group at a time."""
         for (index, key), sums in self._held.items():
             by_k = np.split(sums, len(self.ks), axis=1)
-            yield _batch((index, key, k, part.tobytes(), None) for k, part in zip(self.ks, by_k, strict=True))
+            yield _state_rows((index, key, k, part.tobytes(), None) for k, part in zip(self.ks, by_k, strict=True))
         self._held = {}
 
-    def _draw(self, users: Users, slots: list[_Slot], groups: list[np.ndarray]) -> Iterator[pa.RecordBatch]:
-        if not slots:
-            return
+    def _draw(
+        self, users: Users, slots: list[_Slot], groups: list[np.ndarray], n_bytes: int
+    ) -> Iterator[pa.RecordBatch]:
         drawn = SliceGroups(np.array(groups), len(slots))
         sums = ratio_sums(users.numerators, users.denominators, users.hashes, self.draws, drawn)
         for slot, added in zip(slots, sums, strict=True):
             self._held[slot] = self._held[slot] + added if slot in self._held else added.copy()
-        if len(self._held) * self._bytes(users) > HELD_BYTES:
+        if len(self._held) * n_bytes > HELD_BYTES:
             yield from self.rest()
 
-    def _bytes(self, users: Users) -> int:
-        """Size of the sums of one group."""
-        return 2 * 8 * int(users.numerators.shape[1]) * self.draws.replicates
+
+def _state_rows(states: Iterable[tuple[int, Key, int, bytes | None, bytes | None]]) -> pa.RecordBatch:
+    """Build rows of WITH_STATES without moments."""
+    rows = [(model, i, list(values), k, None, None, *both) for i, (model, values, _), k, *both in states]
+    columns = map(pa.array, zip(*rows, strict=True), WITH_STATES.types)
+    return pa.RecordBatch.from_arrays(list(columns), schema=WITH_STATES)
 
 
 @dataclass(frozen=True)
@@ -355,23 +333,10 @@ class Users:
                 yield key, k, self.hashes[own].tobytes() + columns.tobytes()
 
 
-def _batch(states: Iterable[tuple[int, Key, int, bytes | None, bytes | None]]) -> pa.RecordBatch:
-    """Build rows of WITH_STATES without moments."""
-    rows = [(model, i, list(values), k, None, None, *both) for i, (model, values, _), k, *both in states]
-    columns = map(pa.array, zip(*rows, strict=True), WITH_STATES.types)
-    return pa.RecordBatch.from_arrays(list(columns), schema=WITH_STATES)
-
-
 def in_full(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> list[pa.Array | pa.ChunkedArray]:
     """Return columns in the order of a schema; those that are missing are NULL."""
     known = rows.schema.names
     return [rows[each.name] if each.name in known else pa.nulls(rows.num_rows, each.type) for each in schema]
-
-
-Sums = TypeVar("Sums", Moments, Ratios)
-
-COUNTED: Final = (IS_EVALUATED, C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED, C.HAS_TIES)
-"""Columns of rows of users that COUNTS are made of."""
 
 
 class Rows(NamedTuple):
@@ -405,21 +370,28 @@ class PartialAggregator:
         return AggregateLayout.of(self.measures, self.weights, has_lists=bool(self.lists))
 
     def summarise(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Summarise Arrow's rows of (model, user, k), with the columns :data:`COUNTED`."""
-        tables = (unpacked(encoded(chunk, [C.MODEL_ID])) for chunk in in_chunks(batches))
-        names = self.measures, tuple(self.weights.values()), self.lists
-        found = ((table, *(matrix(table, each) for each in names)) for table in tables)
-        yield from self.summarise_rows(
-            Rows(table, values, weights, np.hstack([_counts(table), np.nan_to_num(lists)]))
-            for table, values, weights, lists in found
-        )
+        """Summarise Arrow's rows of (model, user, k), with their counts; ties are a share of a user's lists."""
+
+        def to_rows(table: pa.Table) -> Rows:
+            is_judged, has_list = (to_numpy(table[name]) > 0 for name in (C.N_JUDGED, C.N_RECOMMENDED))
+            ties, has_both = to_numpy(table[C.HAS_TIES].cast(pa.float64()), null=0.0), is_judged & has_list
+            has_none = is_judged & (to_numpy(table[C.N_RELEVANT]) == 0)
+            is_evaluated = to_numpy(table[IS_EVALUATED])
+            flags = (is_evaluated, is_judged & ~has_list, has_none, ~is_judged, has_both, has_both * ties)
+            counts = np.column_stack(flags).astype(np.float64)
+            values, weights, lists = (
+                matrix(table, each) for each in (self.measures, self.weights.values(), self.lists)
+            )
+            return Rows(table, values, weights, np.hstack([counts, np.nan_to_num(lists)]))
+
+        yield from self.summarise_rows(to_rows(unpacked(encoded(chunk, [C.MODEL_ID]))) for chunk in in_chunks(batches))
 
     def summarise_rows(self, chunks: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
         """Summarise a part of the lists, a chunk of rows at a time."""
-        weighted = list(self.state.weighted)
+        state = self.state
+        weighted = list(state.weighted)
         zeros = np.array(self.zeros or (0.0,) * len(self.measures))
-        n_counts = len(COUNTS) + len(self.measures) + len(self.lists)
-        totals = [_Totals(np.zeros((0, n_counts))) for _ in self.slices]
+        totals = [_Totals(np.zeros((0, len(COUNTS) + len(self.measures) + len(self.lists)))) for _ in self.slices]
         resampler = None if self.draws is None else Resampler(self.draws, self.slices, self.ks)
         for table, values, denominators, counts in chunks:
             levels = Levels.from_columns(values) if self.counts_values else None  # of users, before they are numerators
@@ -428,18 +400,13 @@ class PartialAggregator:
             values[:, weighted] *= denominators
             columns = Columns.from_values(values)
             for index in sorted(set(self.crossings)):  # the others are made of these groups
-                total = totals[index]
                 keys, group = groups_of(table, self.slices[index], self.ks)
-                n = len(keys)
-                of_sums = (
-                    ratio_moments_by_group(values[:, weighted], denominators, group, n, has_cubes=True)
-                    if weighted
-                    else None
-                )
+                n, of_sums = len(keys), None
+                if weighted:
+                    of_sums = ratio_moments_by_group(values[:, weighted], denominators, group, n, has_cubes=True)
                 found = columns.by_group(group, n, has_cubes=True)
-                total.add(keys, found, membership_of(group, n) @ every_count, of_sums)
-                if levels is not None:
-                    total.add_values(keys, levels.by_group(group, n))
+                counted = None if levels is None else levels.by_group(group, n)
+                totals[index].add(keys, found, membership_of(group, n) @ every_count, of_sums, counted)
             if resampler is not None:
                 below = np.ones_like(values)
                 below[:, weighted] = denominators
@@ -450,11 +417,11 @@ class PartialAggregator:
             total = totals[whole]
             if whole != index:  # made of the groups of its crossing, far fewer than rows
                 total = total.rolled_up([self.slices[whole].index(name) for name in self.slices[index]])
-            for batch in total.to_batches(index, self.state):
-                if resampler is None:
-                    yield batch
-                else:
-                    yield pa.RecordBatch.from_arrays(in_full(batch, WITH_STATES), schema=WITH_STATES)
+            if total.moments is not None:  # there is a group
+                keys, counted = list(total.slots), total.counted
+                for batch in state.to_batches(index, keys, total.moments, total.counts, total.ratios, counted):
+                    schema = batch.schema if resampler is None else WITH_STATES
+                    yield pa.RecordBatch.from_arrays(in_full(batch, schema), schema=schema)
 
     @cached_property
     def crossings(self) -> tuple[int, ...]:
@@ -468,15 +435,6 @@ class PartialAggregator:
         return tuple(min((len(sets[place]), place) for place in whole if names <= sets[place])[1] for names in sets)
 
 
-def _counts(table: pa.Table) -> np.ndarray:
-    """Count each row in COUNTS: shape (n_rows, n_counts). Ties are a share where a user has several lists."""
-    is_judged, has_list = (to_numpy(table[name]) > 0 for name in (C.N_JUDGED, C.N_RECOMMENDED))
-    ties, has_both = to_numpy(table[C.HAS_TIES].cast(pa.float64()), null=0.0), is_judged & has_list
-    has_none = is_judged & (to_numpy(table[C.N_RELEVANT]) == 0)
-    flags = (to_numpy(table[IS_EVALUATED]), is_judged & ~has_list, has_none, ~is_judged, has_both, has_both * ties)
-    return np.column_stack(flags).astype(np.float64)
-
-
 @dataclass
 class _Totals:
     """Moments and counts of one slice, merged chunk by chunk, with ratios and single values where requested."""
@@ -487,7 +445,14 @@ class _Totals:
     ratios: Ratios | None = None
     counted: ValueCounts | None = None
 
-    def add(self, keys: list[Key], moments: Moments, counts: np.ndarray, ratios: Ratios | None) -> None:
+    def add(
+        self,
+        keys: list[Key],
+        moments: Moments,
+        counts: np.ndarray,
+        ratios: Ratios | None,
+        counted: ValueCounts | None,
+    ) -> None:
         slots = np.array([self.slots.setdefault(key, len(self.slots)) for key in keys])
         n_before, size = len(self.counts), len(self.slots)
         self.moments = _merged(self.moments, n_before, moments.placed(slots, size))
@@ -495,40 +460,29 @@ class _Totals:
             self.ratios = _merged(self.ratios, n_before, ratios.placed(slots, size))
         self.counts = np.pad(self.counts, ((0, size - n_before), (0, 0)))
         self.counts[slots] += counts
-
-    def add_values(self, keys: list[Key], added: ValueCounts) -> None:
-        slots = np.array([self.slots[key] for key in keys])
-        n_measures = len(added.exponent) // len(keys)
-        parts = [(added, _cells_of(slots, n_measures))]
-        if self.counted is not None:
-            parts.append((self.counted, np.arange(len(self.counted.exponent))))
-        self.counted = value_counts.united(parts, len(self.slots) * n_measures)
+        if counted is not None:
+            n_measures = len(counted.exponent) // len(keys)
+            parts = [(counted, _cells_of(slots, n_measures))]
+            if self.counted is not None:
+                parts.append((self.counted, np.arange(len(self.counted.exponent))))
+            self.counted = value_counts.united(parts, size * n_measures)
 
     def rolled_up(self, places: Sequence[int]) -> _Totals:
         """Unite the groups that have the same values at these places."""
-        if self.moments is None:
-            return _Totals(self.counts)
+        moments = self.moments
+        if moments is None:
+            return self
         keys = [(model, tuple(values[place] for place in places), k) for model, values, k in self.slots]
         slots: dict[Key, int] = {}
         slot = np.array([slots.setdefault(key, len(slots)) for key in keys])
         order = np.argsort(slot, kind="stable")
-        group, size = slot[order], len(slots)
-        counted, n_measures = self.counted, self.moments.n.shape[1]
+        group, size, n_measures = slot[order], len(slots), moments.n.shape[1]
+        counted = self.counted
         if counted is not None:
             counted = value_counts.united([(counted, _cells_of(slot, n_measures))], size * n_measures)
-        return _Totals(
-            membership_of(slot, size) @ self.counts,
-            slots,
-            self.moments.at(order).united(group, size),
-            None if self.ratios is None else self.ratios.at(order).united(group, size),
-            counted,
-        )
-
-    def to_batches(self, slice_index: int, state: AggregateLayout) -> Iterator[pa.RecordBatch]:
-        """Yield the groups as rows of PARTIAL; none where there is no group."""
-        if self.moments is not None:
-            numbers = self.moments, self.counts, self.ratios, self.counted
-            yield from state.to_batches(slice_index, list(self.slots), *numbers)
+        counts = membership_of(slot, size) @ self.counts
+        ratios = None if self.ratios is None else self.ratios.at(order).united(group, size)
+        return _Totals(counts, slots, moments.at(order).united(group, size), ratios, counted)
 
 
 def _cells_of(slots: np.ndarray, n_measures: int) -> np.ndarray:

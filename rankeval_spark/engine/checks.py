@@ -41,17 +41,24 @@ Rows: TypeAlias = pa.Table | pa.RecordBatch
 
 
 @dataclass(frozen=True)
-class Missing:
+class _OfColumn:
+    column: str
+
+
+class Missing(_OfColumn):
     """A cell that is NULL; not where the table lacks the column."""
 
-    column: str
 
-
-@dataclass(frozen=True)
-class NotFinite:
+class NotFinite(_OfColumn):
     """A number that is NULL, NaN or infinite."""
 
-    column: str
+
+class NotFiniteVector(_OfColumn):
+    """A vector with a number that is NULL, NaN or infinite; none where there is no vector."""
+
+
+class Marked(_OfColumn):
+    """A cell that is true."""
 
 
 @dataclass(frozen=True)
@@ -80,38 +87,23 @@ class Same:
 
 
 @dataclass(frozen=True)
-class NotFiniteVector:
-    """A vector with a number that is NULL, NaN or infinite; none where there is no vector."""
-
-    column: str
+class _OfParts:
+    parts: tuple[Condition, ...]
 
 
-@dataclass(frozen=True)
-class Marked:
-    """A cell that is true."""
-
-    column: str
-
-
-@dataclass(frozen=True)
-class AnyOf:
+class AnyOf(_OfParts):
     """At least one of several conditions; without any, no row meets it."""
 
-    parts: tuple[Condition, ...]
 
-
-@dataclass(frozen=True)
-class AllOf:
+class AllOf(_OfParts):
     """All of several conditions; without any, every row meets it."""
-
-    parts: tuple[Condition, ...]
 
 
 Condition: TypeAlias = Missing | NotFinite | Compared | Since | Same | NotFiniteVector | Marked | AnyOf | AllOf
 
 
 def meets(rows: Rows, condition: Condition) -> BoolVector:
-    """Return which rows meet a condition: bool, shape (n_rows,)."""
+    """Return which rows meet a condition."""
     found: BoolVector
     match condition:
         case AnyOf(parts) | AllOf(parts):
@@ -373,12 +365,6 @@ class Tally:
     first: str | None = None
     last: str | None = None
 
-    def plus(self, other: Tally) -> Tally:
-        """Add what was counted of other rows."""
-        keys = [key for key in (self.first, self.last, other.first, other.last) if key is not None]
-        ends = (min(keys), max(keys)) if keys else (None, None)
-        return Tally(self.input, self.check, self.count + other.count, self.total + other.total, *ends)
-
     @property
     def sample_keys(self) -> list[str]:
         """The keys, each once."""
@@ -388,8 +374,11 @@ class Tally:
 def add_tallies(found: dict[tuple[str, CheckName], Tally], added: Iterable[Tally]) -> None:
     """Add, in place, to the tallies by input and check."""
     for tally in added:
-        before = found.get((tally.input, tally.check))
-        found[tally.input, tally.check] = tally if before is None else before.plus(tally)
+        before = found.get((tally.input, tally.check), Tally(tally.input, tally.check, 0, 0))
+        keys = [key for each in (before, tally) for key in (each.first, each.last) if key is not None]
+        ends = (min(keys), max(keys)) if keys else (None, None)
+        counts = before.count + tally.count, before.total + tally.total
+        found[tally.input, tally.check] = Tally(tally.input, tally.check, *counts, *ends)
 
 
 _ROWS_AT_ONCE: Final = 1 << 20  # rows whose keys are written out together: one Arrow array of texts holds 2 GiB
@@ -456,53 +445,52 @@ class PartitionTallies:
                 yield rows if is_kept.all() else rows.filter(to_arrow(is_kept))
 
     def add(self, batch: Batch, judgements: Judgements, *, counts_seen: bool = False) -> None:
-        """Count a batch, with one judgement per owner and item; ``counts_seen``: also items of the training data."""
+        """Count a batch, with one judgement per owner and item; ``counts_seen``: also items of the training data.
+
+        Judgements that repeat another, users without a relevant one, and judgements of lists not in the log.
+        """
         if not self.is_enabled:
             return
-        n_listed, n_judged = (np.bincount(rows.item, minlength=batch.n_items) for rows in (batch.log, batch.held_out))
+        log, judged, owners = batch.log, batch.held_out, batch.owners
+        n_listed, n_judged = (np.bincount(rows.item, minlength=batch.n_items) for rows in (log, judged))
         used = to_arrow((n_listed > 0) | (n_judged > 0))
         self.items.append((batch.items.filter(used), to_arrow(n_judged).filter(used), to_arrow(n_listed).filter(used)))
-        add_tallies(self.tallies, _of_judgements(batch, judgements))
+        owner = owners.user[judgements.owner]
+        n_rows, n_pairs = (np.bincount(each, minlength=batch.n_users) for each in (judged.user, owner))
+        best = np.full(batch.n_users, -np.inf)
+        np.maximum.at(best, owner, judgements.gain)
+        has_none = (n_pairs > 0) & (best < RELEVANT)
+        n_users, without = int(np.count_nonzero(n_pairs)), int(np.count_nonzero(has_none))
+        repeated = ends_of_ids(batch.users, n_rows > n_pairs)
+        found = [
+            Tally("held_out", "duplicates", len(judged) - len(owner), len(judged), *repeated),
+            Tally("held_out", "zero_relevant", without, n_users, *ends_of_ids(batch.users, has_none)),
+        ]
+        if owners.names is not None:
+            is_listed = np.bincount(owners.log, minlength=len(owners.user)) > 0
+            of_lists = owners.held_out[~is_listed[owners.held_out]]
+            ends = _ends_of_keys((batch.users, owners.user[of_lists]), (owners.names, owners.name[of_lists]))
+            found.append(Tally("held_out", row_kinds.UNMATCHED_LISTS, len(of_lists), len(judged), *ends))
         if counts_seen:  # in the whole log
-            log, rows = batch.log, np.flatnonzero(is_in_train(batch, batch.log.user, batch.log.item))
-            models, lists = (to_texts(batch.models), batch.model[rows]), log.columns.get(C.LIST_ID)
+            rows, lists = np.flatnonzero(is_in_train(batch, log.user, log.item)), log.columns.get(C.LIST_ID)
             of_list = (to_texts([C.ONE_LIST]), np.zeros(len(rows), np.int64)) if lists is None else (lists, rows)
-            keys = _texts_of(models, (batch.users, log.user[rows]), of_list, (batch.items, log.item[rows]))
-            seen = Tally("recommendations", "seen_in_train", len(rows), len(log), *_ends([keys]))
-            add_tallies(self.tallies, [seen])
+            models = to_texts(batch.models), batch.model[rows]
+            ends = _ends_of_keys(models, (batch.users, log.user[rows]), of_list, (batch.items, log.item[rows]))
+            found.append(Tally("recommendations", "seen_in_train", len(rows), len(log), *ends))
+        add_tallies(self.tallies, found)
 
     def add_judged_seen(self, batch: Batch) -> None:
         """Count the judgements, one per owner and item, whose user has the item in the training data."""
         if self.is_enabled:
             pairs = np.unique(batch.judged.user * batch.n_items + batch.judged.item)
             owner, item = np.divmod(pairs, max(batch.n_items, 1))
-            user = batch.user_of(owner)
+            user = batch.owners.user[owner]
             seen = np.flatnonzero(is_in_train(batch, user, item))
-            keys = _texts_of((batch.users, user[seen]), (batch.items, item[seen]))
-            found = Tally("held_out", row_kinds.HELD_OUT_IN_TRAIN, len(seen), len(pairs), *_ends([keys]))
-            add_tallies(self.tallies, [found])
+            ends = _ends_of_keys((batch.users, user[seen]), (batch.items, item[seen]))
+            add_tallies(self.tallies, [Tally("held_out", row_kinds.HELD_OUT_IN_TRAIN, len(seen), len(pairs), *ends)])
 
 
-def _of_judgements(batch: Batch, judgements: Judgements) -> Iterator[Tally]:
-    """Count judgements that repeat another, users without a relevant one, and judgements of lists not in the log."""
-    owner, user = batch.user_of(judgements.owner), batch.held_out.user
-    n_rows, n_pairs = (np.bincount(each, minlength=batch.n_users) for each in (user, owner))
-    best = np.full(batch.n_users, -np.inf)
-    np.maximum.at(best, owner, judgements.gain)
-    has_none = (n_pairs > 0) & (best < RELEVANT)
-    repeated = ends_of_ids(batch.users, n_rows > n_pairs)
-    yield Tally("held_out", "duplicates", len(user) - len(owner), len(user), *repeated)
-    n_judged, without = int(np.count_nonzero(n_pairs)), ends_of_ids(batch.users, has_none)
-    yield Tally("held_out", "zero_relevant", int(np.count_nonzero(has_none)), n_judged, *without)
-    if batch.owners is not None:
-        is_listed = np.bincount(batch.owners.log, minlength=batch.n_owners) > 0
-        of_lists = batch.owners.held_out[~is_listed[batch.owners.held_out]]
-        lists = batch.owners.names, batch.owners.name[of_lists]
-        keys = _texts_of((batch.users, batch.owners.user[of_lists]), lists)
-        yield Tally("held_out", row_kinds.UNMATCHED_LISTS, len(of_lists), len(user), *_ends([keys]))
-
-
-def _texts_of(*ids: tuple[pa.Array, IntVector]) -> pa.Array:
-    """Join the texts of ids, each some values and places among them, by a blank."""
+def _ends_of_keys(*ids: tuple[pa.Array, IntVector]) -> tuple[str | None, str | None]:
+    """Return the first and last of keys that are ids joined by a blank, each some values and places among them."""
     parts = (pc.take(values, to_arrow(place)).cast(pa.string()) for values, place in ids)
-    return pc.binary_join_element_wise(*parts, to_texts([" "])[0])
+    return _ends([pc.binary_join_element_wise(*parts, to_texts([" "])[0])])

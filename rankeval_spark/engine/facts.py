@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Final, Protocol, SupportsInt, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +13,22 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
-from rankeval_spark.engine.arrays import in_one_piece, lengths_of, list_column, owners_of, to_arrow, to_numpy
+from rankeval_spark.engine.arrays import (
+    ABSENT,
+    ascending,
+    full_join,
+    in_id_order,
+    in_one_piece,
+    lengths_of,
+    list_column,
+    owners_of,
+    places_in,
+    taken_or_null,
+    to_arrow,
+    to_codes,
+    to_numpy,
+)
 from rankeval_spark.engine.batch import fields, pack_constants
-from rankeval_spark.engine.codes import ABSENT, ascending, full_join, in_id_order, places_in, taken_or_null, to_codes
 from rankeval_spark.engine.failures import quoted, refuse_input
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.measures import required_facts as N
@@ -27,8 +40,21 @@ if TYPE_CHECKING:
 
 N_INTERACTIONS: Final = "_n_interactions"  # interactions of an item, a bigint
 N_USERS: Final = "_n_users"  # users who have an item, a bigint
+
+TOTAL: Final = 0  # the one row with what is counted already: N_USERS of all items, totals, :data:`row_kinds.COUNTS`
+COUNTED: Final = 1  # a row per item of the training data: a distinct ``item_id``, N_INTERACTIONS and N_USERS
+CATALOGUE: Final = 2  # a row per item of the catalogue
+
+ONCE_EXPECTED: Final = "each item once"
+ONCE_FIX: Final = "keep one row an item in the catalogue"
+ONE_LENGTH_EXPECTED: Final = "one length"
+ONE_LENGTH_FIX: Final = "give each item a vector of one length"
+
 _TOP_FIFTH, _TOP_FOUR_FIFTHS = 1, 4  # fifths of the interactions that the fewest, most popular items of a head hold
 _BY_LEVEL = (N.ITEM_TAIL, N.ITEM_POPULARITY_GROUP, N.ITEM_LEVEL, N.ITEM_PLACE)
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+
+_Input = TypeVar("_Input")
 
 
 class ItemCounts(Protocol):
@@ -52,69 +78,40 @@ class ItemCounts(Protocol):
 
 
 @dataclass(frozen=True)
-class Counted:
-    """Counts of items that were made elsewhere."""
+class _Counted:
+    """Counts of items that were made elsewhere; see :class:`ItemCounts`."""
 
     items: pa.Array
     interactions: IntVector
     item_users: IntVector
     n_users: int
 
-    @classmethod
-    def of(cls, counts: pa.Table, *, n_users: int) -> Counted:
-        """Read rows with a distinct ``item_id``, :data:`N_INTERACTIONS` and :data:`N_USERS`."""
-        codes = in_id_order(to_codes(counts[C.ITEM_ID]))
-        order = np.argsort(codes.code)
-        interactions, users = (to_numpy(counts[name])[order].astype(np.int64) for name in (N_INTERACTIONS, N_USERS))
-        return cls(codes.values, interactions, users, n_users)
-
 
 def to_item_popularity(counts: ItemCounts, *, needs: frozenset[str]) -> pa.Table:
     """Build one row per item of the training data: ``item_id`` and the facts that follow from counts, all double."""
-    facts: dict[str, pa.Array] = {}
+    interactions, facts = counts.interactions, dict[str, np.ndarray]()
     if N.ITEM_INTERACTIONS in needs:
-        facts[N.ITEM_INTERACTIONS] = _doubles(counts.interactions)
+        facts[N.ITEM_INTERACTIONS] = interactions
     if N.ITEM_USERS in needs:
-        facts[N.ITEM_USERS] = _doubles(counts.item_users)
-    if not needs.isdisjoint(_BY_LEVEL):
-        by_level = _by_level(counts.interactions)
-        facts |= {name: by_level[name] for name in _BY_LEVEL if name in needs}
+        facts[N.ITEM_USERS] = counts.item_users
+    if not needs.isdisjoint(_BY_LEVEL):  # the most popular items first, ties by id
+        _, level = np.unique(-interactions, return_inverse=True)
+        order = np.argsort(level, kind="stable")
+        place, before = np.empty_like(level), np.empty_like(interactions)
+        place[order] = np.arange(len(level))
+        ordered, n_all = interactions[order], int(interactions.sum())
+        before[order] = np.cumsum(ordered) - ordered
+        # Others do not yet hold so many fifths of all interactions, in whole numbers.
+        is_top, is_head = (before * 5 < n_all * fifths for fifths in (_TOP_FIFTH, _TOP_FOUR_FIFTHS))
+        groups = np.where(is_top, 0, np.where(is_head, 1, 2))
+        by_level = dict(zip(_BY_LEVEL, (~is_head, groups, level + 1, place + 1), strict=True))
+        facts |= {name: values for name, values in by_level.items() if name in needs}
     if N.ITEM_QUANTILE in needs:  # rank by users, ascending; equal items share the mean of their ranks
         _, level, size = np.unique(counts.item_users, return_inverse=True, return_counts=True)
         mean_rank = np.cumsum(size) - size + (size + 1) / 2
-        facts[N.ITEM_QUANTILE] = to_arrow((mean_rank / max(len(counts.items), 1))[level])
-    return pa.Table.from_pydict({C.ITEM_ID: counts.items, **facts})
-
-
-def _by_level(interactions: IntVector) -> dict[str, pa.Array]:
-    """Order items by interactions, the most popular first and ties by id."""
-    _, level = np.unique(-interactions, return_inverse=True)
-    order = np.argsort(level, kind="stable")
-    place, before = np.empty_like(level), np.empty_like(interactions)
-    place[order] = np.arange(len(level))
-    ordered = interactions[order]
-    before[order] = np.cumsum(ordered) - ordered
-    n_all = int(interactions.sum())
-    # Others do not yet hold so many fifths of all interactions, in whole numbers.
-    is_top, is_head = (before * 5 < n_all * fifths for fifths in (_TOP_FIFTH, _TOP_FOUR_FIFTHS))
-    return {
-        N.ITEM_TAIL: _doubles(~is_head),
-        N.ITEM_POPULARITY_GROUP: _doubles(np.where(is_top, 0, np.where(is_head, 1, 2))),
-        N.ITEM_LEVEL: _doubles(level + 1),
-        N.ITEM_PLACE: _doubles(place + 1),
-    }
-
-
-def _doubles(values: np.ndarray) -> pa.Array:
-    return to_arrow(values.astype(np.float64))
-
-
-ONCE_EXPECTED: Final = "each item once"
-ONCE_FIX: Final = "keep one row an item in the catalogue"
-ONE_LENGTH_EXPECTED: Final = "one length"
-ONE_LENGTH_FIX: Final = "give each item a vector of one length"
-
-_EPOCH: Final = date(1970, 1, 1).toordinal()
+        facts[N.ITEM_QUANTILE] = (mean_rank / max(len(counts.items), 1))[level]
+    columns = {name: to_arrow(values.astype(np.float64)) for name, values in facts.items()}
+    return pa.Table.from_pydict({C.ITEM_ID: counts.items, **columns})
 
 
 def to_catalogue(items: pa.Table, *, needs: Iterable[str], evaluation_date: date | None = None) -> pa.Table:
@@ -125,59 +122,53 @@ def to_catalogue(items: pa.Table, *, needs: Iterable[str], evaluation_date: date
     rows, or vectors of different lengths, between which there is no angle.
     """
     ids = in_one_piece(items[C.ITEM_ID])
-    codes = to_codes(ids)
+    codes, found = to_codes(ids), {C.ITEM_ID: ids}
     if codes.n_values < len(ids):
         repeated = codes.values.filter(to_arrow(np.bincount(codes.code) > 1))
         found_twice = f"item {quoted(_in_order(repeated, 0))} twice in the catalogue"
         refuse_input("items", found_twice, expected=ONCE_EXPECTED, fix=ONCE_FIX)
-    facts = {
-        N.ITEM_AGE: lambda: _ages(in_one_piece(items[C.PUBLISHED_AT]), evaluation_date),
-        N.ITEM_CATEGORIES: lambda: _categories(in_one_piece(items[C.CATEGORIES])),
-        N.ITEM_VECTORS: lambda: _vectors(in_one_piece(items[C.VECTOR])),
-    }
-    found = {name: facts[name]() for name in sorted(needs)}
-    if N.ITEM_VECTORS in found:
-        _refuse_two_lengths(ids, found[N.ITEM_VECTORS])
-    return pa.Table.from_pydict({C.ITEM_ID: ids, **found})
+    columns = {N.ITEM_AGE: C.PUBLISHED_AT, N.ITEM_CATEGORIES: C.CATEGORIES, N.ITEM_VECTORS: C.VECTOR}
+    for name in sorted(needs):
+        cells = in_one_piece(items[columns[name]])
+        if name == N.ITEM_CATEGORIES:
+            found[name] = _distinct_categories(cells)
+        elif name == N.ITEM_VECTORS:
+            found[name] = _usable_vectors(ids, cells)
+        elif evaluation_date is None:
+            found[name] = pa.nulls(len(ids), pa.float64())
+        else:
+            days = to_numpy(cells.cast(pa.int32()), null=0).astype(np.int64)
+            age = (evaluation_date.toordinal() - _EPOCH - days).astype(np.float64)
+            found[name] = to_arrow(age, is_null=_is_null(cells))
+    return pa.Table.from_pydict(found)
 
 
-def _ages(published_at: pa.Array, evaluation_date: date | None) -> pa.Array:
-    if evaluation_date is None:
-        return pa.nulls(len(published_at), pa.float64())
-    days = to_numpy(published_at.cast(pa.int32()), null=0)
-    age = (evaluation_date.toordinal() - _EPOCH - days.astype(np.int64)).astype(np.float64)
-    return to_arrow(age, is_null=_is_null(published_at))
-
-
-def _categories(lists: pa.Array) -> pa.Array:
-    """Keep each category of an item once, in the order of their names; NULL ones are none."""
+def _distinct_categories(lists: pa.Array) -> pa.Array:
+    """Keep each category of an item once, in the order of their names, without NULL."""
     values = lists.flatten()
     is_known = ~_is_null(values)
-    owner = owners_of(lists)[is_known]
     names = in_id_order(to_codes(values.filter(to_arrow(is_known))))
     n_names = max(names.n_values, 1)
-    owner, name = np.divmod(np.unique(owner * n_names + names.code), n_names)
+    owner, name = np.divmod(np.unique(owners_of(lists)[is_known] * n_names + names.code), n_names)
     lengths = np.bincount(owner, minlength=len(lists))
     return list_column(lengths, pc.take(names.values, to_arrow(name)), is_null=_is_null(lists))
 
 
-def _vectors(lists: pa.Array) -> pa.Array:
-    owner = owners_of(lists)
+def _usable_vectors(ids: pa.Array, lists: pa.Array) -> pa.Array:
+    """Return vectors, NULL where a number is not finite; two lengths are refused."""
     is_finite = np.isfinite(to_numpy(lists.flatten()))
-    n_others = np.bincount(owner[~is_finite], minlength=len(lists))
-    return taken_or_null(lists, np.where(n_others > 0, ABSENT, np.arange(len(lists)))) if n_others.any() else lists
-
-
-def _refuse_two_lengths(ids: pa.Array, vectors: pa.Array) -> None:
-    known = np.flatnonzero(~_is_null(vectors))
-    lengths = lengths_of(vectors)[known]
-    if not len(known) or lengths.min() == lengths.max():
-        return
-    ids = pc.take(ids, to_arrow(known))
-    shortest = _in_order(ids.filter(to_arrow(lengths == lengths.min())), 0)
-    longest = _in_order(ids.filter(to_arrow(lengths == lengths.max())), -1)
-    shown = f"{lengths.min()} numbers for {quoted(shortest)} and {lengths.max()} numbers for {quoted(longest)}"
-    refuse_input("items", f"vectors of two lengths, {shown}", expected=ONE_LENGTH_EXPECTED, fix=ONE_LENGTH_FIX)
+    n_others = np.bincount(owners_of(lists)[~is_finite], minlength=len(lists))
+    if n_others.any():
+        lists = taken_or_null(lists, np.where(n_others > 0, ABSENT, np.arange(len(lists))))
+    known = np.flatnonzero(~_is_null(lists))
+    lengths = lengths_of(lists)[known]
+    if len(known) and lengths.min() < lengths.max():
+        ids = pc.take(ids, to_arrow(known))
+        shortest = _in_order(ids.filter(to_arrow(lengths == lengths.min())), 0)
+        longest = _in_order(ids.filter(to_arrow(lengths == lengths.max())), -1)
+        shown = f"{lengths.min()} numbers for {quoted(shortest)} and {lengths.max()} numbers for {quoted(longest)}"
+        refuse_input("items", f"vectors of two lengths, {shown}", expected=ONE_LENGTH_EXPECTED, fix=ONE_LENGTH_FIX)
+    return lists
 
 
 def _in_order(ids: pa.Array, place: int) -> object:
@@ -187,9 +178,6 @@ def _in_order(ids: pa.Array, place: int) -> object:
 
 def _is_null(values: pa.Array) -> BoolVector:
     return to_numpy(pc.is_null(values))
-
-
-_Input = TypeVar("_Input")
 
 
 @dataclass(frozen=True)
@@ -241,36 +229,27 @@ def to_item_table(sources: FactSources, *, needs: frozenset[str]) -> pa.Table | 
 
 def to_totals(sources: FactSources, *, needs: frozenset[str]) -> pa.StructArray | None:
     """Build one struct of the totals that are needed, all double; None where none is."""
-    totals: dict[str, SupportsInt] = {name: _total(name, sources) for name in N.TOTALS if name in needs}
-    if not needs.isdisjoint(N.GROUP_SIZES):
-        totals |= dict(zip(N.GROUP_SIZES, _group_sizes(require_input(sources.counts), sources.catalogue), strict=True))
-    values = [to_arrow(np.array([int(total)], dtype=np.float64)) for total in totals.values()]
+    totals: dict[str, float] = {}
+    for name in (name for name in N.TOTALS if name in needs):
+        if name == N.CATALOGUE_ITEMS:
+            totals[name] = len(sources.catalogue)
+        elif name == N.TOTAL_CATEGORIES:
+            catalogue = to_catalogue(require_input(sources.items), needs=[N.ITEM_CATEGORIES])
+            totals[name] = to_codes(catalogue[N.ITEM_CATEGORIES].combine_chunks().flatten()).n_values
+        elif name == N.TOTAL_USERS:
+            totals[name] = require_input(sources.counts).n_users
+        else:
+            interactions = require_input(sources.counts).interactions.tolist()
+            of_all = {N.TOTAL_INTERACTIONS: sum(interactions), N.MOST_INTERACTIONS: max(interactions, default=0)}
+            totals[name] = of_all.get(name, min(interactions, default=0))
+    if not needs.isdisjoint(N.GROUP_SIZES):  # what is not in the training data is in the tail
+        counts = require_input(sources.counts)
+        of_train = to_item_popularity(counts, needs=frozenset({N.ITEM_POPULARITY_GROUP}))
+        groups = np.append(to_numpy(of_train[N.ITEM_POPULARITY_GROUP]), BY_POPULARITY.index(TAIL)).astype(np.int64)
+        sizes = np.bincount(groups[places_in(sources.catalogue, counts.items)], minlength=len(BY_POPULARITY))
+        totals |= dict(zip(N.GROUP_SIZES, sizes.tolist(), strict=True))
+    values = [to_arrow(np.array([total], dtype=np.float64)) for total in totals.values()]
     return pa.StructArray.from_arrays(values, names=list(totals)) if totals else None
-
-
-def _group_sizes(counts: ItemCounts, catalogue: pa.Array) -> IntVector:
-    """Count the items of the catalogue in each group of popularity; what is not in the training data is in the tail."""
-    of_train = to_item_popularity(counts, needs=frozenset({N.ITEM_POPULARITY_GROUP}))
-    groups = to_numpy(of_train[N.ITEM_POPULARITY_GROUP]).astype(np.int64)
-    place = places_in(catalogue, counts.items)
-    return np.bincount(np.append(groups, BY_POPULARITY.index(TAIL))[place], minlength=len(BY_POPULARITY))
-
-
-def _total(name: str, sources: FactSources) -> int:
-    if name == N.CATALOGUE_ITEMS:
-        return len(sources.catalogue)
-    if name == N.TOTAL_CATEGORIES:
-        catalogue = to_catalogue(require_input(sources.items), needs=[N.ITEM_CATEGORIES])
-        return to_codes(catalogue[N.ITEM_CATEGORIES].combine_chunks().flatten()).n_values
-    counts = require_input(sources.counts)
-    if name == N.TOTAL_USERS:
-        return counts.n_users
-    interactions = counts.interactions
-    if name == N.TOTAL_INTERACTIONS:
-        return int(interactions.sum())
-    if not len(interactions):
-        return 0
-    return int(interactions.max() if name == N.MOST_INTERACTIONS else interactions.min())
 
 
 def require_input(found: _Input | None) -> _Input:
@@ -279,11 +258,6 @@ def require_input(found: _Input | None) -> _Input:
         message = "an input is needed that is not there; requests are checked for that before they are computed"
         raise ValueError(message)
     return found
-
-
-TOTAL: Final = 0  # the one row with what is counted already: N_USERS of all items, totals, :data:`row_kinds.COUNTS`
-COUNTED: Final = 1  # a row per item of the training data, in the columns of :meth:`Counted.of`
-CATALOGUE: Final = 2  # a row per item of the catalogue
 
 
 @dataclass(frozen=True)
@@ -301,12 +275,15 @@ class GatheredRows:
         total, counted, items = (rows.filter(to_arrow(kind == number)) for number in (TOTAL, COUNTED, CATALOGUE))
         counts = None
         if N_USERS in rows.column_names:
-            counts = Counted.of(counted, n_users=int(to_numpy(total[N_USERS], null=0)[0]))
+            codes = in_id_order(to_codes(counted[C.ITEM_ID]))
+            order, names = np.argsort(codes.code), (N_INTERACTIONS, N_USERS)
+            interactions, users = (to_numpy(counted[name])[order].astype(np.int64) for name in names)
+            counts = _Counted(codes.values, interactions, users, int(to_numpy(total[N_USERS], null=0)[0]))
         sources = FactSources(counts, items if self.has_items else None, self.evaluation_date)
         constants = to_constants(sources, needs=self.needs)
         if C.TOTALS in rows.column_names:
-            known = fields(in_one_piece(total[C.TOTALS]))
-            totals = {**known, **fields(constants[C.TOTALS])} if C.TOTALS in constants else known
+            totals = fields(in_one_piece(total[C.TOTALS]))
+            totals |= fields(constants[C.TOTALS]) if C.TOTALS in constants else {}
             constants[C.TOTALS] = pa.StructArray.from_arrays(list(totals.values()), names=list(totals))
         if row_kinds.COUNTS in rows.column_names:
             constants[row_kinds.COUNTS] = in_one_piece(total[row_kinds.COUNTS])

@@ -6,8 +6,6 @@ The columns are those of :data:`columns.FACTS`, one cell per list. A list withou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,9 +15,22 @@ from scipy import sparse
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
-from rankeval_spark.engine.arrays import lengths_of, list_column, owners_of, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.arrays import (
+    ABSENT,
+    ascending,
+    in_id_order,
+    lengths_of,
+    list_column,
+    owners_of,
+    places_in,
+    starts_of_runs,
+    taken_or_null,
+    to_arrow,
+    to_codes,
+    to_numpy,
+    to_texts,
+)
 from rankeval_spark.engine.batch import fields
-from rankeval_spark.engine.codes import ABSENT, ascending, in_id_order, starts_of_runs, to_codes
 from rankeval_spark.engine.matching import is_in_train
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import scaled_rows
@@ -29,27 +40,15 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.batch import Batch
     from rankeval_spark.engine.matching import Judgements
     from rankeval_spark.engine.ranked_lists import RankedLists
-    from rankeval_spark.measures.arrays import FloatVector, IntVector
+    from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 
-def to_profiles(batch: Batch, judgements: Judgements, *, needs: frozenset[str]) -> pa.StructArray | None:
-    """Build a struct per user, or list that judgements name, of what is needed; None if nothing is.
-
-    A profile is made of the distinct items that the user has in the training data; for categories and vectors, of those
-    that the catalogue describes. A fact is NULL where there is no such item.
-    """
-    users = _Users(batch, judgements)
-    facts = {
-        N.PROFILE_CATEGORIES: users.categories,
-        N.PROFILE_VECTORS: users.vectors,
-        N.PROFILE_INTERACTIONS: users.interactions,
-    }
-    found = {name: fact() for name, fact in facts.items() if name in needs}
-    if batch.owners is not None:
-        found = {name: pc.take(fact, to_arrow(batch.owners.user)) for name, fact in found.items()}
-    if N.JUDGED_CATEGORIES in needs:
-        found[N.JUDGED_CATEGORIES] = users.judged_categories()
-    return pa.StructArray.from_arrays(list(found.values()), names=list(found)) if found else None
+UNSEEN: Final[Mapping[str, float]] = {
+    **dict.fromkeys((N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_QUANTILE), 0.0),
+    **dict.fromkeys((N.ITEM_LEVEL, N.ITEM_PLACE), float("inf")),
+    N.ITEM_TAIL: 1.0,
+}
+"""Facts of an item that is not in the training data; its place and its level are below all others."""
 
 
 def distinct_pairs(user: IntVector, item: IntVector, *, n_items: int) -> tuple[IntVector, IntVector]:
@@ -66,94 +65,79 @@ def owned_items(user: IntVector, item: IntVector, *, n_users: int, n_items: int)
     return sparse.csr_array((np.ones(len(item)), item, ends), shape=(n_users, n_items))
 
 
-@dataclass(frozen=True)
-class _Users:
-    """The users of a batch and what they have; items are in the order of their ids."""
+def to_profiles(batch: Batch, judgements: Judgements, *, needs: frozenset[str]) -> pa.StructArray | None:
+    """Build a struct per user, or list that judgements name, of what is needed; None if nothing is.
 
-    batch: Batch
-    judgements: Judgements
-
-    @cached_property
-    def place(self) -> IntVector:
-        """Place of each item in the order of the ids: int64, shape (n_items,)."""
-        return ascending(self.batch.items)
-
-    @cached_property
-    def owned(self) -> sparse.csr_array:
-        """Users by items: float64, 1 where the user has the item in the training data, columns ascending in a row."""
-        train = self.batch.train
-        return owned_items(train.user, self.place[train.item], n_users=self.batch.n_users, n_items=self.batch.n_items)
-
-    def known(self, name: str) -> pa.Array:
-        """Return a fact of the items, in the order of the ids."""
-        return pc.take(self.batch.known_items[name], to_arrow(np.argsort(self.place)))
-
-    def interactions(self) -> pa.Array:
-        """Average the interactions of each user's items."""
-        total = self.owned @ to_numpy(self.known(N.ITEM_INTERACTIONS), null=0.0)  # whole: the same in any order
-        n_items = np.diff(self.owned.indptr)
-        return to_arrow(total / np.maximum(n_items, 1), is_null=n_items == 0)
-
-    def categories(self) -> pa.Array:
-        """Count the items of each user by category and by how many categories they have."""
-        lists = self.known(N.ITEM_CATEGORIES)
-        lengths = lengths_of(lists)
-        names, above = in_id_order(to_codes(lists.flatten())), int(lengths.max(initial=0)) + 1
-        labels, label = np.unique(names.code * above + np.repeat(lengths, lengths), return_inverse=True)
-        ends = np.append(0, np.cumsum(lengths))
-        has_label = sparse.csr_array((np.ones(len(label)), label, ends), shape=(len(lists), len(labels)))
-        counts = (self.owned @ has_label).tocsr()
-        counts.sort_indices()  # labels are numbered in the order of (category, number of categories)
-        name, n_categories = np.divmod(labels[counts.indices], above)
-        fields = {
-            "category": pc.take(names.values, to_arrow(name)),
-            "n_categories": to_arrow(n_categories.astype(np.int32)),
-            "n_items": to_arrow(counts.data.astype(np.int64)),
-        }
-        return _lists_of(np.diff(counts.indptr), pa.StructArray.from_arrays(list(fields.values()), names=list(fields)))
-
-    def vectors(self) -> pa.Array:
-        """Average the unit vectors of each user's items, added up in the order of the items."""
-        known, units = _unit_vectors(self.known(N.ITEM_VECTORS))
-        owned = self.owned[:, known]
-        total = owned @ units
-        is_minus_zero = (units == 0) & np.signbit(units)
-        if is_minus_zero.any():  # a sum that begins with the first vector, not with 0, keeps the sign of -0.0
-            total[owned @ (~is_minus_zero).astype(np.float64) == 0] = -0.0
-        n_vectors = np.diff(owned.indptr)
-        has_vector = n_vectors > 0
-        mean = total[has_vector] / n_vectors[has_vector, None]
-        return _lists_of(has_vector * units.shape[1], to_arrow(mean.ravel()))
-
-    def judged_categories(self) -> pa.Array:
-        """Collect the judged items of each owner that have a category, the highest ids first."""
-        lists = self.batch.known_items[N.ITEM_CATEGORIES]
-        owner, item = self.judgements.owner, self.judgements.pair % max(self.batch.n_items, 1)
+    A profile is made of the distinct items that the user has in the training data; for categories and vectors, of those
+    that the catalogue describes. A fact is NULL where there is no such item.
+    """
+    place, found = ascending(batch.items), dict[str, pa.Array]()  # items are in the order of their ids
+    if not needs.isdisjoint((N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, N.PROFILE_INTERACTIONS)):
+        in_order, train = to_arrow(np.argsort(place)), batch.train
+        owned = owned_items(train.user, place[train.item], n_users=batch.n_users, n_items=batch.n_items)
+        if N.PROFILE_CATEGORIES in needs:
+            found[N.PROFILE_CATEGORIES] = _count_categories(
+                owned, pc.take(batch.known_items[N.ITEM_CATEGORIES], in_order)
+            )
+        if N.PROFILE_VECTORS in needs:
+            found[N.PROFILE_VECTORS] = _mean_vectors(owned, pc.take(batch.known_items[N.ITEM_VECTORS], in_order))
+        if N.PROFILE_INTERACTIONS in needs:
+            interactions = pc.take(batch.known_items[N.ITEM_INTERACTIONS], in_order)
+            total = owned @ to_numpy(interactions, null=0.0)  # whole: the same in any order
+            n_items = np.diff(owned.indptr)
+            found[N.PROFILE_INTERACTIONS] = to_arrow(total / np.maximum(n_items, 1), is_null=n_items == 0)
+        found = {name: pc.take(fact, to_arrow(batch.owners.user)) for name, fact in found.items()}
+    if N.JUDGED_CATEGORIES in needs:  # of the judged items that have a category, the highest ids first
+        lists = batch.known_items[N.ITEM_CATEGORIES]
+        owner, item = judgements.owner, judgements.pair % max(batch.n_items, 1)
         judged = np.flatnonzero((lengths_of(lists) > 0)[item])
-        judged = judged[np.lexsort((-self.place[item[judged]], owner[judged]))]
-        structs = pa.StructArray.from_arrays(
-            [to_arrow(self.judgements.gain[judged]), pc.take(lists, to_arrow(item[judged]))],
-            names=["gain", "categories"],
-        )
-        return _lists_of(np.bincount(owner[judged], minlength=self.batch.n_owners), structs)
+        judged = judged[np.lexsort((-place[item[judged]], owner[judged]))]
+        facts = [to_arrow(judgements.gain[judged]), pc.take(lists, to_arrow(item[judged]))]
+        structs = pa.StructArray.from_arrays(facts, names=["gain", "categories"])
+        n_judged = np.bincount(owner[judged], minlength=len(batch.owners.user))
+        found[N.JUDGED_CATEGORIES] = list_column(n_judged, structs, is_null=n_judged == 0)
+    return pa.StructArray.from_arrays(list(found.values()), names=list(found)) if found else None
 
 
-def _unit_vectors(lists: pa.Array) -> tuple[IntVector, np.ndarray]:
-    """Return which items have a vector with a length, and their vectors divided by it."""
-    known = np.flatnonzero(lengths_of(lists))
-    values = to_numpy(lists.flatten())
+def _count_categories(owned: sparse.csr_array, lists: pa.Array) -> pa.Array:
+    """Count the items of each user by category and by how many categories they have."""
+    lengths = lengths_of(lists)
+    names, above = in_id_order(to_codes(lists.flatten())), int(lengths.max(initial=0)) + 1
+    labels, label = np.unique(names.code * above + np.repeat(lengths, lengths), return_inverse=True)
+    ends = np.append(0, np.cumsum(lengths))
+    has_label = sparse.csr_array((np.ones(len(label)), label, ends), shape=(len(lists), len(labels)))
+    counts = (owned @ has_label).tocsr()
+    counts.sort_indices()  # labels are numbered in the order of (category, number of categories)
+    name, n_categories = np.divmod(labels[counts.indices], above)
+    columns = [
+        pc.take(names.values, to_arrow(name)),
+        to_arrow(n_categories.astype(np.int32)),
+        to_arrow(counts.data.astype(np.int64)),
+    ]
+    structs = pa.StructArray.from_arrays(columns, names=["category", "n_categories", "n_items"])
+    n_labels = np.diff(counts.indptr)
+    return list_column(n_labels, structs, is_null=n_labels == 0)
+
+
+def _mean_vectors(owned: sparse.csr_array, lists: pa.Array) -> pa.Array:
+    """Average the unit vectors of each user's items, added up in the order of the items."""
+    known, values = np.flatnonzero(lengths_of(lists)), to_numpy(lists.flatten())
     vectors = scaled_rows(values.reshape(len(known), len(values) // max(len(known), 1)))
     squares = np.zeros(len(known))
     for column in vectors.T:  # one number of all items after the other: a sum by rows depends on the batch
         squares += column * column
     length = np.sqrt(squares)
     has_length = length > 0
-    return known[has_length], vectors[has_length] / length[has_length, None]
-
-
-def _lists_of(lengths: IntVector, values: pa.Array) -> pa.ListArray:
-    """Build a list column of the values of users, who follow each other; NULL where a user has none."""
-    return list_column(lengths, values, is_null=lengths == 0)
+    units, owned = vectors[has_length] / length[has_length, None], owned[:, known[has_length]]
+    total = owned @ units
+    is_minus_zero = (units == 0) & np.signbit(units)
+    if is_minus_zero.any():  # a sum that begins with the first vector, not with 0, keeps the sign of -0.0
+        total[owned @ (~is_minus_zero).astype(np.float64) == 0] = -0.0
+    n_vectors = np.diff(owned.indptr)
+    has_vector = n_vectors > 0
+    mean = total[has_vector] / n_vectors[has_vector, None]
+    lengths = has_vector * units.shape[1]
+    return list_column(lengths, to_arrow(mean.ravel()), is_null=lengths == 0)
 
 
 def bits_of_items(known: Mapping[str, pa.Array], groups: Sequence[str], *, n_items: int) -> IntVector:
@@ -163,8 +147,7 @@ def bits_of_items(known: Mapping[str, pa.Array], groups: Sequence[str], *, n_ite
     have is of the tail; one that the catalogue does not have is of no category.
     """
     found: IntVector = np.zeros(n_items, dtype=np.int64)
-    if not set(groups).isdisjoint(BY_POPULARITY):
-        popularity = popularity_groups(known)
+    popularity = found if set(groups).isdisjoint(BY_POPULARITY) else popularity_groups(known)
     for place, name in enumerate(groups):
         if name in BY_POPULARITY:
             found |= np.int64(1 << place) * (popularity == BY_POPULARITY.index(name))
@@ -179,51 +162,39 @@ def popularity_groups(known: Mapping[str, pa.Array]) -> IntVector:
     return to_numpy(known[N.ITEM_POPULARITY_GROUP], null=tail).astype(np.int64)
 
 
-def has_category(categories: pa.Array, name: str) -> np.ndarray:
-    """Return True for each item that has a category: bool, shape (n_items,)."""
+def has_category(categories: pa.Array, name: str) -> BoolVector:
+    """Return True for each item that has a category."""
     is_it = to_numpy(pc.equal(categories.flatten(), to_texts([name])[0]), null=0)
     return np.bincount(owners_of(categories)[is_it], minlength=len(categories)) > 0
-
-
-UNSEEN: Final[Mapping[str, float]] = {
-    **dict.fromkeys((N.ITEM_INTERACTIONS, N.ITEM_USERS, N.ITEM_QUANTILE), 0.0),
-    **dict.fromkeys((N.ITEM_LEVEL, N.ITEM_PLACE), float("inf")),
-    N.ITEM_TAIL: 1.0,
-}
-"""Facts of an item that is not in the training data; its place and its level are below all others."""
 
 
 def to_features(
     ranked: RankedLists,
     *,
     needs: frozenset[str],
-    depth: int,
-    other_models: tuple[str, ...],
-    profiles: pa.StructArray | None,
+    depth: int,  # last rank whose items are described; 0 for whole lists
+    other_models: tuple[str, ...],  # those that measures compare with
+    profiles: pa.StructArray | None,  # see :func:`to_profiles`
 ) -> dict[str, pa.Array]:
-    """Build the columns of :data:`columns.FACTS` that are needed, and :data:`columns.SEEN`.
-
-    ``depth``: last rank whose items are described; 0 for whole lists. ``other_models``: those that measures compare
-    with. ``profiles``: see :func:`to_profiles`.
-    """
+    """Build the columns of :data:`columns.FACTS` that are needed, and :data:`columns.SEEN`."""
     columns: dict[str, pa.Array] = {}
-    totals = ranked.batch.constants.get(C.TOTALS)
-    n_lists, is_empty = ranked.keys.n_lists, ranked.length == 0
-    if totals is not None:
-        columns[C.TOTALS] = pc.take(totals, to_arrow(np.zeros(n_lists, dtype=np.int64)))
+    batch, n_lists, is_empty = ranked.batch, ranked.keys.n_lists, ranked.length == 0
+    if C.TOTALS in batch.constants:
+        columns[C.TOTALS] = pc.take(batch.constants[C.TOTALS], to_arrow(np.zeros(n_lists, dtype=np.int64)))
     if needs.isdisjoint(N.DESCRIBED - set(N.TOTALS)):
         return columns
-    places = np.arange(len(ranked.row))
-    if depth:
-        places = places[ranked.rank_at(places) <= depth]
-    facts = _item_facts(ranked, places, needs)
+    places = ranked.down_to(depth)
+    facts, n_items = _item_facts(ranked, places, needs), ranked.count_items(places)
     structs = pa.StructArray.from_arrays(list(facts.values()), names=list(facts))
-    n_items = np.bincount(ranked.list_code[places], minlength=n_lists)
     columns[C.ITEM_FACTS] = list_column(n_items, structs, is_null=is_empty)
     if profiles is not None:
         columns[C.PROFILE] = pc.take(profiles, to_arrow(ranked.keys.owner, is_null=is_empty))
     if N.ITEM_PAIRS in needs:
-        columns[C.PAIRS] = _pairs(ranked)
+        place = np.full(n_lists, ABSENT)
+        list_code, found = ranked.keys.list_of(batch, batch.pairs)
+        place[list_code] = found
+        pair = pa.struct([("later", pa.int32()), ("earlier", pa.int32()), ("similarity", pa.float64())])
+        columns[C.PAIRS] = taken_or_null(batch.pairs.columns.get(C.PAIRS, pa.nulls(0, pa.list_(pair))), place)
     if other_models:
         columns[C.OTHER_LISTS] = _other_lists(ranked, columns[C.ITEM_FACTS], other_models)
     if N.ITEM_SEEN in needs:
@@ -236,51 +207,27 @@ def to_features(
 def _item_facts(ranked: RankedLists, places: IntVector, needs: frozenset[str]) -> dict[str, pa.Array]:
     """Rank and facts of the items at some positions, by name."""
     batch, row = ranked.batch, ranked.row[places]
-    item, user = batch.log.item[row], batch.log.user[row]
+    item, user, known = batch.log.item[row], batch.log.user[row], ranked.batch.known_items
     facts = {C.RANK: to_arrow(ranked.rank_at(places).astype(np.int32))}
-    of_users = {
-        N.ITEM_SEEN: lambda: to_arrow(is_in_train(batch, user, item).astype(np.float64)),
-        N.ITEM_FAMILIARITY: lambda: _familiarity(batch, user, item),
-        N.ITEM_COPIES: lambda: to_arrow(_copies(ranked)[row]),
-    }
-    known = batch.known_items
     for name in (*N.ITEM_VALUES, N.ITEM_CATEGORIES, N.ITEM_VECTORS):
-        if name in of_users.keys() & needs:
-            facts[name] = of_users[name]()
-        elif name in UNSEEN.keys() & needs:
+        if name not in needs:
+            continue
+        if name == N.ITEM_SEEN:
+            facts[name] = to_arrow(is_in_train(batch, user, item).astype(np.float64))
+        elif name == N.ITEM_FAMILIARITY:
+            pairs = to_arrow(batch.familiarity.user * batch.n_items + batch.familiarity.item)
+            place = places_in(to_arrow(user * batch.n_items + item), pairs)
+            similarity = batch.familiarity.columns.get(row_kinds.SIMILARITY, pa.nulls(0, pa.float64()))
+            facts[name] = taken_or_null(similarity, place)
+        elif name == N.ITEM_COPIES:
+            facts[name] = to_arrow(ranked.n_copies[row].astype(np.float64))
+        elif name in UNSEEN:
             facts[name] = to_arrow(to_numpy(known[name], null=UNSEEN[name])[item])
-        elif name in needs:
+        else:
             facts[name] = pc.take(known[name], to_arrow(item))
     if N.OTHER_LISTS in needs:
         facts[C.ITEM_ID] = to_arrow(item)
     return facts
-
-
-def _familiarity(batch: Batch, user: IntVector, item: IntVector) -> pa.Array:
-    table = batch.familiarity
-    if not len(table):
-        return pa.nulls(len(item), pa.float64())
-    pairs = to_arrow(table.user * batch.n_items + table.item)
-    place = pc.index_in(to_arrow(user * batch.n_items + item), value_set=pairs)
-    return pc.take(table.columns[row_kinds.SIMILARITY], place)
-
-
-def _copies(ranked: RankedLists) -> FloatVector:
-    """Rows that the item of each row of the log has in its list."""
-    n_copies = np.ones(len(ranked.matched.list_code))
-    n_copies[ranked.copies.kept] = ranked.copies.n_copies
-    return n_copies
-
-
-def _pairs(ranked: RankedLists) -> pa.Array:
-    """Return the similar items of each list; NULL where it has none."""
-    batch = ranked.batch
-    place = np.full(ranked.keys.n_lists, ABSENT)
-    list_code, found = ranked.keys.list_of(batch, batch.pairs)
-    place[list_code] = found
-    pair = pa.struct([("later", pa.int32()), ("earlier", pa.int32()), ("similarity", pa.float64())])
-    empty = pa.nulls(0, pa.list_(pair))
-    return pc.take(batch.pairs.columns.get(C.PAIRS, empty), to_arrow(place, is_null=place < 0))
 
 
 def _other_lists(ranked: RankedLists, items: pa.ListArray, models: tuple[str, ...]) -> pa.StructArray:
@@ -289,21 +236,19 @@ def _other_lists(ranked: RankedLists, items: pa.ListArray, models: tuple[str, ..
     The lists of that model itself get NULL too: compared with themselves they say nothing.
     """
     keys, names = ranked.keys, ranked.batch.models
-    has_items = ranked.length > 0
-    facts = fields(items.flatten())
-    n_items = lengths_of(items)
+    has_items, facts, n_items = ranked.length > 0, fields(items.flatten()), lengths_of(items)
     lists = pa.StructArray.from_arrays(
         [to_arrow(ranked.depth.astype(np.int32)), *(list_column(n_items, facts[name]) for name in (C.RANK, C.ITEM_ID))],
         names=["length", "ranks", "items"],
     )
-    same_user = keys.user * (len(keys.list_id.dictionary)) + to_numpy(keys.list_id.indices)
+    same_user = keys.user * len(keys.list_id.dictionary) + to_numpy(keys.list_id.indices)
     columns = []
     for name in models:
         code = names.index(name) if name in names else ABSENT
         lists_of_model = np.flatnonzero((keys.model == code) & has_items)
-        match = to_numpy(pc.index_in(to_arrow(same_user), value_set=to_arrow(same_user[lists_of_model])), null=ABSENT)
+        match = places_in(to_arrow(same_user), to_arrow(same_user[lists_of_model]))
         has_other_list = (match >= 0) & (keys.model != code) & has_items
-        place = np.zeros(keys.n_lists, dtype=np.int64)
+        place = np.full(keys.n_lists, ABSENT)
         place[has_other_list] = lists_of_model[match[has_other_list]]
-        columns.append(pc.take(lists, to_arrow(place, is_null=~has_other_list)))
+        columns.append(taken_or_null(lists, place))
     return pa.StructArray.from_arrays(columns, names=list(models))

@@ -20,7 +20,7 @@ from rankeval_spark.engine.buckets import in_buckets
 from rankeval_spark.engine.checks import PartitionTallies, refuse_unusable
 from rankeval_spark.engine.features import bits_of_items, to_features, to_profiles
 from rankeval_spark.engine.matching import Judgements, is_in_train, match_log, to_judgements
-from rankeval_spark.engine.outputs import joined, list_names, parts_of_users
+from rankeval_spark.engine.outputs import list_names, scored_parts
 from rankeval_spark.engine.ranked_lists import ITEMS, RankedLists, to_item_lists, to_lists, to_ranked
 from rankeval_spark.engine.slices import to_segment_columns
 from rankeval_spark.measures import required_facts as N
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.checks import RowChecks
     from rankeval_spark.engine.matching import ListKeys, ListRules
     from rankeval_spark.engine.outputs import ListOutputs, Part
+    from rankeval_spark.engine.ranked_lists import CompactLists
 
 
 @dataclass(frozen=True)
@@ -55,32 +56,25 @@ class Job:
 
     def parts(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[Part]:
         """Rank, match and score the lists of whole users, some at a time; ``tallies`` counts rows and judgements."""
-        outputs, measures = self.outputs, self.outputs.measures
-        keeps = {
-            name: need in measures.needs
-            for name, need in (
-                ("keeps_scores", C.HIT_SCORES),
-                ("keeps_predictions", N.PREDICTIONS),
-                ("sums_scores", N.PROPENSITIES),
-            )
-        }
+        measures = self.outputs.measures
         for batch, judgements, ranked in self._ranked(batches, tallies):
-            lists = to_lists(ranked, rules=self.rules, **keeps)
+            lists = to_lists(ranked, rules=self.rules, needs=measures.needs)
             keys = _key_columns(batch, ranked.keys)
-            segments = to_segment_columns(batch, ranked.keys, names=self.segments, absent=self.absent)
-            profiles = to_profiles(batch, judgements, needs=self.needs)
-            features = to_features(
-                ranked, needs=self.needs, depth=self.depth, other_models=measures.other_models, profiles=profiles
-            )
-            others = {**keys, **segments, **features}
+            others = {
+                **keys,
+                **to_segment_columns(batch, ranked.keys, names=self.segments, absent=self.absent),
+                **to_features(
+                    ranked,
+                    needs=self.needs,
+                    depth=self.depth,
+                    other_models=measures.other_models,
+                    profiles=to_profiles(batch, judgements, needs=self.needs),
+                ),
+            }
             if N.LIST_NAMES in measures.needs:
                 others[N.LIST_NAMES] = list_names(keys[C.USER_ID], keys[C.MODEL_ID])
-            for cuts in parts_of_users(lists.n_judged, ranked.keys.user):
-                columns = (
-                    {**{name: column.slice(*cut) for name, column in others.items()}, **lists.part(*cut)}
-                    for cut in cuts
-                )
-                yield joined([outputs.part(cut) for cut in columns], ranked, cuts[0][0])
+            columns_of = partial(_cut, others, lists)
+            yield from scored_parts(self.outputs, lists.n_judged, ranked.keys.user, columns_of, ranked)
 
     def user_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row per list of the population and cutoff: ``schemas.USER_METRICS`` without the key of its run."""
@@ -89,16 +83,14 @@ class Job:
     def ranked_items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row per list and item: key, item, rank, gain (NULL without a judgement)."""
         for batch, _, ranked in self._ranked(batches, PartitionTallies()):
-            places = np.arange(len(ranked.row))
-            if self.depth:
-                places = places[ranked.rank_at(places) <= self.depth]
-            list_code, row, keys = ranked.list_code[places], ranked.row[places], _key_columns(batch, ranked.keys)
+            places, keys = ranked.down_to(self.depth), _key_columns(batch, ranked.keys)
+            list_code, row = to_arrow(ranked.list_code[places]), ranked.row[places]
             if not self.has_lists:
                 del keys[C.LIST_ID]
-            judgement = ranked.matched.judgement[row]
+            judgement = ranked.judgement[row]
             gain = np.append(ranked.judgements.gain, np.nan)[judgement]
             columns = {
-                **{name: pc.take(column, to_arrow(list_code)) for name, column in keys.items()},
+                **{name: pc.take(column, list_code) for name, column in keys.items()},
                 C.ITEM_ID: pc.take(batch.items, to_arrow(ranked.batch.log.item[row])),
                 C.RANK: to_arrow(ranked.rank_at(places).astype(np.int32)),
                 C.GAIN: to_arrow(gain, is_null=judgement < 0),
@@ -106,7 +98,7 @@ class Job:
             yield pa.RecordBatch.from_pydict(columns)
 
     def item_lists(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row per list that has items: its key and :data:`compact_lists.ITEMS`."""
+        """Yield a row per list that has items: its key and :data:`ranked_lists.ITEMS`."""
         for batch, _, ranked in self._ranked(batches, PartitionTallies()):
             listed = to_arrow(ranked.listed)
             keys = {name: pc.take(column, listed) for name, column in _key_columns(batch, ranked.keys).items()}
@@ -116,19 +108,16 @@ class Job:
         """Count rows and judgements, and refuse nothing that only lists cannot be made of."""
         counting = replace(self, checks={kind: of_input.counting() for kind, of_input in self.checks.items()})
         duplicates = self.rules.duplicates_of_users
+        duplicates = "max" if duplicates == "error" else duplicates
         for batch in counting._batches(batches, tallies, most_rows=sys.maxsize):
-            left = self._left_to_judge(batch, tallies)
-            judged = to_judgements(
-                left.judged, n_items=left.n_items, duplicates="max" if duplicates == "error" else duplicates
-            )
-            tallies.add(left, judged, counts_seen=self.rules.drops_seen)
+            judged = to_judgements(batch.judged, n_items=batch.n_items, duplicates=duplicates)
+            tallies.add(batch, judged, counts_seen=self.rules.drops_seen)
 
     def _ranked(
         self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies
     ) -> Iterator[tuple[Batch, Judgements, RankedLists]]:
-        rules = self.rules
-        for given in self._batches(batches, tallies, most_rows=rules.max_rows_per_user):
-            batch, groups = self._left_to_judge(given, tallies), None
+        rules, groups = self.rules, None
+        for batch in self._batches(batches, tallies, most_rows=rules.max_rows_per_user):
             if not self.needs.isdisjoint((N.POPULARITY_GROUP, N.CATEGORY_GROUP)):
                 groups = bits_of_items(batch.known_items, self.outputs.measures.groups, n_items=batch.n_items)
             judge = partial(to_judgements, n_items=batch.n_items, item_groups=groups)
@@ -145,31 +134,28 @@ class Job:
             matched = match_log(listed, judgements, rules=rules, judge=of_lists)
             yield listed, judgements, to_ranked(matched, rules=rules)
 
-    def _left_to_judge(self, batch: Batch, tallies: PartitionTallies) -> Batch:
-        """Drop the judgements of items that their users have in the training data, where the policy says so."""
-        if N.JUDGED_SEEN in self.needs:
-            tallies.add_judged_seen(batch)
-        if not self.rules.drops_judged_seen:
-            return batch
-        return batch.with_held_out(~is_in_train(batch, batch.held_out.user, batch.held_out.item))
-
     def _batches(
         self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies, *, most_rows: int
     ) -> Iterator[Batch]:
-        """Yield the usable rows of whole users, some at a time."""
+        """Yield the usable rows of whole users, some at a time; without judgements that a policy drops as seen."""
         found, rest = without_constants(batches)
         constants = {**self.constants, **found}
         if row_kinds.COUNTS in constants:
             refuse_unusable(constants[row_kinds.COUNTS])
         usable = tallies.usable(with_items(rest, has_ranks=self.rules.reads_ranks), self.checks)
         for table in in_buckets(usable, most_rows=most_rows):
-            yield to_batch(
+            batch = to_batch(
                 table,
                 models=self.models,
                 constants=constants,
                 described=self.described,
                 has_judged_lists=self.outputs.has_judged_lists,
             )
+            if N.JUDGED_SEEN in self.needs:
+                tallies.add_judged_seen(batch)
+            if self.rules.drops_judged_seen:
+                batch = batch.with_held_out(~is_in_train(batch, batch.held_out.user, batch.held_out.item))
+            yield batch
 
 
 def _key_columns(batch: Batch, keys: ListKeys) -> dict[str, pa.Array]:
@@ -179,3 +165,7 @@ def _key_columns(batch: Batch, keys: ListKeys) -> dict[str, pa.Array]:
         C.USER_ID: pc.take(batch.users, to_arrow(keys.user)),
         C.LIST_ID: keys.list_id.dictionary_decode(),
     }
+
+
+def _cut(others: Mapping[str, pa.Array], lists: CompactLists, start: int, n_lists: int) -> dict[str, pa.Array]:
+    return {**{name: column.slice(start, n_lists) for name, column in others.items()}, **lists.part(start, n_lists)}

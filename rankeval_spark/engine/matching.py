@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Final, assert_never
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,23 +17,25 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.columns import MAX_ROWS_PER_USER
 from rankeval_spark.config.policies import tie_rule
-from rankeval_spark.engine.arrays import to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.attribution import AttributionRules, attribute
-from rankeval_spark.engine.codes import (
+from rankeval_spark.engine.arrays import (
     ABSENT,
     ascending,
     in_id_order,
     places_among,
     places_in,
     starts_of_runs,
+    to_arrow,
     to_codes,
+    to_numpy,
+    to_texts,
 )
+from rankeval_spark.engine.attribution import AttributionRules, attribute
 from rankeval_spark.engine.failures import refuse, refuse_input
 from rankeval_spark.statistics.moments import exact_sums
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Duplicates, HeldOutDuplicates
-    from rankeval_spark.engine.batch import Batch, CodedRows, Owners
+    from rankeval_spark.engine.batch import Batch, CodedRows
     from rankeval_spark.measures.arrays import BoolVector, FloatVector, IntVector
 
 
@@ -45,18 +47,16 @@ class Judgements:
     """The judgements of a batch, in the order of (owner, item code).
 
     The owner is a user; a list of a user where judgements name lists; a list of a model where interactions are
-    attributed to lists.
+    attributed to lists. Facts that no measure reads are None.
     """
 
     pair: IntVector  # (n_judged,) ``owner * n_items + item``, ascending, each once
     owner: IntVector  # (n_judged,) code of the owner
     gain: FloatVector  # (n_judged,)
-    value: FloatVector | None = None  # (n_judged,) value, where a measure reads it
-    groups: IntVector | None = None  # (n_judged,) bits of the item's groups, where a measure reads them
-    # (n_judged,) probability with which the item was shown, where a measure reads it; NaN where it is NULL
-    propensity: FloatVector | None = None
-    # (n_judged,) weight, where a measure reads it; 0 where it is no finite number above 0
-    weight: FloatVector | None = None
+    value: FloatVector | None = None  # (n_judged,)
+    groups: IntVector | None = None  # (n_judged,) bits of the item's groups
+    propensity: FloatVector | None = None  # (n_judged,) probability with which the item was shown; NaN where NULL
+    weight: FloatVector | None = None  # (n_judged,) 0 where it is no finite number above 0
 
     def descending(self) -> Judgements:
         """Sort by owner, then gain, value, groups and weight, the largest first."""
@@ -66,22 +66,25 @@ class Judgements:
     def at(self, places: IntVector) -> Judgements:
         """Select judgements by their positions."""
         known: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
-        taken = {name: numbers[places] for name, numbers in known.items() if numbers is not None}
-        return Judgements(**taken)
+        return Judgements(**{name: numbers[places] for name, numbers in known.items() if numbers is not None})
 
 
 def to_judgements(
-    held_out: CodedRows, *, n_items: int, duplicates: HeldOutDuplicates, item_groups: IntVector | None = None
+    held_out: CodedRows,  # ``user`` is the owner
+    *,
+    n_items: int,
+    duplicates: HeldOutDuplicates,
+    item_groups: IntVector | None = None,  # (n_items,) bits of groups
 ) -> Judgements:
-    """Build one judgement per (owner, item); ``user`` of the rows is the owner.
+    """Build one judgement per (owner, item).
 
     ``duplicates``: gain of a pair with several rows: the largest ("max"), their sum, rounded once ("sum"; an infinite
     one is refused), that of the newest ``interacted_at`` ("last"; of several the largest; NULL is the oldest), or
-    "error". Values follow the same rule; two weights of a pair are refused. ``item_groups`` (n_items,): bits of groups.
+    "error". Values follow the same rule; two weights of a pair are refused.
     """
     pair = held_out.user * n_items + held_out.item
     order = np.argsort(pair)
-    rows = _rows(held_out, pair, item_groups).at(order)
+    rows = _read_judgements(held_out, pair, item_groups).at(order)
     is_first = starts_of_runs(rows.pair)
     if is_first.all():
         return rows
@@ -96,63 +99,40 @@ def to_judgements(
         expected = "one for each user and item, because measures with weighted=True are computed"
         fix = "give all rows of a user and an item the weight of that item"
         refuse_input("held_out", "a user has two weights for an item", expected=expected, fix=fix)
-    pair_code = np.cumsum(is_first) - 1
     last = np.append(np.flatnonzero(is_first)[1:], len(order)) - 1
-    match duplicates:
-        case "sum":
-            lengths = np.diff(last, prepend=-1)
-            gains = _finite_sums("gains", rows.gain, lengths)
-            values = None if rows.value is None else _finite_sums("values", rows.value, lengths)
-            return replace(rows.at(last), gain=gains, value=values)
-        case "last":
-            times = _times(held_out)[order]
-            gain = rows.at(np.lexsort((rows.gain, times, pair_code)))
-            value = gain if rows.value is None else rows.at(np.lexsort((rows.value, rows.gain, times, pair_code)))
-        case "max":
-            gain = rows.at(np.lexsort((rows.gain, pair_code)))
-            value = gain if rows.value is None else rows.at(np.lexsort((rows.value, pair_code)))
-        case _:
-            assert_never(duplicates)
-    best = gain.at(last)
-    return replace(best, value=None if value.value is None else value.value[last])
+    if duplicates == "sum":
+        numbers = {"gain": rows.gain} | ({} if rows.value is None else {"value": rows.value})
+        sums: dict[str, Any] = {name: exact_sums(each, np.diff(last, prepend=-1)) for name, each in numbers.items()}
+        for name, total in sums.items():
+            if not np.isfinite(total).all():
+                found, fix = f"the {name}s of a user and an item add up to infinity", f"correct the {name}s"
+                refuse_input("held_out", found, expected="a number", fix=f"{fix} of the held-out table")
+        return replace(rows.at(last), **sums)
+    by: tuple[IntVector, ...] = (np.cumsum(is_first) - 1,)
+    if duplicates == "last":  # NULL first: its code finds the place that is appended
+        codes = to_codes(held_out.columns[C.INTERACTED_AT].cast(pa.int64()))
+        by = (np.append(ascending(codes.values) + 1, 0)[codes.code][order], *by)
+    best = rows.at(np.lexsort((rows.gain, *by))[last])
+    if rows.value is None:
+        return best
+    newest = (rows.gain,) if duplicates == "last" else ()
+    return replace(best, value=rows.value[np.lexsort((rows.value, *newest, *by))[last]])
 
 
-def _finite_sums(what: str, numbers: FloatVector, lengths: IntVector) -> FloatVector:
-    sums = exact_sums(numbers, lengths)
-    if not np.isfinite(sums).all():
-        fix = f"correct the {what} of the held-out table"
-        refuse_input("held_out", f"the {what} of a user and an item add up to infinity", expected="a number", fix=fix)
-    return sums
-
-
-def _rows(held_out: CodedRows, pair: IntVector, item_groups: IntVector | None) -> Judgements:
+def _read_judgements(held_out: CodedRows, pair: IntVector, item_groups: IntVector | None) -> Judgements:
     columns = held_out.columns
     gain = np.zeros(0) if not len(pair) else to_numpy(columns[C.GAIN])
-    value = None
+    value = propensity = weight = None
     if C.VALUE in columns:  # the judgement stays, because other measures do not read its value
         found = to_numpy(columns[C.VALUE])
         value = np.where(np.isfinite(found), found, 0.0)
+    if C.PROPENSITY in columns:
+        propensity = to_numpy(columns[C.PROPENSITY], null=np.nan)
+    if C.WEIGHT in columns:
+        found = to_numpy(columns[C.WEIGHT], null=np.nan).astype(np.float64, copy=False)
+        weight = np.where(np.isfinite(found) & (found > 0), found, 0.0)
     groups = None if item_groups is None else item_groups[held_out.item]
-    propensity = to_numpy(columns[C.PROPENSITY], null=np.nan) if C.PROPENSITY in columns else None
-    weight = usable_weights(columns[C.WEIGHT]) if C.WEIGHT in columns else None
     return Judgements(pair, held_out.user, gain.astype(np.float64, copy=False), value, groups, propensity, weight)
-
-
-def usable_weights(column: pa.Array | pa.ChunkedArray) -> FloatVector:
-    """Return the weights of judgements, 0 where one is NULL, NaN, infinite or not above 0.
-
-    >>> usable_weights(pa.array([2.0, -1.0, None, float("inf")]))
-    array([2., 0., 0., 0.])
-    """
-    found = to_numpy(column, null=np.nan).astype(np.float64, copy=False)
-    return np.where(np.isfinite(found) & (found > 0), found, 0.0)
-
-
-def _times(held_out: CodedRows) -> IntVector:
-    """Places of the times in their order, NULL first."""
-    codes = to_codes(held_out.columns[C.INTERACTED_AT].cast(pa.int64()))
-    places = np.append(ascending(codes.values) + 1, 0) if codes.n_values else np.zeros(1, dtype=np.int64)
-    return places[codes.code]  # ABSENT, the code of NULL, is the last
 
 
 @dataclass(frozen=True)
@@ -193,11 +173,10 @@ class ListKeys:
     user: IntVector  # codes of the user and of the model
     model: IntVector
     list_id: pa.Array  # ``list_id`` of each list; :data:`columns.ONE_LIST` for that of a user without one
-    owner: IntVector  # whose judgements each is compared with, see :attr:`Batch.log_owner`
+    owner: IntVector  # whose judgements each is compared with, see :class:`Owners`
 
     @property
     def n_lists(self) -> int:
-        """Number of lists."""
         return len(self.user)
 
     def list_of(self, batch: Batch, table: CodedRows) -> tuple[IntVector, IntVector]:
@@ -205,66 +184,52 @@ class ListKeys:
         if not len(table):
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         names = self.list_id.dictionary
-        model, own = np.zeros((2, len(table)), dtype=np.int64)
+        model: IntVector = np.zeros(len(table), dtype=np.int64)
+        own = model
         if C.MODEL_ID in table.columns:
             model = places_in(table.columns[C.MODEL_ID], to_texts(batch.models))
         if C.LIST_ID in table.columns:
             own = places_in(table.columns[C.LIST_ID].cast(names.type), names)
         n_names, n_models = len(names), max(len(batch.models), 1)
         keys = to_arrow((self.user * n_models + self.model) * n_names + to_numpy(self.list_id.indices))
-        wanted = to_arrow((table.user * n_models + model) * n_names + own)
-        found = to_numpy(pc.index_in(wanted, value_set=keys), null=ABSENT)
+        found = places_in(to_arrow((table.user * n_models + model) * n_names + own), keys)
         has_list = (found >= 0) & (model >= 0) & (own >= 0)
         return found[has_list], np.flatnonzero(has_list)
 
-    @classmethod
-    def of(cls, batch: Batch, judgements: Judgements) -> tuple[ListKeys, IntVector]:
-        """Find the lists, and that of each row of the log."""
-        n_models, n_slots = len(batch.models), batch.n_users * len(batch.models)
-        slot = batch.log.user * n_models + batch.model
-        if batch.owners is not None:
-            return cls._of_owners(batch, slot, judgements, batch.owners)
-        is_listed = np.zeros(n_slots, dtype=np.bool_)
-        is_listed[slot] = True
-        is_judged = np.zeros(batch.n_users, dtype=np.bool_)
-        is_judged[judgements.owner] = True
-        if C.LIST_ID in batch.log.columns:
-            return cls._of_several(batch, slot, np.flatnonzero(np.repeat(is_judged, n_models) & ~is_listed))
-        slots = np.flatnonzero(is_listed | np.repeat(is_judged, n_models))
-        place = np.cumsum(is_listed | np.repeat(is_judged, n_models)) - 1
-        one_list = to_texts([C.ONE_LIST])
-        ids = pa.DictionaryArray.from_arrays(to_arrow(np.zeros(len(slots), dtype=np.int32)), one_list)
-        user, model = np.divmod(slots, max(n_models, 1))
-        return cls(user, model, ids, user), place[slot]
 
-    @classmethod
-    def _of_several(cls, batch: Batch, slot: IntVector, empty: IntVector) -> tuple[ListKeys, IntVector]:
-        """Find the lists where a user can have several of a model.
+def to_list_keys(batch: Batch, judgements: Judgements) -> tuple[ListKeys, IntVector]:
+    """Find the lists, and that of each row of the log.
 
-        Lists of a user are in the order of their ids: so sums over them do not depend on the order of the rows.
-        """
-        own = in_id_order(to_codes(batch.log.columns[C.LIST_ID]))
-        names = pa.concat_arrays([own.values, to_texts([C.ONE_LIST]).cast(own.values.type)])
-        no_name = np.full(len(empty), len(names) - 1)
-        slots, code, place = _distinct(np.append(slot, empty), np.append(own.code, no_name), n_codes=len(names))
-        user, model = np.divmod(slots, max(len(batch.models), 1))
-        ids = pa.DictionaryArray.from_arrays(to_arrow(code.astype(np.int32)), names)
-        return cls(user, model, ids, user), place[: len(slot)]
-
-    @classmethod
-    def _of_owners(
-        cls, batch: Batch, slot: IntVector, judgements: Judgements, owners: Owners
-    ) -> tuple[ListKeys, IntVector]:
-        """Find the lists where judgements name lists: a model has every judged list, be it empty."""
-        n_models = len(batch.models)
+    Lists of a user are in the order of their ids: so sums over them do not depend on the order of the rows.
+    """
+    owners, n_models, one_list = batch.owners, len(batch.models), to_texts([C.ONE_LIST])
+    slot = batch.log.user * n_models + batch.model
+    owner: IntVector | None = None
+    slots: IntVector
+    name: IntVector
+    place: IntVector
+    if owners.names is not None:  # a model has every judged list, be it empty
         judged = judgements.owner[starts_of_runs(judgements.owner)]
         of_models = (owners.user[judged][:, None] * n_models + np.arange(n_models)).ravel()
-        slots, owner, place = _distinct(
-            np.append(slot, of_models), np.append(owners.log, np.repeat(judged, n_models)), n_codes=len(owners.user)
-        )
-        user, model = np.divmod(slots, max(n_models, 1))
-        ids = pa.DictionaryArray.from_arrays(to_arrow(owners.name[owner].astype(np.int32)), owners.names)
-        return cls(user, model, ids, owner), place[: len(slot)]
+        of_lists = np.append(owners.log, np.repeat(judged, n_models))
+        slots, owner, place = _distinct(np.append(slot, of_models), of_lists, n_codes=len(owners.user))
+        name, names = owners.name[owner], owners.names
+    else:
+        is_listed, is_judged = np.zeros(batch.n_users * n_models, np.bool_), np.zeros(batch.n_users, np.bool_)
+        is_listed[slot] = True
+        is_judged[judgements.owner] = True
+        is_judged = np.repeat(is_judged, n_models)
+        if C.LIST_ID in batch.log.columns:
+            own, empty = in_id_order(to_codes(batch.log.columns[C.LIST_ID])), np.flatnonzero(is_judged & ~is_listed)
+            names = pa.concat_arrays([own.values, one_list.cast(own.values.type)])
+            code = np.append(own.code, np.full(len(empty), own.n_values))
+            slots, name, place = _distinct(np.append(slot, empty), code, n_codes=len(names))
+        else:
+            slots, place = np.flatnonzero(is_listed | is_judged), (np.cumsum(is_listed | is_judged) - 1)[slot]
+            name, names = np.zeros(len(slots), dtype=np.int64), one_list
+    user, model = np.divmod(slots, max(n_models, 1))
+    ids = pa.DictionaryArray.from_arrays(to_arrow(name.astype(np.int32)), names)
+    return ListKeys(user, model, ids, user if owner is None else owner), place[: len(slot)]
 
 
 def _distinct(slot: IntVector, code: IntVector, *, n_codes: int) -> tuple[IntVector, IntVector, IntVector]:
@@ -273,9 +238,8 @@ def _distinct(slot: IntVector, code: IntVector, *, n_codes: int) -> tuple[IntVec
     in_order = np.sort(pair)
     distinct = in_order[starts_of_runs(in_order)]
     found = to_codes(to_arrow(pair))
-    place = np.searchsorted(distinct, to_numpy(found.values))[found.code]
     slots, codes = np.divmod(distinct, max(n_codes, 1))
-    return slots, codes, place
+    return slots, codes, np.searchsorted(distinct, to_numpy(found.values))[found.code]
 
 
 @dataclass(frozen=True)
@@ -284,17 +248,13 @@ class MatchedLog:
 
     batch: Batch  # the rows; those that policies leave out are gone
     keys: ListKeys
-    list_code: IntVector  # (n_log_rows,) list of each row
+    log_list: IntVector  # (n_log_rows,) list of each row
     judgement: IntVector  # (n_log_rows,) position of its judgement; ABSENT without one
     # the judgements of all owners: users, lists that judgements name, or all lists where `timing` is there
     judgements: Judgements
+    owner: IntVector  # (n_lists,) owner of the judgements that each list is compared with
     # (n_lists,) what the times say of each list, see :data:`attribution.TIMING_FIELDS`; only with attribution
-    timing: pa.StructArray | None = None
-
-    @property
-    def owner(self) -> IntVector:
-        """Owner of the judgements that each list is compared with: int64, shape (n_lists,)."""
-        return self.keys.owner if self.timing is None else np.arange(self.keys.n_lists)
+    timing: pa.StructArray | None
 
 
 def match_log(
@@ -302,53 +262,38 @@ def match_log(
     judgements: Judgements,
     *,
     rules: ListRules,
+    # makes judgements of interactions that were attributed to lists; needed where the rules attribute
     judge: Callable[[CodedRows], Judgements] | None = None,
 ) -> MatchedLog:
     """Match the log with the judgements.
 
     Seen items leave the lists first, then those without a judgement where the policy says so. Times attribute
     interactions to the lists as they were shown, so that seen items leave afterwards there.
-
-    ``judge`` makes judgements of interactions that were attributed to lists; needed where the rules attribute.
     """
     is_seen = is_in_train(batch, batch.log.user, batch.log.item) if rules.drops_seen else None
-    if rules.attribution is not None and judge is not None:
-        return _match_in_time(batch, judgements, rules.attribution, judge, is_seen)
-    if is_seen is not None:
-        batch = batch.with_log(~is_seen)
-    judgement = places_among(batch.log_owner * batch.n_items + batch.log.item, judgements.pair)
-    if rules.judged_only:
-        is_judged = np.append(judgements.gain, UNJUDGED)[judgement] >= 0
-        batch, judgement = batch.with_log(is_judged), judgement[is_judged]
-    keys, list_code = ListKeys.of(batch, judgements)
-    return MatchedLog(batch, keys, list_code, judgement, judgements)
+    if rules.attribution is None or judge is None:
+        if is_seen is not None:
+            batch = batch.with_log(~is_seen)
+        judgement = places_among(batch.owners.log * batch.n_items + batch.log.item, judgements.pair)
+        if rules.judged_only:
+            is_judged = np.append(judgements.gain, UNJUDGED)[judgement] >= 0
+            batch, judgement = batch.with_log(is_judged), judgement[is_judged]
+        keys, log_list = to_list_keys(batch, judgements)
+        return MatchedLog(batch, keys, log_list, judgement, judgements, keys.owner, None)
+    keys, log_list = to_list_keys(batch, judgements)
+    held_out, is_judged, is_consumed, timing = attribute(batch, keys, log_list, rules.attribution)
+    of_lists = judge(held_out)
+    is_kept = np.ones(len(log_list), dtype=np.bool_) if is_seen is None else ~is_seen
+    if rules.attribution.drops_consumed:
+        is_kept &= ~is_consumed
+    if not is_kept.all():
+        batch, log_list, is_judged = batch.with_log(is_kept), log_list[is_kept], is_judged[is_kept]
+    judgement, row = np.full(len(log_list), ABSENT), np.flatnonzero(is_judged)
+    judgement[row] = places_among(log_list[row] * batch.n_items + batch.log.item[row], of_lists.pair)
+    return MatchedLog(batch, keys, log_list, judgement, of_lists, np.arange(keys.n_lists), timing)
 
 
 def is_in_train(batch: Batch, user: IntVector, item: IntVector) -> BoolVector:
     """Return True for each (user, item) that the training data have."""
     seen = to_arrow(batch.train.user * batch.n_items + batch.train.item)
     return to_numpy(pc.is_in(to_arrow(user * batch.n_items + item), value_set=seen))
-
-
-def _match_in_time(
-    batch: Batch,
-    judgements: Judgements,
-    rules: AttributionRules,
-    judge: Callable[[CodedRows], Judgements],
-    is_seen: BoolVector | None,
-) -> MatchedLog:
-    """Attribute interactions to the lists as they were shown; then leave out what policies drop."""
-    keys, list_code = ListKeys.of(batch, judgements)
-    attributed = attribute(batch, keys, list_code, rules)
-    of_lists, is_judged = judge(attributed.held_out), attributed.is_judged
-    is_kept = np.ones(len(list_code), dtype=np.bool_)
-    if is_seen is not None:
-        is_kept &= ~is_seen
-    if rules.drops_consumed:
-        is_kept &= ~attributed.is_consumed
-    if not is_kept.all():
-        batch, list_code, is_judged = batch.with_log(is_kept), list_code[is_kept], is_judged[is_kept]
-    judgement = np.full(len(list_code), ABSENT)
-    row = np.flatnonzero(is_judged)
-    judgement[row] = places_among(list_code[row] * batch.n_items + batch.log.item[row], of_lists.pair)
-    return MatchedLog(batch, keys, list_code, judgement, of_lists, attributed.timing)

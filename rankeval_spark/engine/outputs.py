@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregates import PartialAggregator, Rows
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.arrays import in_one_piece, row_codes, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.buckets import hashes_of
-from rankeval_spark.engine.codes import row_codes
 from rankeval_spark.engine.failures import quoted
 from rankeval_spark.engine.scorer import COUNTED, IS_EVALUATED, Members, Scored, members_of, score_lists
 from rankeval_spark.engine.slices import (
@@ -122,9 +121,9 @@ class Part:
         columns = {name: pc.take(lists[name], repeated) for name in C.LIST_KEY}
         columns[C.K] = to_arrow(np.tile(np.array(ks, dtype=np.int32), n_lists))
         columns[C.SEGMENTS] = pc.take(lists[C.SEGMENTS], repeated)
-        counts = {name: scored.counts[name].ravel() for name in COUNTED}
-        columns |= {name: to_arrow(counts[name].astype(np.int32)) for name in COUNTED[:-1]}
-        columns[C.HAS_TIES] = to_arrow(counts[C.HAS_TIES], is_null=counts[C.N_RECOMMENDED] == 0)
+        columns |= {name: to_arrow(scored.counts[name].ravel().astype(np.int32)) for name in COUNTED[:-1]}
+        has_no_list = scored.counts[C.N_RECOMMENDED].ravel() == 0
+        columns[C.HAS_TIES] = to_arrow(scored.counts[C.HAS_TIES].ravel(), is_null=has_no_list)
         is_evaluated = np.repeat(self.members.is_evaluated, len(ks))
         for name in measures.stored:
             value = scored.values[name].ravel()
@@ -194,36 +193,37 @@ class ListOutputs:
 
     def moments(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Yield moments by slice: rows of ``aggregates.PARTIAL``, with a bootstrap of ``WITH_STATES``."""
+        columns, ks = self.computed.columns, self.computed.ks
+        summariser = PartialAggregator(
+            columns,
+            dict(self.denominators),
+            tuple(segment_columns(self.slices)),
+            ks,
+            self.draws,
+            tuple(map(lists_column, columns)) if self.averages_lists else (),
+            self.counts_values,
+            self.computed.without_hits,
+        )
         if self.averages_lists:
-            yield from self._summariser.summarise(iter(part.users.to_batches()))
+            yield from summariser.summarise(iter(part.users.to_batches()))
         else:
-            yield from self._summariser.summarise_rows([self._rows_of_users(part)])
+            yield from summariser.summarise_rows([self._rows_of_users(part)])
 
     def differences(self, part: Part, aggregator: DifferenceAggregator) -> Iterator[pa.RecordBatch]:
         """Yield differences of models by slice: rows of ``paired_differences.PARTIAL``."""
         names = [name for name in (C.MODEL_ID, C.USER_ID, C.LIST_ID, PACKED) if name in part.lists]
-        lists = pa.Table.from_pydict({name: part.lists[name] for name in names})
-        is_member = part.members.is_evaluated
-        evaluated = lists.append_column(IS_EVALUATED, to_arrow(is_member))
-        has_items = to_arrow(to_numpy(part.lists[C.N_RECOMMENDED]) > 0)
-        yield from aggregator.count_lists(evaluated.filter(has_items))
+        is_member, lists = part.members.is_evaluated, {name: part.lists[name] for name in names}
+        table = pa.Table.from_pydict({**lists, IS_EVALUATED: to_arrow(is_member)})
+        yield from aggregator.count_lists(table.filter(to_arrow(to_numpy(part.lists[C.N_RECOMMENDED]) > 0)))
         if self.averages_lists:
-            evaluated = part.users.filter(part.users[IS_EVALUATED])
-            evaluated = evaluated.sort_by([(USER_HASH, "ascending"), (C.USER_ID, "ascending")])
-            yield from aggregator.aggregate_rows(iter(evaluated.to_batches()))
+            users = part.users.filter(part.users[IS_EVALUATED])
+            users = users.sort_by([(USER_HASH, "ascending"), (C.USER_ID, "ascending")])
+            yield from aggregator.aggregate_rows(iter(users.to_batches()))
             return
-        table = lists.filter(to_arrow(is_member))
+        table = table.filter(to_arrow(is_member)).drop_columns(IS_EVALUATED)
         values = np.stack([part.scored.values[name][is_member] for name in aggregator.requested.stored], axis=-1)
-        yield from aggregator.aggregate_lists(
-            table.append_column(USER_HASH, to_arrow(hashes_of(table[C.USER_ID]))), values
-        )
-
-    @property
-    def _summariser(self) -> PartialAggregator:
-        columns, ks, zeros = self.computed.columns, self.computed.ks, self.computed.without_hits
-        by, weights = tuple(segment_columns(self.slices)), dict(self.denominators)
-        lists = tuple(map(lists_column, columns)) if self.averages_lists else ()
-        return PartialAggregator(columns, weights, by, ks, self.draws, lists, self.counts_values, zeros)
+        hashes = to_arrow(hashes_of(table[C.USER_ID]))
+        yield from aggregator.aggregate_lists(table.append_column(USER_HASH, hashes), values)
 
     def _rows_of_users(self, part: Part) -> Rows:
         """Build a row per list and cutoff; values of those outside the population are NaN."""
@@ -238,25 +238,26 @@ class ListOutputs:
                 values[place] = np.where(members.is_evaluated[:, None], scored.values[name], np.nan)
             return np.ascontiguousarray(values.reshape(len(columns), n_lists * len(ks)).T)
 
-        table = pa.Table.from_pydict({C.MODEL_ID: lists[C.MODEL_ID]})
-        if PACKED in lists:
-            table = table.append_column(PACKED, lists[PACKED])
+        named = {name: lists[name] for name in (C.MODEL_ID, PACKED) if name in lists}
         if self.draws is not None:
-            table = table.append_column(USER_HASH, to_arrow(hashes_of(lists[C.USER_ID])))
-        table = unpacked(encoded(table, [C.MODEL_ID]))
+            named[USER_HASH] = to_arrow(hashes_of(lists[C.USER_ID]))
+        table = unpacked(encoded(pa.Table.from_pydict(named), [C.MODEL_ID]))
         table = pc.take(table, to_arrow(np.repeat(np.arange(n_lists), len(ks))))
         table = table.append_column(C.K, to_arrow(np.tile(np.array(ks, dtype=np.int32), n_lists)))
         by_row = np.column_stack([np.repeat(counts, len(ks), axis=0), n_tied.ravel()])
         return Rows(table, flat(self.computed.columns), flat(tuple(self.computed.weights.values())), by_row)
 
 
-def parts_of_users(
+def scored_parts(
+    outputs: ListOutputs,
     n_judged: IntVector,  # (n_lists,) judgements that each list is compared with
     user: IntVector,  # (n_lists,) sorted
-) -> Iterator[list[tuple[int, int]]]:
-    """Cut lists into parts of whole users: the first list and number of lists that are scored in one go.
+    columns_of: Callable[[int, int], Mapping[str, pa.Array]],  # columns of some lists: of the first one, and how many
+    ranked: RankedLists | None = None,  # the items of all lists
+) -> Iterator[Part]:
+    """Score lists in parts of whole users.
 
-    A part has several such cuts where one user alone has more lists or judgements.
+    What is scored in one go is a cut: a part has several where one user alone has more lists or judgements.
     """
     before = np.append(0, np.cumsum(n_judged))
     ends = np.append(np.flatnonzero(np.diff(user)) + 1, len(user))  # behind the lists of each user
@@ -268,27 +269,26 @@ def parts_of_users(
     start = 0
     while start < len(user):
         first, last = np.searchsorted(ends, [start + 1, most(start) + 1])
-        end, cuts = int(ends[max(first, last - 1)]), list[tuple[int, int]]()
+        begin, end, cuts = start, int(ends[max(first, last - 1)]), list[Part]()
         while start < end:
             stop = min(most(start), end)
-            cuts.append((start, stop - start))
+            cuts.append(outputs.part(columns_of(start, stop - start)))
             start = stop
-        yield cuts
+        items = None if ranked is None else ranked.of_lists(begin, end - begin)
+        yield replace(_join(cuts), ranked=items, start=begin)
 
 
-def joined(parts: Sequence[Part], ranked: RankedLists | None = None, start: int = 0) -> Part:
-    """Join the cuts of one part; ``ranked`` are all lists of its batch, and ``start`` the first that is its own."""
-    if ranked is not None:
-        ranked = ranked.of_lists(start, sum(len(part.members.is_evaluated) for part in parts))
-    if len(parts) == 1:
-        return replace(parts[0], ranked=ranked, start=start)
-    lists = {name: pa.concat_arrays([part.lists[name] for part in parts]) for name in parts[0].lists}
+def _join(cuts: Sequence[Part]) -> Part:
+    """Join the cuts of one part."""
+    if len(cuts) == 1:
+        return cuts[0]
+    lists = {name: pa.concat_arrays([cut.lists[name] for cut in cuts]) for name in cuts[0].lists}
     values, counts = (
         {name: np.concatenate([each[name] for each in cells]) for name in cells[0]}
-        for cells in ([part.scored.values for part in parts], [part.scored.counts for part in parts])
+        for cells in ([cut.scored.values for cut in cuts], [cut.scored.counts for cut in cuts])
     )
-    members = Members(*map(np.concatenate, zip(*(part.members for part in parts), strict=True)))
-    return Part(parts[0].outputs, lists, Scored(values, counts), members, ranked, start)
+    members = Members(*map(np.concatenate, zip(*(cut.members for cut in cuts), strict=True)))
+    return Part(cuts[0].outputs, lists, Scored(values, counts), members)
 
 
 def list_names(users: pa.Array, models: pa.Array) -> pa.Array:

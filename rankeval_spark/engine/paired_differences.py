@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.codes import row_codes
+from rankeval_spark.engine.arrays import row_codes, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.engine.slices import USER_HASH, groups_of, in_chunks, matrix, positions_of, unpacked
 from rankeval_spark.statistics import moments, multiple_testing, paired_ratios, paired_tests, rank_tests, resampling
@@ -54,8 +53,13 @@ all models at once, and no cutoff."""
 
 LISTED_USERS: Final = "listed_users"  # the same of all users, where lists that judgements name are counted too
 NO_CUTOFF: Final = -1  # cutoff of what is the same at all of them
-MOST_HELD: Final = 1 << 28  # bytes of sums from which on they are handed on, to be merged elsewhere
-_BATCH: Final = 1 << 24  # bytes of states from which on a batch is closed
+MOST_HELD: Final = 1 << 28  # bytes of sums above which they are handed on, to be merged elsewhere
+MOST_SUMMED: Final = 1 << 26
+"""Bytes of sums of replicates that are made in one go, or those of one pair and group of users where these are more:
+with more pairs and groups than fit, they take turns."""
+
+_BATCH: Final = 1 << 24  # bytes of states above which a batch is closed
+_ARRAYS_A_COLUMN: Final = 6  # of the bootstrap: weights, sums and squares, and a copy of each
 
 
 class ComparisonKey(NamedTuple):
@@ -74,7 +78,7 @@ Partial: TypeAlias = tuple[ComparisonKey, str, bytes]  # what it is about, its k
 
 @dataclass
 class HeldSums:
-    """Sums of replicates, added up over the chunks of a part as long as they fit."""
+    """Sums of replicates, added up over the chunks of a part while they fit."""
 
     _sums: dict[tuple[ComparisonKey, str], np.ndarray] = field(default_factory=dict)
     _n_bytes: int = 0
@@ -140,8 +144,12 @@ class ComparisonRequest:
         return models_in_order({*known, *self.expected, *found}, self.baseline)
 
     @property
+    def n_columns(self) -> int:
+        """Columns of sums of replicates that fit at a time."""
+        return MOST_SUMMED // (8 * self.replicates)
+
+    @property
     def draws(self) -> Draws:
-        """Random draws of the tests that need them."""
         return Draws(self.replicates, self.seed)
 
     @property
@@ -170,51 +178,13 @@ class ComparisonRequest:
         return place, position
 
     def has_any(self, *tests: TestName) -> bool:
-        """Whether one of these tests is made, of any measure."""
+        """Return True if one of these tests is made, of any measure."""
         return not set(tests).isdisjoint(self.tests) and self.slots[0].size > 0
 
 
-@dataclass(frozen=True, eq=False)
-class Cube:
-    """Values of a chunk of users."""
-
-    # in the order in which they are compared, see :func:`models_in_order`; the baseline and expected models are there
-    # without rows too
-    models: tuple[str, ...]
-    # float64 (n_models, n_ks, n_users, n_columns) NaN where undefined, and where the user is not of the population
-    # under the model
-    values: np.ndarray
-    is_there: np.ndarray  # bool (n_models, n_users) whether the user is
-    users: pa.Table  # a row for each user, with segments as they travel
-
-    @classmethod
-    def of_rows(
-        cls,
-        table: pa.Table,  # rows of a model and user; no model, user and cutoff occurs twice
-        values: np.ndarray,  # float64 (n_rows, n_columns), or (n_rows, n_ks, n_columns) with all cutoffs in a row
-        place: np.ndarray | slice,  # (n_rows,) place of the row's cutoff, or a slice of all
-        n_ks: int,
-        requested: ComparisonRequest,
-    ) -> Cube:
-        """Place the values of each row by its model, its cutoffs and its user."""
-        encoded = table[C.USER_ID].combine_chunks().dictionary_encode()
-        user, n_users = to_numpy(encoded.indices), len(encoded.dictionary)
-        models = requested.with_models(pc.unique(table[C.MODEL_ID]).to_pylist())
-        model = to_numpy(pc.index_in(table[C.MODEL_ID], value_set=to_texts(models)))
-        cells = np.full((len(models), n_ks, n_users, values.shape[-1]), np.nan)
-        cells[model, place, user] = values
-        is_there = np.zeros((len(models), n_users), dtype=np.bool_)
-        is_there[model, user] = True
-        return cls(models, cells, is_there, pc.take(table, to_arrow(np.unique(user, return_index=True)[1])))
-
-    @property
-    def hashes(self) -> np.ndarray:
-        """Hash of each user's id."""
-        return to_numpy(self.users[USER_HASH])
-
-    def pairs(self, *, all_pairs: bool) -> list[tuple[int, int]]:
-        """List the positions of the models that are compared, the one that is compared with first."""
-        return [(first, other) for first, other in combinations(range(len(self.models)), 2) if all_pairs or first == 0]
+def models_in_order(models: Iterable[str], baseline: str | None) -> tuple[str, ...]:
+    """Order models by name, the baseline before all others; of each two the earlier one is compared with."""
+    return tuple(sorted(models, key=lambda name: (name != baseline, name)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,22 +201,13 @@ class Slicing:
         return counts > 0
 
 
-def models_in_order(models: Iterable[str], baseline: str | None) -> tuple[str, ...]:
-    """Order models by name, the baseline before all others; of each two the earlier one is compared with."""
-    return tuple(sorted(models, key=lambda name: (name != baseline, name)))
-
-
 def slicings_of(users: pa.Table, slices: Sequence[tuple[str, ...]]) -> list[Slicing]:
     """Find the groups of users of each slice."""
-    users, n_users = unpacked(users), users.num_rows
-    plain = pa.Table.from_pydict(
-        {
-            **{name: users[name] for names in slices for name in names},
-            C.MODEL_ID: to_texts([""] * n_users),  # users are grouped, not rows of a model and cutoff
-            C.K: to_arrow(np.zeros(n_users, dtype=np.int32)),
-        }
-    )
-    found = [groups_of(plain, names, (0,)) for names in slices]
+    users = unpacked(users)
+    columns = {name: users[name] for names in slices for name in names}
+    # Users are grouped, not rows of a model and cutoff.
+    plain = pa.Table.from_pydict({C.MODEL_ID: to_texts([""] * users.num_rows), **columns})
+    found = [groups_of(plain, names) for names in slices]
     return [Slicing(index, [key[1] for key in keys], group) for index, (keys, group) in enumerate(found)]
 
 
@@ -264,13 +225,6 @@ def whole_users(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield held
 
 
-MOST_SUMMED: Final = 1 << 26
-"""Bytes of sums of replicates that are made in one go, or those of one pair and group of users where these are more:
-with more pairs and groups than fit, they take turns."""
-
-_ARRAYS_A_COLUMN: Final = 6  # of the bootstrap: weights, sums and squares, and a copy of each
-
-
 @dataclass(frozen=True)
 class DifferenceAggregator:
     """Aggregation of the differences of models, in the workers."""
@@ -282,11 +236,11 @@ class DifferenceAggregator:
     def aggregate_rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Aggregate Arrow's rows of (model, user, k), sorted by user: rows of :data:`PARTIAL`."""
         requested, ks = self.requested, self.requested.ks
-        cubes = (
-            Cube.of_rows(table, matrix(table, requested.stored), positions_of(table, ks), len(ks), requested)
+        chunks = (
+            self._to_chunk(table, matrix(table, requested.stored), positions_of(table, ks))
             for table in whole_users(batches)
         )
-        yield from to_batches(self._partials(cubes))
+        yield from to_batches(self._partials(chunks))
 
     def aggregate_lists(
         self,
@@ -295,11 +249,10 @@ class DifferenceAggregator:
     ) -> Iterator[pa.RecordBatch]:
         """Aggregate lists, all those of some users: rows of :data:`PARTIAL`."""
         if lists.num_rows:
-            cube = Cube.of_rows(lists, values, slice(None), values.shape[1], self.requested)
-            yield from to_batches(self._partials([cube]))
+            yield from to_batches(self._partials([self._to_chunk(lists, values, slice(None))]))
 
     def count_lists(self, lists: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Count owners with a list of each model, and of both models in a pair: rows of :data:`PARTIAL`.
+        """Count owners with a list under each model, and under both models in a pair: rows of :data:`PARTIAL`.
 
         ``lists``: model and owner of each list with an item, IS_EVALUATED, and segments as they travel; judged or not.
         """
@@ -308,8 +261,7 @@ class DifferenceAggregator:
         kinds = {LISTED: self.owner}
         if self.owner != (C.USER_ID,):
             kinds[LISTED_USERS] = (C.USER_ID,)
-        partials = (partial for kind, owner in kinds.items() for partial in self._owners(lists, owner, kind))
-        yield from to_batches(partials)
+        yield from to_batches(chain.from_iterable(self._owners(lists, by, kind) for kind, by in kinds.items()))
 
     def _owners(self, lists: pa.Table, by: tuple[str, ...], kind: str) -> Iterator[Partial]:
         _, first, owner = np.unique(row_codes(lists, by), return_index=True, return_inverse=True)
@@ -330,14 +282,31 @@ class DifferenceAggregator:
                 key = ComparisonKey(None, None, slicing.index, values, NO_CUTOFF, names)
                 yield key, kind, of_group.tobytes()
 
-    def _partials(self, cubes: Iterable[Cube]) -> Iterator[Partial]:
+    def _to_chunk(
+        self,
+        table: pa.Table,  # rows of a model and user; no model, user and cutoff occurs twice
+        values: np.ndarray,  # float64 (n_rows, n_columns), or (n_rows, n_ks, n_columns) with all cutoffs in a row
+        place: np.ndarray | slice,  # (n_rows,) place of the row's cutoff, or a slice of all
+    ) -> _Chunk:
+        """Place the values of each row by its model, its cutoffs and its user."""
+        requested, encoded = self.requested, table[C.USER_ID].combine_chunks().dictionary_encode()
+        user, n_users = to_numpy(encoded.indices), len(encoded.dictionary)
+        models = requested.with_models(pc.unique(table[C.MODEL_ID]).to_pylist())
+        model = to_numpy(pc.index_in(table[C.MODEL_ID], value_set=to_texts(models)))
+        cells = np.full((len(models), len(requested.ks), n_users, values.shape[-1]), np.nan)
+        cells[model, place, user] = values
+        is_there = np.zeros((len(models), n_users), dtype=np.bool_)
+        is_there[model, user] = True
+        users = pc.take(table, to_arrow(np.unique(user, return_index=True)[1]))
+        return _Chunk(requested, models, cells, is_there, to_numpy(users[USER_HASH]), slicings_of(users, self.slices))
+
+    def _partials(self, chunks: Iterable[_Chunk]) -> Iterator[Partial]:
         """Yield sums of replicates added up over all chunks, all else chunk by chunk."""
         requested, held = self.requested, HeldSums()
-        for cube in cubes:
-            chunk = _Chunk(requested, cube, slicings_of(cube.users, self.slices))
+        for chunk in chunks:
             yield from chunk.of_pairs()
             if requested.has_any("wilcoxon"):
-                yield from chunk.values()
+                yield from chunk.differences()
             if requested.has_any("bootstrap", "randomization"):
                 yield from chunk.drawn(held)
             if requested.has_any("tukey", "randomized_tukey"):
@@ -345,23 +314,32 @@ class DifferenceAggregator:
         yield from held.release()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Chunk:
     """Some users, all of their values and all of their slices."""
 
     requested: ComparisonRequest
-    cube: Cube
+    # in the order in which they are compared, see :func:`models_in_order`; the baseline and expected models are there
+    # without rows too
+    models: tuple[str, ...]
+    # float64 (n_models, n_ks, n_users, n_columns) NaN where undefined, and where the user is not of the population
+    # under the model
+    values: np.ndarray
+    is_there: np.ndarray  # bool (n_models, n_users) whether the user is
+    hashes: np.ndarray  # of each user's id
     slicings: list[Slicing]
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
-        return self.cube.pairs(all_pairs=self.requested.all_pairs)
+        """Positions of the models that are compared, the one that is compared with first."""
+        positions, all_pairs = range(len(self.models)), self.requested.all_pairs
+        return [(first, other) for first, other in combinations(positions, 2) if all_pairs or first == 0]
 
     def of_pairs(self) -> Iterator[Partial]:
         """Aggregate the differences, and the parts of ratios of sums."""
         n, of_sums, n_ks = len(self.requested.columns), self.requested.of_sums, len(self.requested.ks)
         for pair in self.pairs:
-            first, values = (self.cube.values[each].reshape(-1, len(self.requested.stored)) for each in pair)
+            first, values = (self.values[each].reshape(-1, len(self.requested.stored)) for each in pair)
             pairs = PairedValues.from_values(values[:, :n], first[:, :n], margin=self.requested.margin)
             model, baseline = ((each[:, of_sums] * each[:, n:], each[:, n:]) for each in (values, first))
             for slicing in self.slicings:
@@ -369,19 +347,18 @@ class _Chunk:
                 group = (np.arange(n_ks)[:, None] * n_groups + slicing.group).ravel()
                 states = {DIFFERENCES: paired_tests.differences_by_group(pairs, group, n_ks * n_groups).to_bytes()}
                 if of_sums:
-                    states[RATIOS] = paired_ratios.ratio_pairs_by_group(
-                        model, baseline, group, n_ks * n_groups
-                    ).to_bytes()
+                    found = paired_ratios.ratio_pairs_by_group(model, baseline, group, n_ks * n_groups)
+                    states[RATIOS] = found.to_bytes()
                 for shown in np.flatnonzero(self._is_shown(pair, slicing)).tolist():
                     key = self._key(pair, slicing, shown)
                     for place, k in enumerate(self.requested.ks):
                         for kind, of_groups in states.items():
                             yield key._replace(k=k), kind, of_groups[place * n_groups + shown]
 
-    def values(self) -> Iterator[Partial]:
+    def differences(self) -> Iterator[Partial]:
         """Yield the differences themselves, which ranks cannot do without."""
         for pair in self.pairs:
-            difference = paired_tests.difference_of(self.cube.values[pair[1]], self.cube.values[pair[0]])
+            difference = paired_tests.difference_of(self.values[pair[1]], self.values[pair[0]])
             for slicing in self.slicings:
                 is_shown = self._is_shown(pair, slicing)
                 for group, users in members(slicing.group):
@@ -398,44 +375,35 @@ class _Chunk:
         The draws of a user serve all pairs, measures, cutoffs and slices, unless there are so many sums that pairs and
         groups of users have to take turns.
         """
-        place, position = self.requested.slots
-        values = self.cube.values[:, place, :, position]  # slots, models, users
+        requested, (place, position) = self.requested, self.requested.slots
+        values = self.values[:, place, :, position]  # slots, models, users
         n_of_pair = len(place) * _ARRAYS_A_COLUMN
-        at_once = max(1, self._n_columns // n_of_pair)
+        at_once = max(1, requested.n_columns // n_of_pair)
         for start in range(0, len(self.pairs), at_once):
             pairs = self.pairs[start : start + at_once]
             shown = {pair: [self._is_shown(pair, slicing) for slicing in self.slicings] for pair in pairs}
             difference = np.concatenate(
                 [paired_tests.difference_of(values[:, model], values[:, first]) for first, model in pairs]
             ).T
-            for groups, meaning in self._blocks(len(pairs) * n_of_pair):
-                sums = self._sums(difference, SliceGroups(groups, len(meaning)))
+            for block, meaning in self._blocks(len(pairs) * n_of_pair):
+                groups, sums = SliceGroups(block, len(meaning)), {}  # (n_groups, n_parts, n_columns, replicates)
+                if "bootstrap" in requested.tests:
+                    found = resampling.weighted_sums(difference, self.hashes, requested.draws, groups)
+                    sums[WEIGHTS] = np.stack([found.weights, found.sums, found.squares], axis=1)
+                if "randomization" in requested.tests:
+                    signs = paired_tests.sign_sums(difference, self.hashes, requested.draws, groups)
+                    sums[SIGNS] = signs[:, None]
                 for local, (index, group) in enumerate(meaning):
-                    of_group = {kind: np.split(each[local], len(pairs), axis=1) for kind, each in sums.items()}
+                    of_pairs = {kind: np.split(each[local], len(pairs), axis=1) for kind, each in sums.items()}
                     for number, pair in enumerate(pairs):
                         if shown[pair][index][group]:
                             key = self._key(pair, self.slicings[index], group)
-                            for kind, of_pairs in of_group.items():
-                                yield from self._held(held, key, kind, of_pairs[number])
-
-    @property
-    def _n_columns(self) -> int:
-        """Columns of sums that fit at a time."""
-        return MOST_SUMMED // (8 * self.requested.replicates)
-
-    def _sums(self, difference: np.ndarray, groups: SliceGroups) -> dict[str, np.ndarray]:
-        """Add up with random factors: by kind, shape (n_groups, n_parts, n_columns, replicates)."""
-        requested, hashes, sums = self.requested, self.cube.hashes, {}
-        if "bootstrap" in requested.tests:
-            found = resampling.weighted_sums(difference, hashes, requested.draws, groups)
-            sums[WEIGHTS] = np.stack([found.weights, found.sums, found.squares], axis=1)
-        if "randomization" in requested.tests:
-            sums[SIGNS] = paired_tests.sign_sums(difference, hashes, requested.draws, groups)[:, None]
-        return sums
+                            for kind, own in of_pairs.items():
+                                yield from self._hold(held, key, kind, own[number])
 
     def of_all_models(self, held: HeldSums) -> Iterator[Partial]:
         """Aggregate all models at once: those with users in the group, on the users that have values under all."""
-        present = [np.stack([slicing.has_any(own) for own in self.cube.is_there]) for slicing in self.slicings]
+        present = [np.stack([slicing.has_any(own) for own in self.is_there]) for slicing in self.slicings]
         for pattern in np.unique(np.concatenate(present, axis=1), axis=1).T:
             own = [(each == pattern[:, None]).all(axis=0) for each in present]
             yield from self._of_models(np.flatnonzero(pattern), own, held)
@@ -443,8 +411,8 @@ class _Chunk:
     def _of_models(self, models: np.ndarray, own: Sequence[np.ndarray], held: HeldSums) -> Iterator[Partial]:
         """Aggregate some models over the groups that have them, by slice, and no others."""
         place, position = self.requested.slots
-        names = tuple(self.cube.models[each] for each in models)
-        values = self.cube.values[models][:, place, :, position].transpose(2, 1, 0)  # users, models, slots
+        names = tuple(self.models[each] for each in models)
+        values = self.values[models][:, place, :, position].transpose(2, 1, 0)  # users, models, slots
         centred = multiple_testing.row_centred(values)
         rounding = multiple_testing.squared_rounding(values, centred)
         with_means = np.concatenate([centred, multiple_testing.user_means(values)], axis=1).reshape(len(values), -1)
@@ -460,23 +428,17 @@ class _Chunk:
             for number in np.flatnonzero(is_own).tolist():
                 key = ComparisonKey(None, None, slicing.index, slicing.values[number], 0, names)
                 yield from ((each, CENTRED, state.tobytes()) for each, state in self._by_k(key, states[number]))
-        if "randomized_tukey" in self.requested.tests:
-            yield from self._orders(names, centred, own, held)
+        if "randomized_tukey" not in self.requested.tests:
+            return
+        for block, meaning in self._blocks(centred[0].size):  # users whose models are in random order
+            groups = SliceGroups(block, len(meaning))
+            permuted = multiple_testing.permuted_sums(centred, self.hashes, self.requested.draws, groups)
+            for local, (index, number) in enumerate(meaning):
+                if own[index][number]:
+                    key = ComparisonKey(None, None, index, self.slicings[index].values[number], 0, names)
+                    yield from self._hold(held, key, ORDERS, permuted[local])
 
-    def _orders(
-        self, names: tuple[str, ...], centred: np.ndarray, own: Sequence[np.ndarray], held: HeldSums
-    ) -> Iterator[Partial]:
-        """Add up users whose models are in random order."""
-        for groups, meaning in self._blocks(centred[0].size):
-            sums = multiple_testing.permuted_sums(
-                centred, self.cube.hashes, self.requested.draws, SliceGroups(groups, len(meaning))
-            )
-            for local, (index, group) in enumerate(meaning):
-                if own[index][group]:
-                    key = ComparisonKey(None, None, index, self.slicings[index].values[group], 0, names)
-                    yield from self._held(held, key, ORDERS, sums[local])
-
-    def _held(self, held: HeldSums, key: ComparisonKey, kind: str, sums: np.ndarray) -> Iterator[Partial]:
+    def _hold(self, held: HeldSums, key: ComparisonKey, kind: str, sums: np.ndarray) -> Iterator[Partial]:
         for each, own in self._by_k(key, sums):
             yield from held.add(each, kind, own)
 
@@ -488,7 +450,7 @@ class _Chunk:
                 yield key._replace(k=k), parts[:, is_own]
 
     def _key(self, pair: tuple[int, int], slicing: Slicing, group: int) -> ComparisonKey:
-        first, model = (self.cube.models[each] for each in pair)
+        first, model = (self.models[each] for each in pair)
         return ComparisonKey(first, model, slicing.index, slicing.values[group], 0)
 
     def _is_shown(self, pair: tuple[int, int], slicing: Slicing) -> np.ndarray:
@@ -500,15 +462,15 @@ class _Chunk:
         if self.requested.expected:
             return np.ones(len(slicing.values), dtype=np.bool_)
         first, model = pair
-        is_of_baseline = self.cube.models[first] == self.requested.baseline
-        return slicing.has_any(self.cube.is_there[model] & (self.cube.is_there[first] | is_of_baseline))
+        is_of_baseline = self.models[first] == self.requested.baseline
+        return slicing.has_any(self.is_there[model] & (self.is_there[first] | is_of_baseline))
 
     def _blocks(self, n_columns: int) -> Iterator[tuple[np.ndarray, list[tuple[int, int]]]]:
         """Yield as many groups of users at a time as fit: each user's code by slice, and what each code means."""
         meaning = [(slicing.index, group) for slicing in self.slicings for group in range(len(slicing.values))]
         starts = np.cumsum([0, *(len(slicing.values) for slicing in self.slicings[:-1])])
         codes = np.stack([slicing.group + start for slicing, start in zip(self.slicings, starts, strict=True)])
-        size = max(1, self._n_columns // n_columns)
+        size = max(1, self.requested.n_columns // n_columns)
         for start in range(0, len(meaning), size):
             block = meaning[start : start + size]
             is_own = (codes >= start) & (codes < start + len(block))

@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregates import key_columns
-from rankeval_spark.engine.arrays import list_column, to_arrow, to_numpy
+from rankeval_spark.engine.arrays import list_column, starts_of_runs, to_arrow, to_numpy
 from rankeval_spark.engine.batch import fields
 from rankeval_spark.engine.buckets import GROUP, N_GROUPS, jackknife_groups
-from rankeval_spark.engine.codes import starts_of_runs
 from rankeval_spark.engine.features import distinct_pairs, has_category, popularity_groups
 from rankeval_spark.engine.matching import is_in_train
 from rankeval_spark.engine.slices import PACKED, encoded, groups_of, segment_columns, unpacked
@@ -65,8 +64,7 @@ class Parity:
         table, group = unpacked(encoded(table, [C.MODEL_ID])), jackknife_groups(pc.take(part.lists[C.USER_ID], first))
         for index, names in enumerate(segment_columns(self.slices)):
             keys, cell = groups_of(table, names)
-            bucket = cell * N_GROUPS + group
-            n_buckets = len(keys) * N_GROUPS
+            bucket, n_buckets = cell * N_GROUPS + group, len(keys) * N_GROUPS
             occupied = np.flatnonzero(np.bincount(bucket, minlength=n_buckets))
             totals = (membership_of(bucket, n_buckets) @ numbers)[occupied]
             cell, user_group = np.divmod(occupied, N_GROUPS)
@@ -87,47 +85,42 @@ class _Counts:
     """Counts for the pairs of a model and a user with lists."""
 
     def __init__(self, ranked: RankedLists) -> None:
-        self.judgements, self.ranked, self.batch = ranked.judgements, ranked, ranked.batch
-        keys, self.listed = ranked.keys, ranked.listed  # lists with items; they come sorted by user and model
+        self.ranked, self.batch = ranked, ranked.batch
+        keys, listed = ranked.keys, ranked.listed  # lists with items; they come sorted by user and model
         # Place among `listed` of the first list of each pair
-        self.starts = np.flatnonzero(
-            starts_of_runs(keys.user[self.listed] * len(self.batch.models) + keys.model[self.listed])
-        )
-        self.user = keys.user[self.listed[self.starts]]
-        self.n_lists = np.diff(self.starts, append=len(self.listed))
+        self.starts = np.flatnonzero(starts_of_runs(keys.user[listed] * len(self.batch.models) + keys.model[listed]))
+        self.user = keys.user[listed[self.starts]]
+        self.n_lists = np.diff(self.starts, append=len(listed))
         of_list = np.zeros(keys.n_lists, dtype=np.int64)
-        of_list[self.listed] = np.repeat(np.arange(len(self.starts)), self.n_lists)
+        of_list[listed] = np.repeat(np.arange(len(self.starts)), self.n_lists)
         self.pair, self.item = of_list[ranked.list_code], ranked.batch.log.item[ranked.row]  # of each ranked item
 
     def counts_for(self, measure: Measure) -> list[np.ndarray]:
         """Count for a measure the recommended items, and what they are a part of: arrays with a row per pair."""
-        n_pairs, n_users, k = len(self.starts), self.batch.n_users, measure.k
-        places = np.arange(len(self.ranked.row))
-        places = places if k == C.WHOLE_LIST else places[self.ranked.rank_at(places) <= k]
+        batch, ranked, n_pairs, n_users = self.batch, self.ranked, len(self.starts), self.batch.n_users
+        places = ranked.down_to(measure.k)  # WHOLE_LIST is 0
         pair, item = self.pair[places], self.item[places]
         if is_disparity(measure):
-            has_it = has_category(self.batch.known_items[N.ITEM_CATEGORIES], str(measure.options["category"]))
+            has_it = has_category(batch.known_items[N.ITEM_CATEGORIES], str(measure.options["category"]))
             user, trained = self._train_pairs
-            own_of = np.bincount(user[has_it[trained]], minlength=n_users)
-            own = np.bincount(user, minlength=n_users)
-            slots_of = np.bincount(pair[has_it[item]], minlength=n_pairs)
-            return [slots_of, own_of[self.user], np.bincount(pair, minlength=n_pairs), own[self.user]]
-        if N.GROUP_RELEVANT in measure.needs:
-            rel = cast("float", measure.options["rel"])
-            gain = np.append(self.judgements.gain, np.nan)[self.ranked.matched.judgement[self.ranked.row[places]]]
-            counts, possible = gain >= rel, self._relevant(rel)
+            own_of, own = (np.bincount(some, minlength=n_users)[self.user] for some in (user[has_it[trained]], user))
+            return [
+                np.bincount(pair[has_it[item]], minlength=n_pairs),
+                own_of,
+                np.bincount(pair, minlength=n_pairs),
+                own,
+            ]
+        if N.GROUP_RELEVANT in measure.needs:  # but for items that users have
+            rel, judgements = cast("float", measure.options["rel"]), ranked.judgements
+            counts = np.append(judgements.gain, np.nan)[ranked.judgement[ranked.row[places]]] >= rel
+            owner, judged = judgements.owner, judgements.pair % max(batch.n_items, 1)
+            is_open = (judgements.gain >= rel) & ~is_in_train(batch, batch.owners.user[owner], judged)
+            of_owners = self._by_popularity(owner[is_open], judged[is_open], n=len(batch.owners.user))
+            possible = np.add.reduceat(of_owners[ranked.keys.owner[ranked.listed]], self.starts)
         else:
             counts, possible = self._is_in_catalogue[item], self._available[self.user] * self.n_lists[:, None]
         counts = counts & ~self._is_in_train[places]
         return [self._by_popularity(pair[counts], item[counts], n=n_pairs), possible]
-
-    def _relevant(self, rel: float) -> np.ndarray:
-        """Count the relevant judgements of the lists in each group, but for items that users have: (n_pairs, 3)."""
-        owner, item = self.judgements.owner, self.judgements.pair % max(self.batch.n_items, 1)
-        counts = (self.judgements.gain >= rel) & ~is_in_train(self.batch, self.batch.user_of(owner), item)
-        of_owners = self._by_popularity(owner[counts], item[counts], n=self.batch.n_owners)
-        total: np.ndarray = np.add.reduceat(of_owners[self.ranked.keys.owner[self.listed]], self.starts)
-        return total
 
     @cached_property
     def _available(self) -> np.ndarray:

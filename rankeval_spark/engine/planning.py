@@ -56,7 +56,7 @@ _OF_CATALOGUE: Final = {
 
 
 def outputs_of(request: Request, *, averages_lists: bool = False, has_judged_lists: bool = False) -> ListOutputs:
-    """Return how lists become values and moments, by a request."""
+    """Return how lists become values and moments."""
     return ListOutputs(
         request.measure_set,
         request.policies,
@@ -69,10 +69,7 @@ def outputs_of(request: Request, *, averages_lists: bool = False, has_judged_lis
 
 
 def needs_of(request: Request, *, has_train: bool, of_all_lists: bool = False) -> frozenset[str]:
-    """Return the facts that the measures, and the check of seen items, read.
-
-    ``of_all_lists``: those of measures of all lists together too, which are counted with them.
-    """
+    """Return the facts that measures and the check of seen items read; measures of all lists with ``of_all_lists``."""
     seen = {N.ITEM_SEEN} if request.counts_seen and has_train else set()
     parity = parity_of(request).measures if of_all_lists else ()
     return request.measure_set.needs | seen | {need for measure in parity for need in measure.needs}
@@ -104,10 +101,7 @@ def reads_train(request: Request, needs: frozenset[str]) -> bool:
 
 
 def reads_optional(request: Request, name: str, needs: frozenset[str]) -> bool:
-    """Return True if ``segments``, ``train`` or ``items`` is read, to say of it which of its rows can be used.
-
-    ``needs``: facts that are collected.
-    """
+    """Return True if ``segments``, ``train`` or ``items`` is read, to say of it which of its rows can be used."""
     policies = request.policies
     read = {
         "segments": not {*request.segments}.issubset(segments_from_train(request.slicing.bands)),
@@ -139,11 +133,15 @@ def order_column(columns: Collection[str]) -> str:
 
 
 def rules_of(request: Request, columns: Collection[str]) -> ListRules:
-    """Return how rows of the log become ranked lists; ``columns`` are those that the log has."""
-    policies = request.policies
-    attribution = None
+    """Return how rows of the log become ranked lists; ``columns`` are those that the log has.
+
+    Ranks of the log are compared with those given unless rows were left out.
+    """
+    policies, attribution = request.policies, None
     if policies.is_attributed:
         attribution = AttributionRules(policies.attribution, policies.window, policies.consumed_before == "drop")
+    dropping = (policies.unknown_items, policies.seen_in_train, policies.own_item, policies.consumed_before)
+    keeps_all_rows = {*dropping} == {"keep"} and not policies.judged_only and policies.lists == "separate"
     return ListRules(
         order_column(columns),
         policies.ties,
@@ -153,7 +151,7 @@ def rules_of(request: Request, columns: Collection[str]) -> ListRules:
         judged_only=policies.judged_only,
         drops_seen=policies.drops_seen,
         drops_judged_seen=policies.seen_in_train == "drop_both",
-        checks_ranks=checks_ranks(columns, request),
+        checks_ranks=C.RANK in columns and policies.rank_gaps == "renumber" and keeps_all_rows,
         attribution=attribution,
         max_rows_per_user=request.max_rows_per_user,
     )
@@ -161,20 +159,14 @@ def rules_of(request: Request, columns: Collection[str]) -> ListRules:
 
 def log_columns(columns: Collection[str], request: Request, *, has_lists: bool) -> list[str]:
     """Return the columns of the log that lists and measures read; ``columns`` are those that it has."""
-    order, policies = order_column(columns), request.policies
-    reads_ranks = rules_of(request, columns).reads_ranks
-    ranks = [C.RANK] if reads_ranks and C.RANK in columns and order != C.RANK else []
-    times = [C.RECOMMENDED_AT] if policies.is_attributed else []
-    facts = [C.PREDICTED_REWARD] if N.PREDICTIONS in request.measure_set.needs and C.PREDICTED_REWARD in columns else []
-    return [C.USER_ID, C.ITEM_ID, C.MODEL_ID, order, *ranks, *([C.LIST_ID] if has_lists else []), *facts, *times]
-
-
-def checks_ranks(columns: Collection[str], request: Request) -> bool:
-    """Return True if ranks of the log are compared with those given: not where rows were left out."""
-    policies = request.policies
-    dropping = (policies.unknown_items, policies.seen_in_train, policies.own_item, policies.consumed_before)
-    keeps_all_rows = {*dropping} == {"keep"} and not policies.judged_only and policies.lists == "separate"
-    return C.RANK in columns and policies.rank_gaps == "renumber" and keeps_all_rows
+    order, found = order_column(columns), [C.USER_ID, C.ITEM_ID, C.MODEL_ID, order_column(columns)]
+    if C.RANK in columns and order != C.RANK and rules_of(request, columns).reads_ranks:
+        found.append(C.RANK)
+    if has_lists:
+        found.append(C.LIST_ID)
+    if N.PREDICTIONS in request.measure_set.needs and C.PREDICTED_REWARD in columns:
+        found.append(C.PREDICTED_REWARD)
+    return [*found, C.RECOMMENDED_AT] if request.policies.is_attributed else found
 
 
 def judgement_facts(request: Request) -> list[str]:
@@ -190,20 +182,15 @@ def reads_event_times(request: Request) -> bool:
 
 def job_of(
     request: Request,
-    columns: Collection[str],  # columns of the log that reach the engine
+    columns: Collection[str],  # columns of the log that reach the engine; those of one model do not name it
     *,
     needs: frozenset[str],
     models: Sequence[str],  # the models expected, or those of the log
     has_lists: bool,
-    judged_columns: Collection[str] = (),
-    are_judged: bool = True,
+    judged_columns: Collection[str] = (),  # columns of the judgements; with ``list_id`` they belong to lists
+    are_judged: bool = True,  # whether checks judge a rank of 0; where they do not, it is refused
 ) -> Job:
-    """Assemble the job that the workers do.
-
-    ``columns`` of one model do not name it. ``judged_columns``: columns of the judgements that reach the engine; with
-    ``list_id`` they belong to lists.
-    ``are_judged``: whether checks judge a rank of 0; where they do not, it is refused.
-    """
+    """Build the job that the workers do."""
     policies = request.policies
     return Job(
         rules_of(request, columns),

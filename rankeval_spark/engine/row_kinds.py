@@ -10,25 +10,18 @@ NULL_KEYS: Final = "null_keys"
 ZERO_RANKS: Final = "zero_ranks"
 INVALID_SCORES: Final = "invalid_scores"
 INVALID_GAINS: Final = "invalid_gains"
-OWN_ITEM: Final = "own_item"  # the item of a row is the query itself; counted where a policy drops it
-
 UNUSABLE: Final = (NULL_KEYS, ZERO_RANKS, INVALID_SCORES, INVALID_GAINS)
 """Checks of rows that are left out of the evaluation; a row fails one of them at most."""
 
+OWN_ITEM: Final = "own_item"  # the item of a row is the query itself; counted where a policy drops it
 NEGATIVE_GAINS: Final = "negative_gains"
 LOW_GAINS: Final = "low_gains"
 INVALID_VALUES: Final = "invalid_values"
 INVALID_WEIGHTS: Final = "invalid_weights"
-
-UNMATCHED_LISTS: Final = "unmatched_lists"
-"""Check of judgements of a list that the log does not have; made where judgements name lists."""
-
-HELD_OUT_IN_TRAIN: Final = "held_out_in_train"
-"""Check of judgements of items that the user has in the training data; made where these are given."""
-
+UNMATCHED_LISTS: Final = "unmatched_lists"  # judgements of a list that the log does not have
+HELD_OUT_IN_TRAIN: Final = "held_out_in_train"  # judgements of items that the user has in the training data
 TRAIN_AFTER_CUT: Final = "train_after_cut"
 INVALID_FACTS: Final = "invalid_facts"
-
 REFUSALS: Final = (*UNUSABLE, INVALID_VALUES, INVALID_WEIGHTS, INVALID_FACTS)
 """Checks of rows that are kept for whoever fixes the input: they cannot be used, or not all that they say."""
 
@@ -36,9 +29,8 @@ KIND: Final = "_kind"  # which input a row is of: one of the numbers below
 LOG: Final = 0  # a recommendation
 HELD_OUT: Final = 1  # a judgement
 TRAIN: Final = 2  # an interaction in the training data
-SEGMENTS: Final = 3  # the segments of a user, in :data:`SEGMENT_VALUES`
-FAMILIARITY: Final = 4
-"""Mean similarity of an item to those that the user has in the training data: a double in :data:`SIMILARITY`."""
+SEGMENTS: Final = 3  # the segments of a user, in SEGMENT_VALUES
+FAMILIARITY: Final = 4  # mean similarity of an item to those that the user has in the training data, in SIMILARITY
 PAIRS: Final = 5  # similar items of a list: structs in :data:`columns.PAIRS`
 UNNAMED: Final = 6  # a recommendation that names no model, where rows do not name theirs: there is one
 
@@ -54,20 +46,15 @@ SEGMENT_VALUES: Final = "_segment_values"
 An array of texts, or that array as the field :data:`VALUES_IN_TEXT` of a JSON object: a column of Spark costs every row
 of the log 32 bytes as an array and 8 as a text.
 """
-
 VALUES_IN_TEXT: Final = "v"
-
 SIMILARITY: Final = "_similarity"
 
-LISTED_ITEMS: Final = "_listed_items"
-"""Ids of the items of a list, best first, where a row of the log is a whole list: an array."""
-LISTED_SCORES: Final = "_listed_scores"  # a score of each of them: an array
+LISTED_ITEMS: Final = "_listed_items"  # where a row of the log is a whole list: ids of its items, best first
+LISTED_SCORES: Final = "_listed_scores"  # a score of each of them
 LISTED: Final = (LISTED_ITEMS, LISTED_SCORES)
 
 ITEMS: Final = "_item_facts"  # what is known of items: structs of ``item_id`` and facts
-
-FACTS: Final = "_facts_of_row"
-"""Facts of the item of a row, where the catalogue is too large for every worker to have it."""
+FACTS: Final = "_facts_of_row"  # facts of the item of a row, where the catalogue is too large for every worker
 
 SHARED: Final = "_shared"
 """What is the same for all users as bytes, see :mod:`batch`, in the first row of a partition; NULL in all others.

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, assert_never
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.policies import tie_rule
-from rankeval_spark.engine.arrays import lengths_of, owners_of, to_numpy
+from rankeval_spark.engine.arrays import in_id_order, lengths_of, owners_of, to_codes, to_numpy
 from rankeval_spark.engine.batch import fields
 from rankeval_spark.engine.failures import refuse
 from rankeval_spark.measures import ItemFacts, Lists, required_facts as N
@@ -33,20 +32,31 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, FloatVector, IntVector
 
 
-def to_item_facts(
-    items: pa.Array | None,
-    totals: pa.Array | None,
-    profile: pa.Array | None,
-    pairs: pa.Array | None,
-    others: pa.Array | None,
-) -> ItemFacts:
-    """Build the facts of a batch.
+IS_EVALUATED: Final = "_is_evaluated"  # whether a scored row belongs to the population; the others are only counted
+COUNTED: Final = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS, C.HAS_TIES)
+"""Counts of each list at each cutoff, the last one true or false."""
 
-    ``items``: facts of the items of each list, by rank; None where only totals are needed. ``totals``: the totals, the
-    same for all lists. ``profile``: profile of the user of each list; NULL where the training data do not have the
-    user. ``pairs``: similar items of each list by their ranks, sorted; NULL where there are none. ``others``: by the
-    name of each model that a measure looks at, its list for the user of each list; NULL where it gave none.
-    """
+RELEVANT: Final = 1.0  # gain from which `n_relevant` and `n_hits` count a judgement, whatever the levels of measures
+COMPACT: Final = (C.N_RECOMMENDED, C.HIT_RANKS, C.HIT_GAINS, C.JUDGED_GAINS, C.TIED_RANKS)
+"""Columns of compact lists that every measure set reads."""
+
+_FIELDS: Final[Mapping[str, str]] = {
+    **{C.HIT_RANKS: "hit_rank", C.HIT_GAINS: "hit_gain", C.JUDGED_GAINS: "judged_gain", C.HIT_SCORES: "hit_score"},
+    **{C.HIT_VALUES: "hit_value", C.JUDGED_VALUES: "judged_value"},
+    **{C.HIT_WEIGHTS: "hit_weight", C.JUDGED_WEIGHTS: "judged_weight"},
+    **{C.HIT_PROPENSITIES: "hit_propensity", C.HIT_PREDICTIONS: "hit_prediction"},
+}
+"""Fields of a batch that columns of lists become."""
+
+
+def to_item_facts(
+    items: pa.Array | None,  # facts of the items of each list, by rank; None where only totals are needed
+    totals: pa.Array | None,  # the totals, the same for all lists
+    profile: pa.Array | None,  # profile of the user of each list; NULL where the training data do not have the user
+    pairs: pa.Array | None,  # similar items of each list by their ranks, sorted; NULL without any
+    others: pa.Array | None,  # by model that a measure looks at, its list for the user of each list; NULL without one
+) -> ItemFacts:
+    """Build the facts of a batch."""
     totals_by_name = {name: _floats(values) for name, values in (fields(totals) if totals is not None else {}).items()}
     if items is None:
         return ItemFacts(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), {}, totals_by_name)
@@ -56,6 +66,13 @@ def to_item_facts(
     (item_labels, profile_labels, judged_labels), n_categories = _to_labels(
         facts.get(N.ITEM_CATEGORIES), profiles.get(N.PROFILE_CATEGORIES), profiles.get(N.JUDGED_CATEGORIES)
     )
+    similar = None
+    if pairs is not None:
+        found, of_list = fields(pairs.flatten()), owners_of(pairs)
+        earlier, later = (
+            places_of(of_list, to_numpy(found[name]), among=(owner, rank)) for name in ("earlier", "later")
+        )
+        similar = SimilarPairs(earlier, later, _floats(found["similarity"]))
     interactions = profiles.get(N.PROFILE_INTERACTIONS)
     return ItemFacts(
         owner,
@@ -67,10 +84,10 @@ def to_item_facts(
         profile_categories=profile_labels,
         profile_vectors=_to_matrix(profiles.get(N.PROFILE_VECTORS)),
         n_categories=n_categories,
-        pairs=_to_pairs(pairs, (owner, rank)) if pairs is not None else None,
+        pairs=similar,
         profile_interactions=None if interactions is None else np.nan_to_num(_floats(interactions)),
         judged=judged_labels,
-        shared=None if others is None else _to_shared(others, owner, facts),
+        shared=None if others is None else _to_shared(others, owner, rank, facts[C.ITEM_ID]),
     )
 
 
@@ -90,49 +107,27 @@ def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
     return matrix
 
 
-def _to_pairs(pairs: pa.Array, items: tuple[IntVector, IntVector]) -> SimilarPairs:
-    found = fields(pairs.flatten())
-    owner = owners_of(pairs)
-    earlier, later = (places_of(owner, to_numpy(found[name]), among=items) for name in ("earlier", "later"))
-    return SimilarPairs(earlier, later, _floats(found["similarity"]))
-
-
-class _Placed(NamedTuple):
-    """Items of lists in the order of list, item and rank; ``same`` is a number for each list and item."""
-
-    same: IntVector
-    owner: IntVector
-    rank: IntVector
-
-    @classmethod
-    def of(cls, owner: IntVector, rank: IntVector, code: IntVector, *, n_codes: int) -> _Placed:
-        """Sort items that come in the order of list and rank."""
-        same = owner * n_codes + code
-        order = np.argsort(same, kind="stable")
-        return cls(same[order], owner[order], rank[order])
-
-    def among(self, other: _Placed) -> tuple[IntVector, IntVector]:
-        """Find the items that both hold: their places here and there; the second copy of one meets the second."""
-        copy = np.arange(len(self.same)) - np.searchsorted(self.same, self.same)
-        place = np.searchsorted(other.same, self.same) + copy
-        here = np.flatnonzero(place < len(other.same))
-        here = here[other.same[place[here]] == self.same[here]]
-        return here, place[here]
-
-
-def _to_shared(others: pa.Array, owner: IntVector, facts: dict[str, pa.Array]) -> dict[str, Shared]:
-    """Match the items of each list with those of other models' lists."""
+def _to_shared(others: pa.Array, owner: IntVector, rank: IntVector, items: pa.Array) -> dict[str, Shared]:
+    """Match the items of each list with those that other models list; a second copy meets the second."""
     lists = {model: fields(of_model) for model, of_model in fields(others).items()}
-    codes, n_codes = _numbered([facts[C.ITEM_ID], *(their["items"].flatten() for their in lists.values())])
-    own = _Placed.of(owner, to_numpy(facts[C.RANK]), codes[0], n_codes=n_codes)
+    codes, n_codes = _numbered([items, *(their["items"].flatten() for their in lists.values())])
+
+    def in_order(owner: IntVector, rank: IntVector, code: IntVector) -> tuple[IntVector, IntVector, IntVector]:
+        same = owner * n_codes + code  # a number for each list and item
+        order = np.argsort(same, kind="stable")  # items come in the order of list and rank
+        return same[order], owner[order], rank[order]
+
+    own, own_list, own_rank = in_order(owner, rank, codes[0])
+    copy = np.arange(len(own)) - np.searchsorted(own, own)
     shared = {}
     for (model, their), code in zip(lists.items(), codes[1:], strict=True):
-        of_model = owners_of(their["items"])
-        other = _Placed.of(of_model, to_numpy(their["ranks"].flatten()), code, n_codes=n_codes)
-        here, there = own.among(other)
-        depth = np.maximum(own.rank[here], other.rank[there])
-        length = np.nan_to_num(_floats(their["length"]))
-        shared[model] = Shared(own.owner[here], depth, length, of_model, to_numpy(their["ranks"].flatten()))
+        of_model, ranks = owners_of(their["items"]), to_numpy(their["ranks"].flatten())
+        other, _, other_rank = in_order(of_model, ranks, code)
+        place = np.searchsorted(other, own) + copy
+        here = np.flatnonzero(place < len(other))
+        here = here[other[place[here]] == own[here]]
+        depth = np.maximum(own_rank[here], other_rank[place[here]])
+        shared[model] = Shared(own_list[here], depth, np.nan_to_num(_floats(their["length"])), of_model, ranks)
     return shared
 
 
@@ -140,44 +135,36 @@ def _to_labels(
     of_items: pa.Array | None, of_profiles: pa.Array | None, of_judged: pa.Array | None
 ) -> tuple[tuple[Labels | None, Labels | None, Judged | None], int]:
     """Encode the categories of items, profiles and judged items together, in the order of their names."""
-    profile = None if of_profiles is None else fields(of_profiles.flatten())
-    judged = None if of_judged is None else fields(of_judged.flatten())
-    texts = [
-        None if of_items is None else of_items.flatten(),
-        None if profile is None else profile["category"],
-        None if judged is None else judged["categories"].flatten(),
-    ]
-    codes, n_categories = _numbered(texts)
-    item_labels = None if of_items is None else _item_labels(of_items, codes[0])
+    profile = {} if of_profiles is None else fields(of_profiles.flatten())
+    judged = {} if of_judged is None else fields(of_judged.flatten())
+    of_judgements = judged["categories"].flatten() if judged else None
+    codes, n_categories = _numbered(
+        [None if of_items is None else of_items.flatten(), profile.get("category"), of_judgements]
+    )
+
+    def labels_of(categories: pa.Array, code: IntVector) -> Labels:
+        lengths = lengths_of(categories)
+        return Labels(np.repeat(np.arange(len(categories)), lengths), code, 1 / np.repeat(lengths, lengths))
+
     profile_labels = judged_labels = None
-    if profile is not None and of_profiles is not None:
+    if of_profiles is not None:
         weights = _floats(profile["n_items"]) / _floats(profile["n_categories"])
         profile_labels = Labels(owners_of(of_profiles), codes[1], weights)
-    if judged is not None and of_judged is not None:
-        labels = _item_labels(judged["categories"], codes[2])
+    if of_judged is not None:
+        labels = labels_of(judged["categories"], codes[2])
         judged_labels = Judged(owners_of(of_judged), _floats(judged["gain"]), labels)
+    item_labels = None if of_items is None else labels_of(of_items, codes[0])
     return (item_labels, profile_labels, judged_labels), n_categories
 
 
 def _numbered(texts: Sequence[pa.Array | None]) -> tuple[list[IntVector], int]:
     """Replace the texts of several columns by their places in the order of all texts, and count these."""
-    lengths = [0 if column is None else len(column) for column in texts]
     given = [column for column in texts if column is not None]
     if not given:
         return [np.zeros(0, dtype=np.int64) for _ in texts], 0
-    encoded = pa.concat_arrays(given).dictionary_encode()
-    order = to_numpy(pc.sort_indices(encoded.dictionary))
-    number = np.empty(len(order), dtype=np.int64)
-    number[order] = np.arange(len(order))
-    return np.split(number[to_numpy(encoded.indices)], np.cumsum(lengths)[:-1]), len(order)
-
-
-def _item_labels(of_items: pa.Array, codes: IntVector) -> Labels:
-    lengths = lengths_of(of_items)
-    return Labels(np.repeat(np.arange(len(of_items)), lengths), codes, 1 / np.repeat(lengths, lengths))
-
-
-IS_EVALUATED: Final = "_is_evaluated"  # whether a scored row belongs to the population; the others are only counted
+    codes = in_id_order(to_codes(pa.concat_arrays(given)))
+    ends = np.cumsum([0 if column is None else len(column) for column in texts])
+    return np.split(codes.code, ends[:-1]), codes.n_values
 
 
 class Members(NamedTuple):
@@ -218,23 +205,6 @@ def members_of(n_judged: IntVector, n_relevant: IntVector, n_recommended: IntVec
     return Members(belongs, is_missing, is_zero_relevant, ~is_judged, has_both)
 
 
-COUNTED: Final = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS, C.HAS_TIES)
-"""Counts of each list at each cutoff, the last one true or false."""
-
-RELEVANT: Final = 1.0  # gain from which `n_relevant` and `n_hits` count a judgement, whatever the levels of measures
-
-COMPACT: Final = (C.N_RECOMMENDED, C.HIT_RANKS, C.HIT_GAINS, C.JUDGED_GAINS, C.TIED_RANKS)
-"""Columns of compact lists that every measure set reads."""
-
-_FIELDS: Final[Mapping[str, str]] = {
-    **{C.HIT_RANKS: "hit_rank", C.HIT_GAINS: "hit_gain", C.JUDGED_GAINS: "judged_gain", C.HIT_SCORES: "hit_score"},
-    **{C.HIT_VALUES: "hit_value", C.JUDGED_VALUES: "judged_value"},
-    **{C.HIT_WEIGHTS: "hit_weight", C.JUDGED_WEIGHTS: "judged_weight"},
-    **{C.HIT_PROPENSITIES: "hit_propensity", C.HIT_PREDICTIONS: "hit_prediction"},
-}
-"""Fields of a batch that columns of lists become."""
-
-
 @dataclass(frozen=True)
 class Scored:
     """Values and counts of a batch of lists."""
@@ -254,31 +224,28 @@ def score_lists(
     ties: str,  # policy: some orders of ties ask for means over all orders
     judged_only: bool = False,  # policy: whether unjudged items have left the lists
 ) -> Scored:
-    """Compute every measure at every cutoff for a batch of compact lists."""
-    lists = _to_lists(columns, measures.groups)
+    """Compute every measure at every cutoff for a batch of compact lists, and count judgements, items and hits."""
+    lists, ks = _to_lists(columns, measures.groups), measures.ks
     tied_list, tied_rank = owners_of(columns[C.TIED_RANKS]), to_numpy(columns[C.TIED_RANKS].flatten())
     spread = over_all_orders(lists, tied_list, tied_rank) if tie_rule(ties).value == "mean" else lists
     values = measures.score(spread, judged_only=judged_only)
-    for name, measure in measures.by_column.items():
-        match zero_relevant:
-            case "zero":
-                fill = measure.without_relevant
-            case "one":
-                fill = measure.at_best
-            case "exclude" | "error":
-                break
-            case _:
-                assert_never(zero_relevant)
-        can_be = measures.is_requested_at(name)[None, :] & measures.can_have_value(lists, name)
-        values[name] = filled(values[name], can_be, fill)
+    if zero_relevant in ("zero", "one"):
+        for name, measure in measures.by_column.items():
+            fill = measure.without_relevant if zero_relevant == "zero" else measure.at_best
+            can_be = measures.is_requested_at(name)[None, :] & measures.can_have_value(lists, name)
+            values[name] = np.where(np.isnan(values[name]) & can_be, fill, values[name])
     for name, weight in measures.weights.items():  # the sums are taken where the value is defined
         values[weight] = np.where(np.isnan(values[name]), np.nan, values[weight])
-    return Scored(values, _counts(lists, tied_list, tied_rank, measures.ks))
-
-
-def filled(values: np.ndarray, can_be: np.ndarray, fill: float) -> np.ndarray:
-    """Replace NaN, where the measure is undefined, by a value at the cutoffs that are requested."""
-    return np.where(np.isnan(values) & can_be, fill, values)
+    cut = lists.cut(ks)
+    counts = {
+        C.N_JUDGED: np.bincount(lists.judged_list, minlength=lists.n_lists)[:, None],
+        C.N_RELEVANT: cut.n_relevant(RELEVANT),
+        C.N_RECOMMENDED: cut.depth,
+        C.N_HITS: cut.hits(RELEVANT),
+        C.HAS_TIES: has_mixed_ties(lists, tied_list, tied_rank, ks),
+    }
+    shape = lists.n_lists, len(ks)
+    return Scored(values, {name: np.broadcast_to(count, shape) for name, count in counts.items()})
 
 
 def _to_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists:
@@ -305,23 +272,10 @@ def _to_empty(runs: pa.Array) -> Empty:
     return Empty(owners_of(runs), *map(to_numpy, runs.flatten().flatten()))
 
 
-def n_empty(columns: Mapping[str, pa.Array]) -> np.ndarray:
-    """Count the ranks of each list without an item: int64, shape (n_lists,)."""
+def n_empty(columns: Mapping[str, pa.Array]) -> IntVector:
+    """Count the ranks of each list without an item: int64."""
     n_lists = len(columns[C.N_RECOMMENDED])
     if C.EMPTY_RANKS not in columns:
         return np.zeros(n_lists, dtype=np.int64)
     owner, first, last = _to_empty(columns[C.EMPTY_RANKS])
     return np.bincount(owner, weights=last - first + 1, minlength=n_lists).astype(np.int64)
-
-
-def _counts(lists: Lists, tied_list: np.ndarray, tied_rank: np.ndarray, ks: tuple[int, ...]) -> dict[str, np.ndarray]:
-    """Count, list by list and cutoff by cutoff, judgements, items and hits."""
-    cut = lists.cut(ks)
-    counts = {
-        C.N_JUDGED: np.bincount(lists.judged_list, minlength=lists.n_lists)[:, None],
-        C.N_RELEVANT: cut.n_relevant(RELEVANT),
-        C.N_RECOMMENDED: cut.depth,
-        C.N_HITS: cut.hits(RELEVANT),
-        C.HAS_TIES: has_mixed_ties(lists, tied_list, tied_rank, ks),
-    }
-    return {name: np.broadcast_to(count, (lists.n_lists, len(ks))) for name, count in counts.items()}

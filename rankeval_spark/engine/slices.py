@@ -40,6 +40,14 @@ def segment_columns(slices: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     return [tuple(columns[name] for name in slicing) for slicing in slices]
 
 
+def packed_values(columns: Sequence[pa.Array]) -> pa.ListArray:
+    """Join columns of texts to a list a row."""
+    n_rows, n_columns = len(columns[0]), len(columns)
+    place = np.arange(n_rows)[:, None] + n_rows * np.arange(n_columns)  # of row i and column j: j * n_rows + i
+    values = pc.take(pa.concat_arrays(list(columns)), to_arrow(place.ravel()))
+    return pa.ListArray.from_arrays(to_arrow(np.arange(n_rows + 1, dtype=np.int32) * np.int32(n_columns)), values)
+
+
 def unpacked(table: pa.Table, *, packed: str = PACKED, prefix: str = "") -> pa.Table:
     """Replace the packed array of segment values by a column for each segment, as a dictionary."""
     if packed not in table.column_names:
@@ -62,7 +70,7 @@ def in_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         if sum(part.num_rows for part in held) >= ROWS_AT_ONCE:
             yield pa.Table.from_batches(held)
             held = []
-    if held and any(part.num_rows for part in held):
+    if any(part.num_rows for part in held):
         yield pa.Table.from_batches(held)
 
 
@@ -97,14 +105,27 @@ def groups_of(
 
     ``ks``: cutoffs of the rows; None where they have none, and k is 0.
     """
-    columns = [_encode(table[name]) for name in (C.MODEL_ID, *names)]
     code = np.zeros(table.num_rows, dtype=np.int64) if ks is None else positions_of(table, ks)
     ks = ks or (C.WHOLE_LIST,)
-    n_codes = len(ks)
-    for codes, values in columns:
-        code, n_codes = code * len(values) + codes, n_codes * len(values)
+    n_codes, columns = len(ks), list[list[str | None]]()
+    for name in (C.MODEL_ID, *names):
+        column = table[name].combine_chunks()
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode(null_encoding="encode")
+        labels, own = column.dictionary.to_pylist(), column.indices
+        if own.null_count:
+            own, labels = pc.coalesce(own, to_arrow(np.array([len(labels)])).cast(own.type)[0]), [*labels, None]
+        code, n_codes = code * len(labels) + to_numpy(own), n_codes * len(labels)
+        columns.append(labels)
     found, group = _distinct(code, n_codes)
-    return _keys(found, columns, ks), group
+    values: list[list[str | None]] = []
+    for labels in reversed(columns):
+        found, positions = np.divmod(found, len(labels))
+        values.append([labels[position] for position in positions.tolist()])
+    models, *slice_values = reversed(values)
+    by_row = zip(*slice_values, strict=True) if slice_values else repeat((), len(models))
+    cutoffs = (ks[position] for position in found.tolist())
+    return [(str(model), tuple(own), k) for model, own, k in zip(models, by_row, cutoffs, strict=True)], group
 
 
 def _distinct(code: np.ndarray, n_codes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -123,38 +144,16 @@ def positions_of(table: pa.Table, ks: tuple[int, ...]) -> np.ndarray:
     return order[np.searchsorted(np.asarray(ks)[order], to_numpy(table[C.K]))].astype(np.int64)
 
 
-def _encode(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str | None]]:
-    """Find the distinct values of a text column, NULL among them, and the position of each row's value."""
-    column = column.combine_chunks()
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode(null_encoding="encode")
-    values = column.dictionary.to_pylist()
-    if not column.indices.null_count:
-        return to_numpy(column.indices), values
-    return to_numpy(column.indices, null=len(values)).astype(np.int64), [*values, None]
-
-
-def _keys(codes: np.ndarray, columns: Sequence[tuple[np.ndarray, list[str | None]]], ks: tuple[int, ...]) -> list[Key]:
-    values: list[list[str | None]] = []
-    for _, labels in reversed(columns):
-        codes, positions = np.divmod(codes, len(labels))
-        values.append([labels[position] for position in positions.tolist()])
-    models, *slice_values = reversed(values)
-    by_row = zip(*slice_values, strict=True) if slice_values else repeat((), len(models))
-    cutoffs = (ks[position] for position in codes.tolist())
-    return [(str(model), tuple(own), k) for model, own, k in zip(models, by_row, cutoffs, strict=True)]
-
-
-_IN_TEXT = pa.schema({row_kinds.VALUES_IN_TEXT: pa.list_(pa.string())})
-
-
 def to_segment_columns(
-    batch: Batch, keys: ListKeys, *, names: Sequence[str], absent: Mapping[str, str]
+    batch: Batch,
+    keys: ListKeys,
+    *,
+    names: Sequence[str],
+    absent: Mapping[str, str],  # values of a user without a row, by segment, where the absence is a value
 ) -> dict[str, pa.Array]:
-    """Build the columns ``segments``, a map by name, and :data:`slices.PACKED`, an array in the order of the names.
+    """Build the columns ``segments``, a map by name, and :data:`PACKED`, an array in the order of the names.
 
-    A value is NULL where it or the user is unknown. Refused: a user with a list and two rows of segments. ``absent``:
-    values of a user without a row, by segment, where the absence is a value.
+    A value is NULL where it or the user is unknown. Refused: a user with a list and two rows of segments.
     """
     n_lists, n_names = keys.n_lists, len(names)
     offsets = to_arrow(np.arange(n_lists + 1, dtype=np.int32) * n_names)
@@ -171,8 +170,7 @@ def to_segment_columns(
     if len(repeated):
         what = f"user {quoted(batch.users[int(repeated[0])].as_py())} occurs twice in the segment table"
         refuse_input("segments", what, expected="each user once", fix="keep one row a user in the segment table")
-    first = row_of[keys.user] * n_names
-    places = (first[:, None] + np.arange(n_names)).ravel()
+    places = (row_of[keys.user][:, None] * n_names + np.arange(n_names)).ravel()
     values = pc.take(pa.concat_arrays([known.cast(pa.string()), unknown]), to_arrow(places))
     keys_of_maps = pc.take(to_texts(names), to_arrow(np.tile(np.arange(n_names), n_lists)))
     return {
@@ -186,9 +184,10 @@ def _known_values(column: pa.Array) -> pa.Array:
     if pa.types.is_list(column.type):
         return column.flatten()
     lines = pc.binary_join(pa.ListArray.from_arrays([0, len(column)], column), "\n")[0].as_buffer()
+    schema = pa.schema({row_kinds.VALUES_IN_TEXT: pa.list_(pa.string())})
     found = pa_json.read_json(
         pa.BufferReader(lines),
         read_options=pa_json.ReadOptions(use_threads=False, block_size=lines.size + 1),
-        parse_options=pa_json.ParseOptions(explicit_schema=_IN_TEXT),
+        parse_options=pa_json.ParseOptions(explicit_schema=schema),
     )
     return in_one_piece(found[row_kinds.VALUES_IN_TEXT]).flatten()

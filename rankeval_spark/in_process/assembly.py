@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -61,7 +61,8 @@ Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[_Found]]
 
 ROWS_OF_A_BUCKET: Final = 250_000  # rows of all inputs that are worked on at once by a thread: some 200 MB at its peak
 FEW_ROWS: Final = 100_000  # up to so many rows there is one bucket
-MOST_BUCKETS: Final = 65_536
+MAX_BUCKETS: Final = 65_536
+UNREADABLE: Final = "_unreadable"  # whether a cell of a row of the catalogue could not be read
 
 _ROWS_OF_A_PART: Final = 1 << 20
 _ROWS_LOOKED_AT: Final = 1 << 16  # rows that are looked at together for the first that can be used
@@ -77,6 +78,11 @@ class UserRows:
     job: Job
     n_threads: int  # buckets that are worked on at a time
 
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all inputs."""
+        return sum(part.num_rows for bucket in self.buckets for part in bucket)
+
     def run(self, work: Callable[[Job], Work[_Found]]) -> list[_Found]:
         """Work on every bucket; what comes of them is in their order, whichever thread is the first.
 
@@ -87,34 +93,7 @@ class UserRows:
         def found_of(bucket: tuple[pa.Table, ...]) -> list[_Found]:
             return list(on_bucket(pa.concat_tables(bucket, promote_options="default").to_batches()))
 
-        found = run_in_threads(found_of, self.buckets, self.n_threads)
-        return list(chain.from_iterable(found))
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows of all inputs."""
-        return sum(part.num_rows for bucket in self.buckets for part in bucket)
-
-
-def to_user_rows(inputs: Mapping[int, pa.Table], job: Job, *, n_threads: int) -> UserRows:
-    """Unite the inputs and cut them into buckets of whole users.
-
-    The number of buckets depends on the number of rows alone, so that sums over users do not depend on the threads.
-
-    ``inputs``: tables by their number in :mod:`engine.row_kinds`; each with ``user_id`` and the columns that the
-    engine reads.
-    """
-    n_rows = sum(table.num_rows for table in inputs.values())
-    n_buckets = 1 if n_rows <= FEW_ROWS else min(MOST_BUCKETS, -(-n_rows // ROWS_OF_A_BUCKET))
-    parts = [(kind, part) for kind, table in inputs.items() for part in in_parts(table)]
-    cut = run_in_threads(lambda part: _cut(*part, n_buckets), parts, n_threads)
-    return UserRows(tuple(zip(*cut, strict=True)), job, n_threads)
-
-
-def in_parts(table: pa.Table, n_rows: int = _ROWS_OF_A_PART) -> Iterator[pa.Table]:
-    """Cut a table into parts: one without a row where it has none, for its columns."""
-    for start in range(0, max(1, table.num_rows), n_rows):
-        yield table.slice(start, n_rows)
+        return list(chain.from_iterable(run_in_threads(found_of, self.buckets, self.n_threads)))
 
 
 def run_in_threads(work: Callable[[_Given], _Found], parts: Iterable[_Given], n_threads: int) -> list[_Found]:
@@ -124,6 +103,12 @@ def run_in_threads(work: Callable[[_Given], _Found], parts: Iterable[_Given], n_
         return [work(part) for part in given]
     with ThreadPoolExecutor(n_threads) as pool:
         return list(pool.map(work, given))
+
+
+def in_parts(table: pa.Table, n_rows: int = _ROWS_OF_A_PART) -> Iterator[pa.Table]:
+    """Cut a table into parts: one without a row where it has none, for its columns."""
+    for start in range(0, max(1, table.num_rows), n_rows):
+        yield table.slice(start, n_rows)
 
 
 def _cut(kind: int, table: pa.Table, n_buckets: int) -> list[pa.Table]:
@@ -148,8 +133,8 @@ def requested_log(log: pa.Table, request: Request) -> pa.Table:
     Where the ranks of the log order the lists, whatever the scores say, the scores go.
     """
     if request.models is not None and C.MODEL_ID in log.column_names:
-        is_asked = to_numpy(pc.is_in(log[C.MODEL_ID], value_set=to_texts([*request.models, None])))
-        log = log if is_asked.all() else log.filter(to_arrow(is_asked))
+        is_named = to_numpy(pc.is_in(log[C.MODEL_ID], value_set=to_texts([*request.models, None])))
+        log = log if is_named.all() else log.filter(to_arrow(is_named))
     has_scores = C.SCORE in log.column_names
     return log.drop_columns([C.SCORE]) if has_scores and request.policies.ignores_scores else log
 
@@ -158,9 +143,6 @@ def of_known_items(log: pa.Table, catalogue: pa.Table) -> pa.Table:
     """Keep the rows of a log whose item is in a catalogue."""
     known = pc.unique(catalogue[C.ITEM_ID])
     return log.filter(pc.is_in(log[C.ITEM_ID], value_set=known.cast(log[C.ITEM_ID].type)))
-
-
-UNREADABLE: Final = "_unreadable"  # whether a cell of a row of the catalogue could not be read
 
 
 @dataclass(frozen=True)
@@ -173,14 +155,14 @@ class Usable:
 
     @cached_property
     def requested(self) -> pa.Table:
-        """Rows of the log that are asked for, those that cannot be used too."""
+        """Rows of the log that are of the request, those that cannot be used too."""
         return requested_log(self.tables.recommendations.table, self.request)
 
     def given(self, name: str) -> pa.Table:
         """All rows of an input that there is; of a catalogue also which have a cell that could not be read."""
         if name == "recommendations":
             return self.requested
-        source = next(one for one in self.tables.all() if one.name == name)
+        source = next(source for source in self.tables.all() if source.name == name)
         lost = source.unreadable if name == "items" else None
         return source.table if lost is None else source.table.append_column(UNREADABLE, lost)
 
@@ -188,7 +170,7 @@ class Usable:
     def row_checks(self) -> dict[str, RowChecks]:
         """The checks of the rows of each input that there is, by its name."""
         tables, policies = self.tables, self.request.policies
-        read = {C.VALUE, C.WEIGHT} - {*judgement_facts(self.request)}
+        unread = {C.VALUE, C.WEIGHT} - {*judgement_facts(self.request)}
         found = [
             log_checks(
                 self.requested.column_names,
@@ -196,7 +178,7 @@ class Usable:
                 own_item=policies.own_item,
                 are_judged=tables.are_checked,
             ),
-            held_out_checks({*tables.held_out.table.column_names} - read, own_item=policies.own_item),
+            held_out_checks({*tables.held_out.table.column_names} - unread, own_item=policies.own_item),
         ]
         if tables.train is not None:
             day, zone = self.request.evaluation_date, self.request.time_zone
@@ -204,19 +186,44 @@ class Usable:
         if tables.items is not None:
             unreadable = None if tables.items.unreadable is None else UNREADABLE
             found.append(item_checks(tables.items.table.column_names, unreadable=unreadable))
-        return {one.input: one for one in (*found, *([] if tables.segments is None else [segment_checks()]))}
+        if tables.segments is not None:
+            found.append(segment_checks())
+        return {checks.input: checks for checks in found}
+
+    def _usable(self, name: str) -> pa.Table:
+        return self.row_checks[name].usable(self.given(name))
 
     @cached_property
     def log(self) -> pa.Table:
         """Rows that enter lists, in the columns that decide about them."""
-        log = self.row_checks["recommendations"].usable(self.requested)
-        is_kept = self.request.policies.unknown_items == "keep" or self.catalogue is None
-        return log if is_kept else of_known_items(log, self.catalogue)
+        log, catalogue = self._usable("recommendations"), self.catalogue
+        is_kept = self.request.policies.unknown_items == "keep" or catalogue is None
+        return log if is_kept else of_known_items(log, catalogue)
+
+    @cached_property
+    def held_out(self) -> pa.Table:
+        """Usable judgements."""
+        return self._usable("held_out")
+
+    @cached_property
+    def train(self) -> pa.Table | None:
+        """Training interactions."""
+        return None if self.tables.train is None else self._usable("train")
+
+    @cached_property
+    def trained(self) -> Interactions | None:
+        """The same, counted."""
+        return None if self.train is None else Interactions.of(self.train)
+
+    @cached_property
+    def items(self) -> pa.Table | None:
+        """The catalogue."""
+        return None if self.tables.items is None else self._usable("items")
 
     @property
-    def has_one_list(self) -> bool:
-        """Whether no user has several lists of a model, or all of them are one."""
-        return self.tables.has_one_list
+    def catalogue(self) -> pa.Table | None:
+        """A table whose ``item_id`` are all items: the catalogue or, where it is not given, the training data."""
+        return self.train if self.items is None else self.items
 
     @cached_property
     def models(self) -> tuple[str, ...]:
@@ -229,42 +236,17 @@ class Usable:
         names = run_in_threads(pc.unique, (part[C.MODEL_ID] for part in in_parts(log)), self.n_threads)
         return tuple(sorted({name for some in names for name in some.to_pylist() if name is not None}))
 
-    @cached_property
-    def held_out(self) -> pa.Table:
-        """Usable judgements."""
-        return self.row_checks["held_out"].usable(self.given("held_out"))
-
     @property
-    def has_judged_lists(self) -> bool:
-        """Whether judgements belong to the lists that they name."""
-        return C.LIST_ID in self.tables.held_out.table.column_names
-
-    @cached_property
-    def train(self) -> pa.Table | None:
-        """Training interactions."""
-        return None if self.tables.train is None else self.row_checks["train"].usable(self.given("train"))
-
-    @cached_property
-    def trained(self) -> Interactions | None:
-        """The same, counted."""
-        return None if self.train is None else Interactions.of(self.train)
-
-    @cached_property
-    def items(self) -> pa.Table | None:
-        """The catalogue."""
-        return None if self.tables.items is None else self.row_checks["items"].usable(self.given("items"))
-
-    @property
-    def catalogue(self) -> pa.Table | None:
-        """A table whose ``item_id`` are all items: the catalogue or, where it is not given, the training data."""
-        return self.train if self.items is None else self.items
+    def has_one_list(self) -> bool:
+        """Whether no user has several lists of a model, or all of them are one."""
+        return self.tables.has_one_list
 
     @cached_property
     def segments_and_facts(self) -> tuple[pa.Table | None, list[CheckCount]]:
         """Segments of the users as text, numbers in bands; and what the checks count of the bands."""
-        source = self.tables.segments
-        segments = None if source is None else source.table
-        train = None if self.tables.train is None else self.tables.train.table
+        segments, train = (
+            None if source is None else source.table for source in (self.tables.segments, self.tables.train)
+        )
         return to_segments(segments, train, self.request)
 
     @property
@@ -275,13 +257,9 @@ class Usable:
     @cached_property
     def needs(self) -> frozenset[str]:
         """Facts beyond ranks and gains that measures or checks read."""
-        found = needs_of(self.request, has_train=self.train is not None, of_all_lists=True)
-        return found | self.counted_needs if self.tables.are_checked else found
-
-    @property
-    def counted_needs(self) -> frozenset[str]:
-        """Facts that only checks of the inputs read."""
-        return counted_needs(self.request, has_train=self.train is not None)
+        has_train = self.train is not None
+        found = needs_of(self.request, has_train=has_train, of_all_lists=True)
+        return found | counted_needs(self.request, has_train=has_train) if self.tables.are_checked else found
 
     @cached_property
     def user_rows(self) -> UserRows:
@@ -296,15 +274,15 @@ class Usable:
     @cached_property
     def plain_rows(self) -> UserRows:
         """The same for lists alone: nothing is described, and no user has a segment."""
-        plain = self.request.changed(slices=())
         if not is_described(self.needs) and not self.request.slices:
             return self.user_rows
-        return Usable(self.tables, plain, self.n_threads)._united(frozenset())
+        return Usable(self.tables, self.request.changed(slices=()), self.n_threads)._united(frozenset())
 
     @property
     def counted_rows(self) -> UserRows:
         """The rows of all users for the checks of the inputs, with the training data where one reads them."""
-        wanted, plain = self.counted_needs, self.request.changed(slices=())
+        wanted = counted_needs(self.request, has_train=self.train is not None)
+        plain = self.request.changed(slices=())
         if wanted and not reads_train(plain, frozenset()):
             return Usable(self.tables, plain, self.n_threads)._united(wanted)
         rows = self.plain_rows
@@ -315,7 +293,12 @@ class Usable:
         plain = self.plain_rows
         job = replace(plain.job, depth=depth, needs=frozenset())
         batches = replace(plain, job=job).run(lambda job: job.ranked_items)
-        return pa.Table.from_batches(batches) if batches else _no_ranked_items(self)
+        if batches:
+            return pa.Table.from_batches(batches)
+        user, item = (self.log.schema.field(name).type for name in (C.USER_ID, C.ITEM_ID))
+        of_list = {} if self.has_one_list else {C.LIST_ID: pa.string()}
+        fields = {C.MODEL_ID: pa.string(), C.USER_ID: user, **of_list}
+        return pa.schema({**fields, C.ITEM_ID: item, C.RANK: pa.int32(), C.GAIN: pa.float64()}.items()).empty_table()
 
     def refuse_unusable(self) -> None:
         """Refuse an input that is read and has rows, but none that can be used; each is read up to the first."""
@@ -325,44 +308,51 @@ class Usable:
             counts = Counter[str | None]()
             for part in in_parts(self.given(name), _ROWS_LOOKED_AT):
                 flags = checks.flags(part)
-                counts.update({one.name: int(np.count_nonzero(flags[one.name])) for one in checks.checks if one.drops})
+                counts.update(
+                    {each.name: int(np.count_nonzero(flags[each.name])) for each in checks.checks if each.drops}
+                )
                 counts[None] += int(np.count_nonzero(checks.is_usable(flags)))
                 if counts[None]:
                     break
             refuse_by_check(name, counts)
 
     def _united(self, needs: frozenset[str]) -> UserRows:
-        request, has_lists, log = self.request, not self.has_one_list, self.requested
-        others = self._others(needs)
+        """Unite the inputs and cut them into buckets of whole users.
+
+        The number of buckets depends on the number of rows alone, so that sums over users do not depend on the threads.
+        """
+        request, has_lists, log, rows = self.request, not self.has_one_list, self.requested, self._others(needs)
         names = log_columns(log.column_names, request, has_lists=has_lists)
-        unnamed = None
         if len(self.models) == 1:
             names.remove(C.MODEL_ID)
             if C.MODEL_ID in log.column_names and log[C.MODEL_ID].null_count:
                 is_named = pc.is_valid(log[C.MODEL_ID])
-                log, unnamed = log.filter(is_named), log.filter(pc.invert(is_named)).select(names)
+                rows = {row_kinds.UNNAMED: log.filter(pc.invert(is_named)).select(names), **rows}
+                log = log.filter(is_named)
         job = job_of(
             request,
             names,
             needs=needs,
             models=self.models,
             has_lists=has_lists,
-            judged_columns=others[row_kinds.HELD_OUT].column_names,
+            judged_columns=rows[row_kinds.HELD_OUT].column_names,
             are_judged=self.tables.are_checked,
         )
         sources = FactSources(self.trained, self.items, request.evaluation_date)
         job = replace(job, constants=to_constants(sources, needs=item_needs(request, needs)))
-        log = log.select(names)
         if C.SCORE in names and log.schema.field(C.SCORE).type == pa.float64():
-            held_out = others[row_kinds.HELD_OUT]  # one column less to fill with NULL for every row of the log
-            others[row_kinds.HELD_OUT] = held_out.rename_columns(row_kinds.CARRIED_BY[row_kinds.HELD_OUT])
-        rows = {row_kinds.LOG: log, **({} if unnamed is None else {row_kinds.UNNAMED: unnamed}), **others}
-        return to_user_rows(rows, job, n_threads=self.n_threads)
+            held_out = rows[row_kinds.HELD_OUT]  # one column less to fill with NULL for every row of the log
+            rows[row_kinds.HELD_OUT] = held_out.rename_columns(row_kinds.CARRIED_BY[row_kinds.HELD_OUT])
+        rows = {row_kinds.LOG: log.select(names), **rows}
+        n_rows = sum(table.num_rows for table in rows.values())
+        n_buckets = 1 if n_rows <= FEW_ROWS else min(MAX_BUCKETS, -(-n_rows // ROWS_OF_A_BUCKET))
+        parts = [(kind, part) for kind, table in rows.items() for part in in_parts(table)]
+        cut = run_in_threads(lambda part: _cut(*part, n_buckets), parts, self.n_threads)
+        return UserRows(tuple(zip(*cut, strict=True)), job, self.n_threads)
 
     def _others(self, needs: frozenset[str]) -> dict[int, pa.Table]:
-        """Tables of the inputs but for the log, each only where something reads it."""
-        request = self.request
-        held_out = self.tables.held_out.table
+        """Tables of the inputs but for the log, each only where something reads it; co-occurrence of ranked items."""
+        request, held_out = self.request, self.tables.held_out.table
         judged = [*schemas.HELD_OUT.key_in(held_out.column_names), C.GAIN, *judgement_facts(request)]
         judged += [C.INTERACTED_AT] if reads_event_times(request) else []
         found = {row_kinds.HELD_OUT: held_out.select(judged)}
@@ -370,25 +360,11 @@ class Usable:
             found[row_kinds.SEGMENTS] = to_segment_rows(self.segments, request.segments)
         if self.train is not None and reads_train(request, needs):
             found[row_kinds.TRAIN] = self.train.select([C.USER_ID, C.ITEM_ID])
-        return found | self._cooccurrence_rows(needs)
-
-    def _cooccurrence_rows(self, needs: frozenset[str]) -> dict[int, pa.Table]:
-        """Rows of co-occurrence, which are made of the ranked items."""
-        if needs.isdisjoint(SECOND_STEP) or self.trained is None:
-            return {}
-        depth = depth_of(self.request.measure_set)
-        ranked, found = self.ranked_items(depth=depth), {}
-        if N.ITEM_FAMILIARITY in needs:
-            found[row_kinds.FAMILIARITY] = to_familiarity(ranked, self.trained, depth)
-        if N.ITEM_PAIRS in needs:
-            found[row_kinds.PAIRS] = to_pairs(ranked, self.trained, depth)
+        if self.trained is not None and not needs.isdisjoint(SECOND_STEP):
+            depth = depth_of(request.measure_set)
+            ranked = self.ranked_items(depth=depth)
+            if N.ITEM_FAMILIARITY in needs:
+                found[row_kinds.FAMILIARITY] = to_familiarity(ranked, self.trained, depth)
+            if N.ITEM_PAIRS in needs:
+                found[row_kinds.PAIRS] = to_pairs(ranked, self.trained, depth)
         return found
-
-
-def _no_ranked_items(usable: Usable) -> pa.Table:
-    """Return no row in the columns of the others."""
-    user, item = (usable.log.schema.field(name).type for name in (C.USER_ID, C.ITEM_ID))
-    key = {C.MODEL_ID: pa.string(), C.USER_ID: user}
-    key |= {} if usable.has_one_list else {C.LIST_ID: pa.string()}
-    rest = {C.ITEM_ID: item, C.RANK: pa.int32(), C.GAIN: pa.float64()}
-    return pa.schema([*key.items(), *rest.items()]).empty_table()

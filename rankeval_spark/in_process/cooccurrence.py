@@ -18,8 +18,17 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
-from rankeval_spark.engine.arrays import in_one_piece, list_column, to_arrow, to_numpy
-from rankeval_spark.engine.codes import in_id_order, places_in, row_codes, starts_of_runs, to_codes
+from rankeval_spark.engine.arrays import (
+    in_id_order,
+    in_one_piece,
+    list_column,
+    places_in,
+    row_codes,
+    starts_of_runs,
+    to_arrow,
+    to_codes,
+    to_numpy,
+)
 from rankeval_spark.engine.features import owned_items
 
 if TYPE_CHECKING:
@@ -44,49 +53,44 @@ class Interactions:
         return cls(users.values, items.values, users.code, items.code)
 
     @property
-    def n_items(self) -> int:
-        """Number of distinct items."""
-        return len(self.items)
-
-    @property
     def n_users(self) -> int:
-        """Number of distinct users."""
         return len(self.users)
 
     @cached_property
     def owned(self) -> sparse.csr_array:
         """Users by items: float64, 1 where the user has the item, columns ascending in each row."""
-        return owned_items(self.user, self.item, n_users=self.n_users, n_items=self.n_items)
+        return owned_items(self.user, self.item, n_users=self.n_users, n_items=len(self.items))
 
     @cached_property
     def interactions(self) -> IntVector:
         """Interactions of each item: int64, shape (n_items,)."""
-        return np.bincount(self.item, minlength=self.n_items)
+        return np.bincount(self.item, minlength=len(self.items))
 
     @cached_property
     def item_users(self) -> IntVector:
         """Users who have each item: int64, shape (n_items,)."""
-        return np.bincount(self.owned.indices, minlength=self.n_items)
+        return np.bincount(self.owned.indices, minlength=len(self.items))
 
 
 MOST_CELLS: Final = 1 << 24  # cosines that are in memory at a time: 200 MB
 AT_ONCE: Final = 1 << 21  # pairs of items that are looked up at a time
 
 
-def to_familiarity(ranked: pa.Table, train: Interactions, depth: int) -> pa.Table:
+def to_familiarity(
+    ranked: pa.Table,  # rows of ``Job.ranked_items``
+    train: Interactions,
+    depth: int,  # last rank that is read; 0 for whole lists
+) -> pa.Table:
     """Build one row per (user, recommended item) with its mean similarity to the items that the user has.
 
-    Only users of the training data have rows; an item that has no user in common with any of theirs has 0.
-    ``ranked``: rows of ``Job.ranked_items``. ``depth``: last rank that is read; 0 for whole lists. Returns ``user_id``,
-    ``item_id`` and :data:`row_kinds.SIMILARITY`, a double in [0, 1].
+    Only users of the training data have rows; an item that has no user in common with any of theirs has 0. Returns
+    ``user_id``, ``item_id`` and :data:`row_kinds.SIMILARITY`, a double in [0, 1].
     """
     top = _down_to(ranked, depth)
     users, items = to_codes(top[C.USER_ID]), to_codes(top[C.ITEM_ID])
     owner, n_items = places_in(users.values, train.users)[users.code], max(items.n_values, 1)
-    wanted = np.unique(owner[owner >= 0] * n_items + items.code[owner >= 0])
-    user, code = np.divmod(wanted, n_items)
-    item = places_in(items.values, train.items)[code]
-    similarity = _mean_similarities(train.owned, user, item)
+    user, code = np.divmod(np.unique(owner[owner >= 0] * n_items + items.code[owner >= 0]), n_items)
+    similarity = _mean_similarities(train.owned, user, places_in(items.values, train.items)[code])
     return pa.Table.from_pydict(
         {
             C.USER_ID: pc.take(train.users, to_arrow(user)),
@@ -96,12 +100,15 @@ def to_familiarity(ranked: pa.Table, train: Interactions, depth: int) -> pa.Tabl
     )
 
 
-def to_pairs(ranked: pa.Table, train: Interactions, depth: int) -> pa.Table:
+def to_pairs(
+    ranked: pa.Table,  # rows of ``Job.ranked_items``
+    train: Interactions,
+    depth: int,  # last rank that is read; 0 for whole lists
+) -> pa.Table:
     """Build one row per list with the pairs of its items that have users in common; none for a list without such pairs.
 
-    Arguments as of :func:`to_familiarity`. Returns the columns of :data:`columns.LIST_KEY` that ``ranked`` has, and
-    :data:`columns.PAIRS`: structs of two ranks (``later``, ``earlier``: int) and ``similarity``, a double in (0, 1], in
-    the order of the ranks.
+    Returns the columns of :data:`columns.LIST_KEY` that ``ranked`` has, and :data:`columns.PAIRS`: structs of two ranks
+    (``later``, ``earlier``: int) and ``similarity``, a double in (0, 1], in the order of the ranks.
     """
     top = _down_to(ranked, depth)
     items = to_codes(top[C.ITEM_ID])
@@ -112,13 +119,12 @@ def to_pairs(ranked: pa.Table, train: Interactions, depth: int) -> pa.Table:
     key = [name for name in C.LIST_KEY if name in top.column_names]
     lists, rank = row_codes(top, key), to_numpy(top[C.RANK]).astype(np.int64)
     order = np.lexsort((rank, lists))
-    found = _similar_pairs(train.owned[:, wanted], lists[order], item[order])
-    owner = lists[order[found.later]]
+    later, earlier, similarity = _similar_pairs(train.owned[:, wanted], lists[order], item[order])
+    owner = lists[order[later]]
     starts = np.flatnonzero(starts_of_runs(owner))
-    later, earlier = (to_arrow(rank[order[one]].astype(np.int32)) for one in (found.later, found.earlier))
-    pairs = [later, earlier, to_arrow(found.similarity)]
-    structs = pa.StructArray.from_arrays(pairs, names=["later", "earlier", "similarity"])
-    first = to_arrow(order[found.later[starts]])
+    ranks = (to_arrow(rank[order[rows]].astype(np.int32)) for rows in (later, earlier))
+    structs = pa.StructArray.from_arrays([*ranks, to_arrow(similarity)], names=["later", "earlier", "similarity"])
+    first = to_arrow(order[later[starts]])
     keys = {name: pc.take(in_one_piece(top[name]), first) for name in key}
     return pa.Table.from_pydict({**keys, C.PAIRS: list_column(np.diff(starts, append=len(owner)), structs)})
 
@@ -159,52 +165,43 @@ def _cosines(owned: sparse.csr_array, items: IntVector) -> Iterator[_Part]:
 
 
 def _mean_similarities(owned: sparse.csr_array, user: IntVector, item: IntVector) -> FloatVector:
-    """Mean similarity of each item to all items of the user; 0 for an item that no user has (-1)."""
-    total = np.zeros(len(item))
+    """Mean similarity of each item to all items of the user; 0 for an item that no user has (-1).
+
+    Cosines with the items of a user are added up in ascending order: in another one the last bit differs.
+    """
+    total, n_owned = np.zeros(len(item)), np.diff(owned.indptr)[user]
     order = np.argsort(item, kind="stable")
     order = order[np.searchsorted(item[order], 0) :]
     items, place = np.unique(item[order], return_inverse=True)
     for part in _cosines(owned, items):
         first, last = np.searchsorted(place, [part.start, part.end])
-        chosen = order[first:last]
-        total[chosen] = _summed(owned, part, place[first:last], user[chosen])
-    mean: FloatVector = total / np.diff(owned.indptr)[user]
+        rows, of_row = order[first:last], place[first:last]
+        width = 1 << np.ceil(np.log2(n_owned[rows])).astype(np.int64)
+        for columns in np.unique(width):
+            alike, at_once = np.flatnonzero(width == columns), max(AT_ONCE // columns, 1)
+            for start in range(0, len(alike), at_once):
+                chosen = alike[start : start + at_once]
+                own, column = rows[chosen], np.arange(columns)
+                is_own = column < n_owned[own, None]
+                at = np.where(is_own, owned.indptr[user[own], None] + column, 0)
+                cosines = part.at(np.repeat(of_row[chosen], columns), owned.indices[at].ravel()).reshape(is_own.shape)
+                cosines[~is_own] = 0  # zeros come first, and change no sum
+                cosines.sort(axis=1)
+                total[own] = np.cumsum(cosines, axis=1)[:, -1]
+    mean: FloatVector = total / n_owned
     return mean
 
 
-def _summed(owned: sparse.csr_array, part: _Part, item: IntVector, user: IntVector) -> FloatVector:
-    """Add up the cosines of items with all items of a user, ascending: in another order the last bit differs."""
-    total = np.zeros(len(item))
-    n_owned = np.diff(owned.indptr)[user]
-    width = 1 << np.ceil(np.log2(n_owned)).astype(np.int64)
-    for columns in np.unique(width):
-        alike = np.flatnonzero(width == columns)
-        for start in range(0, len(alike), max(AT_ONCE // columns, 1)):
-            chosen = alike[start : start + max(AT_ONCE // columns, 1)]
-            place = np.arange(columns)
-            is_own = place < n_owned[chosen, None]
-            at = np.where(is_own, owned.indptr[user[chosen], None] + place, 0)
-            cosines = part.at(np.repeat(item[chosen], columns), owned.indices[at].ravel()).reshape(is_own.shape)
-            cosines[~is_own] = 0  # zeros come first, and change no sum
-            cosines.sort(axis=1)
-            total[chosen] = np.cumsum(cosines, axis=1)[:, -1]
-    return total
+def _similar_pairs(
+    owned: sparse.csr_array, lists: IntVector, item: IntVector
+) -> tuple[IntVector, IntVector, FloatVector]:
+    """Find the pairs of rows of one list whose items have users in common; rows are sorted by list and rank.
 
-
-class _Similar(NamedTuple):
-    """Pairs of positions with a similarity, in the order of (later, earlier)."""
-
-    later: IntVector
-    earlier: IntVector
-    similarity: FloatVector
-
-
-def _similar_pairs(owned: sparse.csr_array, lists: IntVector, item: IntVector) -> _Similar:
-    """Find the pairs of rows of one list whose items have users in common; rows are sorted by list and rank."""
+    Returns the later and the earlier row of each pair, in this order, and their similarity.
+    """
     start = np.maximum.accumulate(np.where(starts_of_runs(lists), np.arange(len(lists)), 0))
-    n_earlier = np.arange(len(lists)) - start
-    nothing = np.zeros(0, dtype=np.int64)
-    found = [_Similar(nothing, nothing, np.zeros(0))]
+    n_earlier, none = np.arange(len(lists)) - start, np.zeros(0, dtype=np.int64)
+    found = [(none, none, np.zeros(0))]
     for part in _cosines(owned, np.arange(owned.shape[1])):
         for first, last in _blocks(n_earlier, AT_ONCE):
             later = np.repeat(np.arange(first, last), n_earlier[first:last])  # each row with those before it
@@ -213,13 +210,12 @@ def _similar_pairs(owned: sparse.csr_array, lists: IntVector, item: IntVector) -
             low, high = np.minimum(item[later], item[earlier]), np.maximum(item[later], item[earlier])
             here = np.flatnonzero((low >= part.start) & (low < part.end))
             similarity = part.at(low[here], high[here])
-            is_similar = similarity > 0
-            here = here[is_similar]
-            found.append(_Similar(later[here], earlier[here], similarity[is_similar]))
+            here = here[similarity > 0]
+            found.append((later[here], earlier[here], similarity[similarity > 0]))
     later, earlier, similarity = (np.concatenate(each) for each in zip(*found, strict=True))
     is_next = (later[1:] > later[:-1]) | ((later[1:] == later[:-1]) & (earlier[1:] > earlier[:-1]))
     order: slice | IntVector = slice(None) if is_next.all() else np.lexsort((earlier, later))
-    return _Similar(later[order], earlier[order], similarity[order])
+    return later[order], earlier[order], similarity[order]
 
 
 def _blocks(sizes: IntVector, most: int) -> Iterator[tuple[int, int]]:

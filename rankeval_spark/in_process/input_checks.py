@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_codes, to_numpy
 from rankeval_spark.engine.attribution import text_of_micros
-from rankeval_spark.engine.checks import NotFiniteVector, ends_of_ids, meets
-from rankeval_spark.engine.codes import to_codes
+from rankeval_spark.engine.checks import ITEM_FIELDS, NotFiniteVector, ends_of_ids, meets
 from rankeval_spark.errors import warn_user
 from rankeval_spark.result_rows.check_rows import SEGMENTS, CheckCount
 from rankeval_spark.sums.input_checks import (
@@ -38,36 +37,34 @@ if TYPE_CHECKING:
     from rankeval_spark.sums.input_checks import InputChecks
 
 
-_MOST_NAMED: Final = 10  # models that a warning names
+_MAX_NAMED: Final = 10  # models that a warning names
 
 
-def other_inputs(usable: Usable, asked: InputChecks) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield partial rows with the names of their sums."""
+def other_inputs(usable: Usable, wanted: InputChecks) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield partial rows of the inputs that workers do not check, with the names of their sums."""
     tables = usable.tables
-    for name in ("train", "items", *(["segments"] if asked.is_judged else [])):
-        if name in asked.of_rows:
-            checks, table = asked.of_rows[name], usable.given(name)
+    for name in ("train", "items", *(["segments"] if wanted.is_judged else [])):
+        if name in wanted.of_rows:
+            checks, table = wanted.of_rows[name], usable.given(name)
             yield ROWS, tally_rows(checks.tallies(table, checks.flags(table)))
-    if asked.has_bands:
-        facts = [asdict(one) for one in usable.segments_and_facts[1]]
+    if wanted.has_bands:
+        facts = [asdict(fact) for fact in usable.segments_and_facts[1]]
         yield BANDS, pa.RecordBatch.from_pylist(facts, BandFacts.schema)
-    if asked.catalogue is not None and usable.catalogue is not None:
-        yield ITEMS, known_items(usable.catalogue)
-    if asked.has_vectors and usable.items is not None:
-        yield VECTORS, vector_lengths(usable.items)
-    if asked.texts and tables.segments is not None:
-        yield SEGMENT_VALUES, segment_values(asked.of_rows["segments"].usable(tables.segments.table), asked.texts)
+    if wanted.catalogue is not None and usable.catalogue is not None:  # its rows by item
+        codes = to_codes(usable.catalogue[C.ITEM_ID])
+        n_rows, none = np.bincount(codes.code, minlength=codes.n_values), np.zeros(codes.n_values, dtype=np.int64)
+        cells = [codes.values, to_arrow(none), to_arrow(none), to_arrow(n_rows)]
+        yield ITEMS, pa.RecordBatch.from_arrays(cells, [*ITEM_FIELDS, N_KNOWN])
+    if wanted.has_vectors and usable.items is not None:
+        yield VECTORS, _vector_lengths(usable.items)
+    if wanted.texts and tables.segments is not None:
+        segments = wanted.of_rows["segments"].usable(tables.segments.table)
+        values = ((name, pc.unique(segments[name]).drop_null().to_pylist()) for name in wanted.texts)
+        rows = [{"segment": name, "value": value} for name, own in values for value in own]
+        yield SEGMENT_VALUES, pa.RecordBatch.from_pylist(rows, SegmentValues.schema)
 
 
-def known_items(catalogue: pa.Table) -> pa.RecordBatch:
-    """Count a catalogue's rows by item: ``item_id``, ``n_judged, n_listed`` of 0, and ``n_known``."""
-    codes = to_codes(catalogue[C.ITEM_ID])
-    n_rows, none = np.bincount(codes.code, minlength=codes.n_values), np.zeros(codes.n_values, dtype=np.int64)
-    cells = [codes.values, to_arrow(none), to_arrow(none), to_arrow(n_rows)]
-    return pa.RecordBatch.from_arrays(cells, [C.ITEM_ID, "n_judged", "n_listed", N_KNOWN])
-
-
-def vector_lengths(items: pa.Table) -> pa.RecordBatch:
+def _vector_lengths(items: pa.Table) -> pa.RecordBatch:
     """Count the items by the length of their vector; one some of whose numbers are no numbers has none."""
     vectors = in_one_piece(items[C.VECTOR])
     has_vector = to_numpy(pc.is_valid(vectors)) & ~meets(items, NotFiniteVector(C.VECTOR))
@@ -75,26 +72,18 @@ def vector_lengths(items: pa.Table) -> pa.RecordBatch:
     ids = in_one_piece(items[C.ITEM_ID]).filter(to_arrow(has_vector))
     lengths, n_items = (each.tolist() for each in np.unique(length, return_counts=True))
     first = [ends_of_ids(ids, length == each)[0] for each in lengths]
-    return pa.RecordBatch.from_pydict(
-        dict(zip(VectorLengths.schema.names, (lengths, n_items, first), strict=True)), VectorLengths.schema
-    )
-
-
-def segment_values(segments: pa.Table, names: Sequence[str]) -> pa.RecordBatch:
-    """Collect the values of these segments: ``segment, value``, each once."""
-    rows = [(name, value) for name in names for value in pc.unique(segments[name]).drop_null().to_pylist()]
-    return pa.RecordBatch.from_pylist(
-        [dict(zip(SegmentValues.schema.names, row, strict=True)) for row in rows], SegmentValues.schema
-    )
+    columns = dict(zip(VectorLengths.schema.names, (lengths, n_items, first), strict=True))
+    return pa.RecordBatch.from_pydict(columns, VectorLengths.schema)
 
 
 def left_out(usable: Usable) -> Iterator[CheckCount]:
     """Count the rows that cannot be used, by input and check; none of an input without a usable row."""
     for name, of_input in usable.row_checks.items():
-        rows, checks = usable.given(name), [one for one in of_input.checks if one.drops or one.name in LEFT_OUT]
-        flags = replace(of_input, checks=tuple(replace(one, refuse=None) for one in checks)).flags(rows)
+        rows = usable.given(name)
+        checks = [replace(check, refuse=None) for check in of_input.checks if check.drops or check.name in LEFT_OUT]
+        flags = replace(of_input, checks=tuple(checks)).flags(rows)
         if name != SEGMENTS and of_input.is_usable(flags).any():
-            yield from (CheckCount(name, one.name, int(flags[one.name].sum()), rows.num_rows) for one in checks)
+            yield from (CheckCount(name, check.name, int(flags[check.name].sum()), rows.num_rows) for check in checks)
 
 
 def warn_if_nothing_is_measured(
@@ -150,16 +139,12 @@ def _why_no_value(
         elif population in ("truth", "intersection") and not _share(C.USER_ID, log, relevant):
             yield "no user with a relevant judgement has a list"
     if not has_users and not is_alone:
-        yield f"no user has a value{_why_undefined(log, judged, request)}"
+        times = (log[C.RECOMMENDED_AT], judged[C.INTERACTED_AT]) if request.policies.is_attributed else ()
+        spans = [" to ".join(dict.fromkeys(map(_moment, pc.min_max(each).values()))) for each in times]
+        where = ", of lists of {} and interactions of {}".format(*spans) if spans else where_undefined(request)
+        yield f"no user has a value{where}"
     if has_users and is_all_zero and not _share(C.ITEM_ID, log, judged):
         yield "no item of held_out is in a list; ids of both tables have to match"
-
-
-def _why_undefined(log: pa.Table, judged: pa.Table, request: Request) -> str:
-    """Write the times that attribution compares or, without it, where the measures are undefined."""
-    if request.policies.is_attributed:
-        return f", of lists of {_span(log[C.RECOMMENDED_AT])} and interactions of {_span(judged[C.INTERACTED_AT])}"
-    return where_undefined(request)
 
 
 def warn_of_absent_models(tables: Tables, request: Request) -> None:
@@ -167,27 +152,22 @@ def warn_of_absent_models(tables: Tables, request: Request) -> None:
 
     The users of the first are all missing, and the measures have no value.
     """
-    absent = _absent(tables, request.models or ())
-    others = request.measure_set.other_models
-    lost = [*absent, *(name for name in _absent(tables, others) if name not in absent)]
+    lost = dict.fromkeys([*_absent(tables, request.models or ()), *_absent(tables, request.measure_set.other_models)])
     if lost:
-        known = sorted(filter(None, _models_of(tables)))
+        known = sorted(filter(None, pc.unique(tables.recommendations.table[C.MODEL_ID]).to_pylist()))
         warn_user(
             f"recommendations have no row of {', '.join(map(repr, lost))}, which models= or a measure names; "
-            f"the log has: {', '.join(known[:_MOST_NAMED])}"
+            f"the log has: {', '.join(known[:_MAX_NAMED])}"
         )
 
 
 def _absent(tables: Tables, names: Sequence[str]) -> list[str]:
     """Return the models of which a log with models has no row."""
     log = tables.recommendations.table
-    is_asked = names and C.MODEL_ID in log.column_names and log.num_rows
-    known = _models_of(tables) if is_asked else set(names)
+    if not names or C.MODEL_ID not in log.column_names or not log.num_rows:
+        return []
+    known = set(pc.unique(log[C.MODEL_ID]).to_pylist())
     return [name for name in names if name not in known]
-
-
-def _models_of(tables: Tables) -> set[str | None]:
-    return set(pc.unique(tables.recommendations.table[C.MODEL_ID]).to_pylist())
 
 
 def warn_of_unread_times(tables: Tables) -> None:
@@ -239,7 +219,5 @@ def _unmatched(log: pa.Table, judged: pa.Table) -> str:
     return f"no list of held_out is in the log; ids of lists are compared as text, such as {one!r} and {other!r}"
 
 
-def _span(times: pa.ChunkedArray) -> str:
-    """Write the first and last of times."""
-    ends = (pc.min_max(times)[name] for name in ("min", "max"))
-    return " to ".join(dict.fromkeys(text_of_micros(end.value) if end.is_valid else "no time" for end in ends))
+def _moment(time: pa.Scalar) -> str:
+    return text_of_micros(time.value) if time.is_valid else "no time"

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 def user_rows(rows: UserRows) -> pa.Table:
     """Return the rows of the population: ``schemas.USER_METRICS``, starting with the model."""
     batches = rows.run(lambda job: job.user_rows)
-    return pa.Table.from_batches(batches) if batches else _no_row(rows)
+    if batches:
+        return pa.Table.from_batches(batches)
+    types = {**dict.fromkeys(C.LIST_KEY, pa.string()), C.K: pa.int32(), C.SEGMENTS: pa.map_(pa.string(), pa.string())}
+    types |= {**dict.fromkeys(COUNTED, pa.int32()), C.HAS_TIES: pa.bool_()}
+    return pa.schema({**types, **dict.fromkeys(rows.job.outputs.measures.stored, pa.float64())}.items()).empty_table()
 
 
 def to_user_values(user_metrics: pa.Table, measures: MeasureSet) -> pa.Table:
@@ -30,12 +34,10 @@ def to_user_values(user_metrics: pa.Table, measures: MeasureSet) -> pa.Table:
     names, none = [*C.LIST_KEY, C.MEASURE, C.K, C.VALUE], user_metrics.slice(0, 0)
     keys = [none[name] for name in C.LIST_KEY]
     parts = [pa.Table.from_arrays([*keys, pa.nulls(0, pa.string()), none[C.K], pa.nulls(0, pa.float64())], names)]
-    for one in measures.per_list:
-        own = user_metrics.filter(pc.equal(user_metrics[C.K], one.k))
-        label = pa.repeat(one.label, own.num_rows)
-        parts.append(
-            pa.Table.from_arrays([*(own[name] for name in C.LIST_KEY), label, own[C.K], own[one.column]], names)
-        )
+    for measure in measures.per_list:
+        own = user_metrics.filter(pc.equal(user_metrics[C.K], measure.k))
+        columns = [*(own[name] for name in C.LIST_KEY), pa.repeat(measure.label, own.num_rows)]
+        parts.append(pa.Table.from_arrays([*columns, own[C.K], own[measure.column]], names))
     return in_order_of(pa.concat_tables(parts), (*C.LIST_KEY, C.MEASURE, C.K))
 
 
@@ -50,32 +52,24 @@ def to_ranked_items(usable: Usable) -> pa.Table:
     return in_order_of(found, (*C.LIST_KEY, C.RANK, C.ITEM_ID))
 
 
-def to_hit_ranks(ranked: pa.Table, model: str, baseline: str) -> pa.Table:
+def to_hit_ranks(
+    ranked: pa.Table,  # rows of :func:`to_ranked_items`
+    model: str,
+    baseline: str,
+) -> pa.Table:
     """Join the ranks of the items that are relevant under either of two models side by side.
 
     A rank is NULL where a model did not recommend the item, and the best of several. Judgements may differ between the
     models where times attribute them: the gain is the larger one.
-
-    ``ranked``: rows of :func:`to_ranked_items`.
     """
     shown = ranked.filter(pc.is_in(ranked[C.MODEL_ID], pa.array([model, baseline])))
-    key = [C.USER_ID, C.LIST_ID, C.ITEM_ID]
-    sides = {C.BASELINE_RANK: baseline, C.RANK: model}
+    key, sides = [C.USER_ID, C.LIST_ID, C.ITEM_ID], {C.BASELINE_RANK: baseline, C.RANK: model}
     none = pa.scalar(None, shown.schema.field(C.RANK).type)
     ranks = {side: pc.if_else(pc.equal(shown[C.MODEL_ID], name), shown[C.RANK], none) for side, name in sides.items()}
-    of_items = {**{name: shown[name] for name in (*key, C.GAIN)}, **ranks}
-    found = pa.Table.from_pydict(of_items).group_by(key)
-    both = found.aggregate([(C.GAIN, "max"), *((side, "min") for side in sides)])
+    of_items = pa.Table.from_pydict({**{name: shown[name] for name in (*key, C.GAIN)}, **ranks})
+    both = of_items.group_by(key).aggregate([(C.GAIN, "max"), *((side, "min") for side in sides)])
     both = both.rename_columns([*key, C.GAIN, *sides])
     return in_order_of(both.filter(pc.greater_equal(both[C.GAIN], RELEVANT)), key)
-
-
-def _no_row(rows: UserRows) -> pa.Table:
-    """Return no row in the columns of the others."""
-    names = {C.MODEL_ID: pa.string(), C.USER_ID: pa.string(), C.LIST_ID: pa.string(), C.K: pa.int32()}
-    names |= {C.SEGMENTS: pa.map_(pa.string(), pa.string())}
-    names |= {**dict.fromkeys(COUNTED, pa.int32()), C.HAS_TIES: pa.bool_()}
-    return pa.schema({**names, **dict.fromkeys(rows.job.outputs.measures.stored, pa.float64())}.items()).empty_table()
 
 
 def to_agreement(usable: Usable, *, baseline: str, k: int, p: float) -> pa.Table:
@@ -87,5 +81,5 @@ def to_agreement(usable: Usable, *, baseline: str, k: int, p: float) -> pa.Table
     scored = user_rows(Usable(usable.tables, request, usable.n_threads).user_rows)
     key = [name for name in C.LIST_KEY if name != C.LIST_ID or not usable.has_one_list]
     has_both = pc.is_valid(scored[measures["overlap"].column])
-    rows = scored.filter(has_both).select([*key, *(one.column for one in measures.values())])
+    rows = scored.filter(has_both).select([*key, *(measure.column for measure in measures.values())])
     return in_order_of(rows.rename_columns([*key, *measures]), key)

@@ -13,8 +13,8 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.check_thresholds import BANDS
 from rankeval_spark.config.slicing import NO_INTERACTION, segments_from_train
 from rankeval_spark.engine import row_kinds
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.codes import places_in, taken_or_null, to_codes
+from rankeval_spark.engine.arrays import in_one_piece, places_in, taken_or_null, to_arrow, to_codes, to_numpy, to_texts
+from rankeval_spark.engine.slices import packed_values
 from rankeval_spark.result_rows.bands import edges_of, labels_of, number_text
 from rankeval_spark.result_rows.check_rows import CheckCount
 
@@ -49,12 +49,8 @@ def to_segments(
 
 def to_segment_rows(segments: pa.Table, names: Sequence[str]) -> pa.Table:
     """Build the rows of the engine: ``user_id`` and :data:`row_kinds.SEGMENT_VALUES`, texts in the order of names."""
-    n_users, n_names = len(segments), len(names)
-    values = pa.concat_arrays([in_one_piece(segments[name]).cast(pa.string()) for name in names])
-    place = np.arange(n_users)[:, None] + n_users * np.arange(n_names)
-    offsets = to_arrow(np.arange(n_users + 1, dtype=np.int32) * np.int32(n_names))
-    lists = pa.ListArray.from_arrays(offsets, pc.take(values, to_arrow(place.ravel())))
-    return pa.Table.from_pydict({C.USER_ID: segments[C.USER_ID], row_kinds.SEGMENT_VALUES: lists})
+    values = packed_values([in_one_piece(segments[name]).cast(pa.string()) for name in names])
+    return pa.Table.from_pydict({C.USER_ID: segments[C.USER_ID], row_kinds.SEGMENT_VALUES: values})
 
 
 def _with_bands(users: pa.Table, bands: Mapping[str, Band], name: str) -> tuple[pa.Table, list[CheckCount]]:

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.inference import OF_ALL_MODELS
 from rankeval_spark.engine import paired_differences
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
-from rankeval_spark.engine.codes import row_codes
+from rankeval_spark.engine.arrays import in_one_piece, row_codes, to_arrow, to_numpy
 from rankeval_spark.engine.paired_differences import (
     ComparisonKey,
     ComparisonRequest,

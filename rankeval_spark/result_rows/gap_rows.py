@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.config.slicing import slice_names
 from rankeval_spark.engine.aggregates import Users
-from rankeval_spark.engine.arrays import to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.codes import ABSENT, ascending, taken_or_null, to_codes
+from rankeval_spark.engine.arrays import ABSENT, ascending, taken_or_null, to_arrow, to_codes, to_numpy, to_texts
 from rankeval_spark.engine.paired_differences import MOST_HELD
 from rankeval_spark.engine.slices import (
     doubles,

@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.arrays import in_one_piece, to_numpy
+from rankeval_spark.engine.arrays import in_one_piece, row_codes, to_numpy
 from rankeval_spark.engine.buckets import N_GROUPS
-from rankeval_spark.engine.codes import row_codes
 from rankeval_spark.engine.slices import doubles, nullable
 from rankeval_spark.measures import group_statistics
 from rankeval_spark.measures.names import measure_of, split_group

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import to_numpy
+from rankeval_spark.engine.arrays import starts_of_runs, to_numpy
 from rankeval_spark.engine.buckets import N_GROUPS
-from rankeval_spark.engine.codes import starts_of_runs
 from rankeval_spark.measures.exposure import Exposure
 
 if TYPE_CHECKING:

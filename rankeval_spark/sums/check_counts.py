@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import to_arrow, to_numpy
+from rankeval_spark.engine.arrays import to_arrow, to_codes, to_numpy
 from rankeval_spark.engine.attribution import micros_of
 from rankeval_spark.engine.checks import ends_of_rows
 from rankeval_spark.engine.scorer import n_empty
@@ -62,10 +62,9 @@ def counted_lists(part: Part) -> pa.Table:
 
 def list_counts(lists: pa.Table, request: Request) -> pa.Table:
     """Count what the checks look for in rows of :func:`counted_lists`: rows of :data:`COUNTS`."""
-    found = _Lists(lists, request)
-    rows = [*found.of_rows(), *found.of_ranks(), *found.of_timing(), *found.of_targets(), *found.of_models()]
-    none = dict.fromkeys(COUNTS.names)
-    return pa.Table.from_pylist([{**none, C.MODEL_ID: "", **row} for row in rows], COUNTS)
+    found, none = _Lists(lists, request), dict.fromkeys(COUNTS.names)
+    rows = [{**none, C.MODEL_ID: "", **row} for row in (*found.counts(), *found.of_timing())]
+    return pa.Table.from_pylist(rows, COUNTS)
 
 
 def united(rows: pa.Table) -> pa.Table:
@@ -82,18 +81,16 @@ def list_facts(rows: pa.Table, request: Request, metrics: pa.Table | None = None
     With a baseline also whether it has no list at all, and with the column :data:`columns.SEEN` the recommended items
     that their users have in the training data; not where these were dropped, which the rows of the log show.
     """
-    found = united(rows).to_pylist()
+    found, policies = united(rows).to_pylist(), request.policies
     by_check: dict[CheckName, Mapping[str, Any]] = {row["check"]: row for row in found if not row[C.MODEL_ID]}
     models = sorted((row for row in found if row["check"] == OF_MODEL), key=lambda row: row[C.MODEL_ID])
-    names: list[CheckName] = ["duplicates", "short_lists", "ties", "extra_users", *check_rows.OF_RANKS]
-    always = [*names]
-    names += [check_rows.SEEN_IN_TRAIN, *check_rows.OF_TIMING, check_rows.OPEN_WINDOWS, check_rows.EVENTS_END]
-    names.append(check_rows.TARGET_SUMS)
+    of_times: list[CheckName] = [*check_rows.OF_TIMING, check_rows.OPEN_WINDOWS, check_rows.EVENTS_END]
+    always: list[CheckName] = ["duplicates", "short_lists", "ties", "extra_users", *check_rows.OF_RANKS]
+    names = [*always, check_rows.SEEN_IN_TRAIN, *of_times, check_rows.TARGET_SUMS]
     weighs = bool(request.measure_set.weighing)
     if not found:  # no list at all
-        has_times, asks_open = request.policies.is_attributed, request.events_until is not None
-        always += [*check_rows.OF_TIMING, check_rows.EVENTS_END] if has_times else []
-        always += [check_rows.OPEN_WINDOWS] if has_times and asks_open else []
+        if policies.is_attributed:
+            always += [name for name in of_times if name != check_rows.OPEN_WINDOWS or request.events_until is not None]
         always += [check_rows.TARGET_SUMS] if weighs else []
         by_check = dict.fromkeys(always, dict.fromkeys(COUNTS.names))
     facts = []
@@ -102,7 +99,7 @@ def list_facts(rows: pa.Table, request: Request, metrics: pa.Table | None = None
         if row is None:
             continue
         if name == check_rows.EVENTS_END:
-            facts.append(check_rows.events_end([(row["until"], row["newest"], request.policies.window)]))
+            facts.append(check_rows.events_end([(row["until"], row["newest"], policies.window)]))
             continue
         keys = list(dict.fromkeys(key for key in (row["first"], row["last"]) if key is not None))
         facts.append(CheckCount(RECOMMENDATIONS, name, row["count"] or 0, row["total"] or 0, keys))
@@ -126,9 +123,9 @@ class _Lists:
     table: pa.Table
     request: Request
 
-    def of_rows(self) -> Iterator[dict[str, Any]]:
-        is_judged, has_list = self._numbers(C.N_JUDGED) > 0, self._numbers(C.N_RECOMMENDED) > 0
-        n_rows, n_copies = self._numbers(N_LISTED), self._numbers(C.N_DUPLICATES)
+    def counts(self) -> Iterator[dict[str, Any]]:
+        n_judged, n_recommended, n_copies = map(self._numbers, (C.N_JUDGED, C.N_RECOMMENDED, C.N_DUPLICATES))
+        is_judged, has_list, n_rows = n_judged > 0, n_recommended > 0, self._numbers(N_LISTED)
         has_ties = is_judged & to_numpy(self.table[C.HAS_TIES], null=0)
         n_lists, k = np.count_nonzero(has_list), self.request.measure_set.last_cutoff
         yield self._row(check_rows.DUPLICATES, n_copies > 0, n_rows.sum(), n_copies.sum())
@@ -138,15 +135,26 @@ class _Lists:
         if C.SEEN in self.table.column_names and not self.request.policies.drops_seen:
             n_seen, n_items = (self._field(C.SEEN, name) for name in ("n_seen", "n_items"))
             yield self._row(check_rows.SEEN_IN_TRAIN, n_seen > 0, n_items.sum(), n_seen.sum())
-
-    def of_ranks(self) -> Iterator[dict[str, Any]]:
-        """Count the lists with a flag among those that were looked at: none where the log has no ranks."""
-        for check, column in check_rows.OF_RANKS.items():
+        for check, column in check_rows.OF_RANKS.items():  # of lists that were looked at: none without ranks in the log
             if column not in self.table.column_names:
                 yield {"check": check, "count": 0, "total": 0}
                 continue
             flags = self.table[column]
             yield self._row(check, to_numpy(flags, null=0).astype(np.bool_), len(flags) - flags.null_count)
+        if C.SCORE_SUM in self.table.column_names:
+            # Lists whose scores cannot be probabilities of showing an item in each of their impressions. Only where
+            # rewards are predicted has a list to hold all that its policy shows, so that they add up to 1.
+            total, is_target = to_numpy(self.table[C.SCORE_SUM]), is_judged & has_list
+            is_wrong = total > n_judged * (1 + SUM_ROUNDING)
+            if PREDICTIONS in self.request.measure_set.needs:
+                is_wrong |= total < 1 - SUM_ROUNDING
+            yield self._row(check_rows.TARGET_SUMS, is_target & is_wrong, np.count_nonzero(is_target))
+        models = to_codes(self.table[C.MODEL_ID])
+        flags = (is_judged & ~has_list, is_judged, has_list)
+        of_models = np.stack([np.bincount(models.code[flag], minlength=models.n_values) for flag in flags], axis=1)
+        for model, (n_missing, n_users, n_listed) in zip(models.values.to_pylist(), of_models.tolist(), strict=True):
+            counts = {"count": n_missing, "total": n_users, HAS_LIST: int(n_listed > 0)}
+            yield {"check": OF_MODEL, C.MODEL_ID: model, **counts}
 
     def of_timing(self) -> Iterator[dict[str, Any]]:
         if C.TIMING not in self.table.column_names:
@@ -160,32 +168,6 @@ class _Lists:
             is_open = to_numpy(ends, null=until) > until
             yield self._row(check_rows.OPEN_WINDOWS, is_open, len(ends) - ends.null_count)
         yield {"check": check_rows.EVENTS_END, "until": pc.max(ends).as_py(), "newest": pc.max(events).as_py()}
-
-    def of_targets(self) -> Iterator[dict[str, Any]]:
-        """Count the lists whose scores cannot be probabilities of showing an item in each of their impressions.
-
-        Only where rewards are predicted has a list to hold all that its policy shows, so that they add up to 1.
-        """
-        if C.SCORE_SUM not in self.table.column_names:
-            return
-        n_impressions, total = self._numbers(C.N_JUDGED), to_numpy(self.table[C.SCORE_SUM])
-        is_target = (n_impressions > 0) & (self._numbers(C.N_RECOMMENDED) > 0)
-        is_wrong = total > n_impressions * (1 + SUM_ROUNDING)
-        if PREDICTIONS in self.request.measure_set.needs:
-            is_wrong |= total < 1 - SUM_ROUNDING
-        yield self._row(check_rows.TARGET_SUMS, is_target & is_wrong, np.count_nonzero(is_target))
-
-    def of_models(self) -> Iterator[dict[str, Any]]:
-        """Count the judged users of each model, and those of them without a list."""
-        is_judged, has_list = self._numbers(C.N_JUDGED) > 0, self._numbers(C.N_RECOMMENDED) > 0
-        names = self.table[C.MODEL_ID].combine_chunks().dictionary_encode()
-        code, models = to_numpy(names.indices), names.dictionary.to_pylist()
-        n_judged, n_missing, n_lists = (
-            np.bincount(code[flag], minlength=len(models)) for flag in (is_judged, is_judged & ~has_list, has_list)
-        )
-        for place, model in enumerate(models):
-            counts = {"count": int(n_missing[place]), "total": int(n_judged[place]), HAS_LIST: int(n_lists[place] > 0)}
-            yield {"check": OF_MODEL, C.MODEL_ID: model, **counts}
 
     def _row(
         self, check: CheckName, flag: BoolVector, total: SupportsInt, count: SupportsInt | None = None

@@ -11,35 +11,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import in_one_piece, lengths_of, list_column, to_arrow, to_numpy
+from rankeval_spark.engine.arrays import in_one_piece, lengths_of, list_column, to_arrow, to_codes, to_numpy
 from rankeval_spark.engine.buckets import hashes_of
-from rankeval_spark.engine.codes import to_codes
 from rankeval_spark.engine.failures import quoted, refuse_input
 
 
-def by_key(table: pa.Table, names: Sequence[str]) -> Iterator[tuple[tuple[pa.Scalar, ...], pa.Table]]:
-    """Yield the rows of each key with it, as ``groupBy(*names).applyInArrow`` hands them on; a key may hold lists."""
-    number: dict[tuple[object, ...], int] = {}
-    columns = ([tuple(x) if isinstance(x, list) else x for x in table[name].to_pylist()] for name in names)
-    cells = zip(*columns, strict=True)
-    group = np.array([number.setdefault(cell, len(number)) for cell in cells], dtype=np.int64)
-    order = np.argsort(group, kind="stable")
-    ends = np.append(0, np.cumsum(np.bincount(group, minlength=len(number)))).tolist()
-    ordered = pc.take(table, to_arrow(order))
-    for start, end in pairwise(ends):
-        own = ordered.slice(start, end - start)
-        yield tuple(own[name][0] for name in names), own
-
-
 def applied(
-    batches: Sequence[pa.RecordBatch],
+    table: pa.Table,
     names: Sequence[str],
     make: Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table],
     schema: pa.Schema,
 ) -> pa.Table:
-    """Combine what is made of the rows of each key, as ``groupBy(*names).applyInArrow(make)`` does."""
-    groups = by_key(pa.Table.from_batches(batches), names) if batches else ()
-    return pa.concat_tables([schema.empty_table(), *(make(key, rows) for key, rows in groups)])
+    """Combine what is made of the rows of each key, as ``groupBy(*names).applyInArrow(make)``; a key may hold lists."""
+    number: dict[tuple[object, ...], int] = {}
+    columns = ([tuple(x) if isinstance(x, list) else x for x in table[name].to_pylist()] for name in names)
+    cells = zip(*columns, strict=True)
+    group = np.array([number.setdefault(cell, len(number)) for cell in cells], dtype=np.int64)
+    ends = np.append(0, np.cumsum(np.bincount(group, minlength=len(number)))).tolist()
+    ordered = pc.take(table, to_arrow(np.argsort(group, kind="stable")))
+    groups = (ordered.slice(start, end - start) for start, end in pairwise(ends))
+    return pa.concat_tables(
+        [schema.empty_table(), *(make(tuple(own[name][0] for name in names), own) for own in groups)]
+    )
 
 
 def in_order_of(table: pa.Table, names: Sequence[str]) -> pa.Table:

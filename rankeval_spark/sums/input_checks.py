@@ -70,7 +70,6 @@ class RowTallies(Sum):
     schema = TALLIES
 
     def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:
-        """Return the tallies of a partition."""
         yield tally_rows(tallies.tallies.values())
 
     def finish(self, rows: pa.Table) -> pa.Table:
@@ -97,14 +96,12 @@ class ItemTallies(Sum):
     key = (C.ITEM_ID,)
 
     def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:
-        """Return the items of the log and the judgements of a partition, each once."""
         if tallies.items:
             found = pa.concat_tables(pa.Table.from_arrays(list(each), ITEM_FIELDS) for each in tallies.items)
             found = found.append_column(N_KNOWN, to_arrow(np.zeros(found.num_rows, dtype=np.int64)))
             yield from (_items_once(found) if len(tallies.items) > 1 else found).to_batches()
 
     def finish(self, rows: pa.Table) -> pa.Table:
-        """Count what is said of some items, of which all rows are there."""
         items = _items_once(rows)
         ids = in_one_piece(items[C.ITEM_ID])
         n_judged, n_listed, n_known = (to_numpy(items[name]) for name in (*ITEM_FIELDS[1:], N_KNOWN))
@@ -141,7 +138,6 @@ class VectorLengths(Sum):
     schema = pa.schema({"length": pa.int64(), "n_items": pa.int64(), "item": pa.string()}.items())
 
     def finish(self, rows: pa.Table) -> pa.Table:
-        """Add up the items of each length."""
         found = rows.group_by("length").aggregate([("n_items", "sum"), ("item", "min")])
         return found.select(["length", "n_items_sum", "item_min"]).rename_columns(self.schema.names).cast(self.schema)
 
@@ -152,7 +148,6 @@ class SegmentValues(Sum):
     schema = pa.schema({"segment": pa.string(), "value": pa.string()}.items())
 
     def finish(self, rows: pa.Table) -> pa.Table:
-        """Keep each value once."""
         return rows.group_by(self.schema.names).aggregate([]).select(self.schema.names)
 
 

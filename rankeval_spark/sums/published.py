@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,12 +14,19 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregates import GROUP
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.arrays import (
+    ABSENT,
+    in_one_piece,
+    row_codes,
+    taken_or_null,
+    to_arrow,
+    to_numpy,
+    to_texts,
+)
 from rankeval_spark.engine.buckets import in_buckets
-from rankeval_spark.engine.codes import ABSENT, row_codes
-from rankeval_spark.engine.outputs import FACTS, ListOutputs, Part, joined, list_names, parts_of_users, to_user_means
+from rankeval_spark.engine.outputs import FACTS, ListOutputs, Part, list_names, scored_parts, to_user_means
 from rankeval_spark.engine.scorer import COMPACT, IS_EVALUATED
-from rankeval_spark.engine.slices import PACKED, segment_columns
+from rankeval_spark.engine.slices import PACKED, packed_values, segment_columns
 from rankeval_spark.measures.required_facts import LIST_NAMES
 from rankeval_spark.result_rows.night_change_rows import EARLIER, SCHEMA, NightChanges
 from rankeval_spark.sums.grouping import applied
@@ -81,12 +89,7 @@ class UserTotals:
 
 def packed_segments(segments: pa.Array, names: Sequence[str]) -> pa.ListArray:
     """Return the values of some segments as a list a row; NULL where a row's map does not have the segment."""
-    n_rows, n_names = len(segments), len(names)
-    found = [in_one_piece(pc.map_lookup(segments, key, "first")) for key in to_texts(names)]
-    # Value of row i under name j is at j * n_rows + i of all values; a list has those of one row.
-    place = np.arange(n_rows)[:, None] + np.arange(n_names)[None, :] * n_rows
-    values = pc.take(pa.concat_arrays(found), to_arrow(place.ravel()))
-    return pa.ListArray.from_arrays(to_arrow(np.arange(n_rows + 1, dtype=np.int32) * n_names), values)
+    return packed_values([in_one_piece(pc.map_lookup(segments, key, "first")) for key in to_texts(names)])
 
 
 @dataclass(frozen=True)
@@ -103,45 +106,30 @@ class NightDifferences(Sum):
         return tuple(dict.fromkeys(name for slicing in self.compared.reported.segments for name in slicing))
 
     def add_users(self, nights: Sequence[pa.Table], rows: Sequence[pa.Table]) -> Iterable[pa.RecordBatch]:  # noqa: ARG002 - as the others
-        """Return the aggregates of users of the later night and the earlier one."""
+        """Join two nights by model, user and cutoff, and compare them; what a night does not have is NULL."""
         names = [column for (column,) in segment_columns([[name] for name in self.segments])]
-        columns = [*self.compared.measures.columns, *self.compared.denominators, *names]
-        return self.compared.aggregate(_side_by_side([_with_segments(night, names) for night in nights], columns))
+        keys = pa.concat_tables([night.select(_KEY) for night in nights])
+        found, first, place = np.unique(row_codes(keys, _KEY), return_index=True, return_inverse=True)
+        both = pc.take(keys.select([C.MODEL_ID, C.K]), to_arrow(first))
+        ends = np.cumsum([night.num_rows for night in nights])
+        for night, own, prefix in zip(nights, np.split(place, ends[:-1]), ("", EARLIER), strict=True):
+            row = np.full(len(found), ABSENT)
+            row[own] = np.arange(night.num_rows)
+            columns = {name: night[name] for name in (*self.compared.measures.columns, *self.compared.denominators)}
+            if names:
+                values, start = in_one_piece(night[PACKED]).flatten(), np.arange(night.num_rows) * len(names)
+                columns |= {name: pc.take(values, to_arrow(start + place)) for place, name in enumerate(names)}
+            for name, column in columns.items():
+                both = both.append_column(f"{prefix}{name}", taken_or_null(column, row))
+        return self.compared.aggregate(both)
 
     def finish(self, rows: pa.Table) -> pa.Table:
-        """Merge aggregates, and compare the nights."""
-        return applied(rows.to_batches(), self.key, self.compared.finish, self.schema)
-
-
-def _with_segments(night: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Add a column for each packed segment."""
-    if not names:
-        return night
-    values, first = in_one_piece(night[PACKED]).flatten(), np.arange(night.num_rows) * len(names)
-    for place, name in enumerate(names):
-        night = night.append_column(name, pc.take(values, to_arrow(first + place)))
-    return night
-
-
-def _side_by_side(nights: Sequence[pa.Table], columns: Sequence[str]) -> pa.Table:
-    """Join two nights by model, user and cutoff; what a night does not have is NULL."""
-    keys = pa.concat_tables([night.select(_KEY) for night in nights])
-    found, first, place = np.unique(row_codes(keys, _KEY), return_index=True, return_inverse=True)
-    joined = pc.take(keys.select([C.MODEL_ID, C.K]), to_arrow(first))
-    start = 0
-    for night, prefix in zip(nights, ("", EARLIER), strict=True):
-        own = np.full(len(found), ABSENT)
-        own[place[start : start + night.num_rows]] = np.arange(night.num_rows)
-        start += night.num_rows
-        rows = to_arrow(own, is_null=own < 0)
-        for name in columns:
-            joined = joined.append_column(f"{prefix}{name}", pc.take(night[name], rows))
-    return joined
+        return applied(rows, self.key, self.compared.finish, self.schema)
 
 
 @dataclass(frozen=True)
 class PublishedLists:
-    """Rows of ``schemas.LISTS`` of one night, which are enough for the measures; see ``sums.ListSource``."""
+    """Rows of ``schemas.LISTS`` of one night, which are enough for the measures; see ``sums.ListTotals``."""
 
     outputs: ListOutputs
     segments: tuple[str, ...]  # names of all that slices are by
@@ -159,14 +147,13 @@ class PublishedLists:
             in_order = bucket.sort_by([(name, "ascending") for name in (C.USER_ID, C.MODEL_ID, C.LIST_ID)])
             user = to_numpy(in_one_piece(in_order[C.USER_ID]).dictionary_encode().indices)
             n_judged = to_numpy(pc.list_value_length(in_one_piece(in_order[C.JUDGED_GAINS])))
-            for cuts in parts_of_users(n_judged, user):
-                scored = []
-                for cut in cuts:
-                    lists = in_order.slice(*cut)
-                    found = {name: in_one_piece(lists[name]) for name in lists.column_names}
-                    if self.segments:
-                        found[PACKED] = packed_segments(found[C.SEGMENTS], self.segments)
-                    if LIST_NAMES in self.outputs.measures.needs:
-                        found[LIST_NAMES] = list_names(found[C.USER_ID], found[C.MODEL_ID])
-                    scored.append(self.outputs.part(found))
-                yield joined(scored)
+            yield from scored_parts(self.outputs, n_judged, user, partial(self._columns, in_order))
+
+    def _columns(self, lists: pa.Table, start: int, n_lists: int) -> dict[str, pa.Array]:
+        cut = lists.slice(start, n_lists)
+        found = {name: in_one_piece(cut[name]) for name in cut.column_names}
+        if self.segments:
+            found[PACKED] = packed_segments(found[C.SEGMENTS], self.segments)
+        if LIST_NAMES in self.outputs.measures.needs:
+            found[LIST_NAMES] = list_names(found[C.USER_ID], found[C.MODEL_ID])
+        return found

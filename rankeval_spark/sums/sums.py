@@ -27,9 +27,11 @@ from rankeval_spark.sums.grouping import applied, in_order_of
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
+    from rankeval_spark.engine.job import Job
     from rankeval_spark.engine.outputs import ListOutputs, Part
     from rankeval_spark.result_rows.comparison_rows import ComparisonRows
     from rankeval_spark.result_rows.gap_rows import GapBootstrap
+    from rankeval_spark.sums.published import PublishedLists
 
 METRICS: Final = "metrics"
 COMPARISONS: Final = "comparisons"
@@ -82,16 +84,14 @@ class Means(Sum):
     key = aggregates.GROUP
 
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:
-        """Return moments of every slice."""
         return self.outputs.moments(part)
 
     def finish(self, rows: pa.Table) -> pa.Table:
-        """Unite moments, and make a row of each measure."""
         request, measures = self.request, self.outputs.computed
         layout = AggregateLayout.of(measures.columns, self.outputs.denominators, has_lists=self.outputs.averages_lists)
         if request.draws is not None:
             intervals = BootstrapIntervals(len(measures.columns), request.draws, request.intervals.confidence)
-            rows = applied(rows.to_batches(), aggregates.GROUP, intervals.merge, WITH_SPREAD)
+            rows = applied(rows, aggregates.GROUP, intervals.merge, WITH_SPREAD)
         found = MetricRows(measures, layout, request.reported).finish(rows.combine_chunks().to_batches())
         return pa.Table.from_batches(found, self.schema)
 
@@ -114,11 +114,9 @@ class Differences(Sum):
         )
 
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:
-        """Return differences of the models of every slice."""
         return self.outputs.differences(part, self._rows.aggregator)
 
     def add_users(self, nights: Sequence[pa.Table], rows: Sequence[pa.Table]) -> Iterable[pa.RecordBatch]:
-        """Return differences of the models from published users of one night."""
         (users,), (lists,), aggregator = nights, rows, self._rows.aggregator
         has_items = (pc.field(C.K) == aggregator.requested.ks[0]) & (pc.field(C.N_RECOMMENDED) > 0)
         yield from aggregator.count_lists(lists.filter(has_items))
@@ -130,8 +128,7 @@ class Differences(Sum):
         return self._rows.unjudged(metrics)
 
     def finish(self, rows: pa.Table) -> pa.Table:
-        """Merge differences, and test them."""
-        return applied(rows.to_batches(), paired_differences.GROUP, self._rows.finish, self.schema)
+        return applied(rows, paired_differences.GROUP, self._rows.finish, self.schema)
 
     def adjust(self, rows: pa.Table, totals: Mapping[str, pa.Table]) -> pa.Table:
         """Adjust the p-values, but of values with too little support: a family has all rows of a test."""
@@ -149,12 +146,10 @@ class GapTests(Sum):
     key = ("test",)
 
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:
-        """Return the sums of the groups in every replicate."""
         return self.resampling.draw(iter(part.users.to_batches()))
 
     def finish(self, rows: pa.Table) -> pa.Table:
-        """Compare the gap with those of the replicates."""
-        return applied(rows.to_batches(), self.key, self.resampling.merge, self.schema)
+        return applied(rows, self.key, self.resampling.merge, self.schema)
 
 
 @dataclass(frozen=True)
@@ -165,12 +160,10 @@ class ListCounts(Sum):
     schema = check_counts.COUNTS
 
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:
-        """Return the counts of some lists."""
         lists = check_counts.counted_lists(part)
         yield from check_counts.list_counts(lists, self.request).to_batches()
 
     def finish(self, rows: pa.Table) -> pa.Table:
-        """Add counts up."""
         return check_counts.united(rows)
 
 
@@ -189,17 +182,6 @@ class Addition(Protocol):
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the partial rows of each sum for the users of a partition."""
-
-
-class ListSource(Protocol):
-    """A source of scored lists: a :class:`Job`, or lists that are published."""
-
-    @property
-    def outputs(self) -> ListOutputs:
-        """Settings by which lists become values and moments."""
-
-    def parts(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[Part]:
-        """Score the lists of whole users, some at a time; ``tallies`` counts rows and judgements."""
 
 
 class Writer(Protocol):
@@ -230,7 +212,7 @@ def result_sums(request: Request, outputs: ListOutputs) -> dict[str, Sum]:
 class ListTotals:
     """Sums of lists, and the rows of users and lists that the same pass returns."""
 
-    lists: ListSource
+    lists: Job | PublishedLists
     sums: Mapping[str, Sum]
     tables: tuple[str, ...] = ()  # USER_ROWS, LIST_ROWS
     has_text_ids: bool = False  # whether ids in them become texts, as all published tables have them

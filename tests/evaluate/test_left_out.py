@@ -129,3 +129,11 @@ def test_the_model_whose_users_are_missing_is_named() -> None:
     names = table("model_id user_id item_id score", ("A", "u", "a", 1.0), *(("B", u, "a", 1.0) for u in "uvw"))
     result = evaluate(names, held_out(), measures=["RR"])
     assert warned(result.leaderboard) == ["recommendations: 2 of 3 judged users (66.7 %) have no list of 'A'"]
+
+
+@pytest.mark.parametrize("users", [["u", "v", None], [None, "w"]])
+def test_row_of_segments_without_a_user_is_the_segment_of_no_user(users: list[str | None]) -> None:
+    segments = table("user_id country", *((user, "FR" if user else "DE") for user in users))
+    result = evaluate(log(), held_out(), measures=["RR"], segments=segments, slices=["country"])
+    values = {row["slice_value"]: row["n_users"] for row in result.metrics.to_pylist() if row["slice"] == "country"}
+    assert values == {"FR": len(users) - 1, "(unknown)": 4 - len(users)}

@@ -198,13 +198,12 @@ def ranked_rows(ranked: RankedLists, *, gains: Judgements | None = None) -> list
     batch, keys = ranked.batch, ranked.keys
     users, items, list_ids = batch.users.to_pylist(), batch.items.to_pylist(), keys.list_id.to_pylist()
     scores = batch.log.columns[C.SCORE].to_pylist() if C.SCORE in batch.log.columns else None
-    n_copies = dict(zip(ranked.copies.kept.tolist(), ranked.copies.n_copies.tolist(), strict=True))
     tied = set(ranked.tied.tolist())
     ranks = ranked.rank_at(np.arange(len(ranked.row))).tolist()
     found = []
     for place, (row, one) in enumerate(zip(ranked.row.tolist(), ranked.list_code.tolist(), strict=True)):
         logged = None if ranked.logged is None else int(ranked.logged[row])
-        judgement = int(ranked.matched.judgement[row])
+        judgement = int(ranked.judgement[row])
         found.append(
             {
                 C.MODEL_ID: batch.models[int(keys.model[one])],
@@ -215,7 +214,7 @@ def ranked_rows(ranked: RankedLists, *, gains: Judgements | None = None) -> list
                 C.SCORE: None if scores is None else scores[row],
                 C.GAIN: None if gains is None or judgement < 0 else float(gains.gain[judgement]),
                 "logged": None if logged == NO_RANK else logged,
-                "n_copies": n_copies.get(row, 1),
+                "n_copies": int(ranked.n_copies[row]),
                 "is_tied": place in tied,
                 "is_last": place + 1 == int((ranked.start + ranked.length)[one]),
             }

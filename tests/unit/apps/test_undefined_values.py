@@ -6,20 +6,20 @@ import math
 
 import numpy as np
 
-from rankeval_spark.engine import scorer
-from rankeval_spark.measures import Lists, MeasureSet, Ranking
+from rankeval_spark.engine.scorer import score_lists
+from rankeval_spark.measures import MeasureSet
+from tests.support import engine_rows
 
-NOTHING_RELEVANT = Ranking([None, 0])
-NOT_JUDGED = Ranking([None])
+NOTHING_RELEVANT = {"n_recommended": 2, "hit_ranks": [2], "hit_gains": [0.0], "judged_gains": [0.0]}
+NOT_JUDGED = {"n_recommended": 1}
+RELEVANT = {"n_recommended": 1, "hit_ranks": [1], "hit_gains": [1.0], "judged_gains": [1.0]}
 
 
 def test_judged_user_without_a_relevant_item_has_the_worst_value_of_each_measure() -> None:
     asked = MeasureSet.parse(["nDCG@5", "LogAP@5", "LogAP(floor=0.01)@5", "RBP@5", "RBPResidual@5"])
-    lists = Lists.of([NOTHING_RELEVANT, NOT_JUDGED, Ranking([1])])
-    filled = {
-        column: scorer.filled(values, asked.is_requested_at(column), asked.by_column[column].without_relevant)[:, 0]
-        for column, values in asked.score(lists).items()
-    }
+    lists = engine_rows.compact_lists(NOTHING_RELEVANT, NOT_JUDGED, RELEVANT)
+    scored = score_lists(lists, asked, zero_relevant="zero", ties="item_asc").values
+    filled = {column: values[:, 0] for column, values in scored.items()}
     assert {column: values[0] for column, values in filled.items()} == {
         "ndcg": 0,
         "logap": math.log(1e-5),
@@ -41,7 +41,5 @@ def test_user_without_a_relevant_item_can_count_as_served_perfectly() -> None:
 
 def test_cutoff_that_is_not_asked_for_stays_empty() -> None:
     asked = MeasureSet.parse(["LogAP@1", "nDCG@2"])
-    lists = Lists.of([NOTHING_RELEVANT])
-    values = asked.score(lists)["logap"]
-    filled = scorer.filled(values, asked.is_requested_at("logap"), -1.0)
-    np.testing.assert_array_equal(filled, [[-1.0, np.nan]])
+    scored = score_lists(engine_rows.compact_lists(NOTHING_RELEVANT), asked, zero_relevant="zero", ties="item_asc")
+    np.testing.assert_array_equal(scored.values["logap"], [[math.log(1e-5), np.nan]])

@@ -1,4 +1,4 @@
-"""Arrays from numpy to Arrow and back are what pyarrow makes of them itself, and the engine does without pandas."""
+"""Arrays from numpy to Arrow and back are what pyarrow makes of them itself, without pandas; codes of ids."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.arrays import in_one_piece, places_among, to_arrow, to_codes, to_numpy, to_texts
 from tests.support.code import ROOT
 from tests.support.engine_rows import held_out, input_table, job, log, segments
 
@@ -146,3 +146,37 @@ print(sum(batch.num_rows for batch in work.{call}) > 0, "pandas" in sys.modules)
         check=True,
     )
     assert done.stdout.split() == ["True", "False"]
+
+
+INTEGERS = st.integers(-(2**63), 2**63 - 1)
+CLOSE_INTEGERS = st.integers(-20, 40)
+
+
+@given(st.lists(st.none() | INTEGERS | CLOSE_INTEGERS) | st.lists(CLOSE_INTEGERS) | st.lists(st.none() | st.text()))
+def test_codes_name_the_id_of_each_row_and_each_id_once(ids: list[int | str | None]) -> None:
+    codes = to_codes(pa.array(ids))
+    names = codes.values.to_pylist()
+    assert [None if code < 0 else names[code] for code in codes.code.tolist()] == ids
+    assert sorted(names) == sorted({one for one in ids if one is not None})
+
+
+@pytest.mark.parametrize("id_type", [pa.int8(), pa.int32(), pa.uint64()])
+def test_codes_keep_the_type_of_the_ids(id_type: pa.DataType) -> None:
+    codes = to_codes(pa.chunked_array([pa.array([3, 127, 3], id_type), pa.array([0], id_type)]))
+    assert codes.values.type == id_type
+    assert codes.values.take(pa.array(codes.code)).to_pylist() == [3, 127, 3, 0]
+
+
+def test_codes_of_the_smallest_and_the_largest_integers() -> None:
+    ids = [-(2**63), 2**63 - 1, -(2**63) + 1]
+    codes = to_codes(pa.array(ids))
+    assert codes.values.take(pa.array(codes.code)).to_pylist() == ids
+    close = to_codes(pa.array([2**63 - 1, 2**63 - 2]))
+    assert close.values.take(pa.array(close.code)).to_pylist() == [2**63 - 1, 2**63 - 2]
+
+
+@given(st.lists(INTEGERS | CLOSE_INTEGERS), st.lists(INTEGERS | CLOSE_INTEGERS, unique=True))
+def test_places_are_those_of_a_dictionary(values: list[int], known: list[int]) -> None:
+    place = {one: at for at, one in enumerate(known)}
+    found = places_among(np.array(values, dtype=np.int64), np.array(known, dtype=np.int64))
+    assert found.tolist() == [place.get(one, -1) for one in values]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, Final, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -32,39 +32,85 @@ from tests.support.engine_rows import (
     tuples,
 )
 
-if TYPE_CHECKING:
-    from rankeval_spark.engine.matching import ListRules
-
-KEY = ("model_id", "user_id", "list_id", "item_id")
+KEY: Final = ("model_id", "user_id", "list_id", "item_id")
 
 
-def scored(*rows: tuple[Any, ...], ids: str = "string") -> pa.Table:
-    """One user's list: (item, score)."""
-    user = "u" if ids == "string" else 1
-    return input_table(log("user_id item_id score", *((user, *row) for row in rows)), ids=ids)
-
-
-def rules_for(table: pa.Table, **policies: Any) -> ListRules:  # noqa: ANN401 - fields of the rules
-    """Order by score, or by rank where the log has no score."""
-    return replace(BY_SCORE if C.SCORE in table.column_names else BY_RANK, **policies)
+def one_list(columns: str, *rows: tuple[Any, ...], ids: str = "string") -> pa.Table:
+    """One user's list: (item, score), (item, rank) or both."""
+    user, names = "u" if ids == "string" else 1, columns.split()
+    return input_table(log(f"user_id {columns}", *((user, *row) for row in rows)), ids=ids, also=names[1:])
 
 
 def ranked(table: pa.Table, **policies: Any) -> list[Row]:  # noqa: ANN401 - fields of the rules
-    """Rank the lists of a table."""
-    batch = batch_of(table)
-    return ranked_rows(ranked_of(table, rules_for(table, **policies)), gains=judgements_of(batch))
+    """Rank the lists of a table, by score or, where the log has none, by rank."""
+    rules = replace(BY_SCORE if C.SCORE in table.column_names else BY_RANK, **policies)
+    return ranked_rows(ranked_of(table, rules), gains=judgements_of(batch_of(table)))
 
 
-def order(table: pa.Table, **policies: Any) -> list[Any]:  # noqa: ANN401 - fields of the rules
-    """Items of the one list, best first; their ranks must be 1, 2, ..."""
-    rows = tuples(ranked(table, **policies), "rank", "item_id")
-    assert [place for place, _ in rows] == list(range(1, len(rows) + 1))
-    return [item for _, item in rows]
+def order(table: pa.Table, **policies: Any) -> tuple[list[Any], list[int]]:  # noqa: ANN401 - fields of the rules
+    """Items of the one list, best first, and the ranks that tie with the rank before; ranks must be 1, 2, ..."""
+    rows = tuples(ranked(table, **policies), "rank", "item_id", "is_tied")
+    assert [place for place, _, _ in rows] == list(range(1, len(rows) + 1))
+    return [item for _, item, _ in rows], [place for place, _, is_tied in rows if is_tied]
 
 
-def tied(table: pa.Table, **policies: Any) -> list[int]:  # noqa: ANN401 - fields of the rules
-    """Ranks that tie with the rank before."""
-    return [place for place, is_tied in tuples(ranked(table, **policies), "rank", "is_tied") if is_tied]
+TEXTS: Final = ["d10", "d2", "é", "z", "Z", "𝄞", "\uffee"]
+OF_EQUAL_SCORE: Final = [(item, 0.5) for item in TEXTS]
+NUMBERS: Final = [(10, 0.5), (9, 0.5), (2, 0.5), (-1, 0.5)]
+BY_BYTES: Final = sorted(TEXTS, key=str.encode)
+REST: Final = [2, 3, 4, 5, 6, 7]
+RANKED: Final = [("e", 0.5, None), ("d", 0.5, None), ("a", 0.5, 4), ("b", 0.5, 2), ("c", 0.9, 9)]
+EQUAL_RANKS: Final = [("b", 1), ("a", 1), ("c", 2)]
+SINGLE: Final = [("a", 0.1), ("b", 0.1 + 1e-9), ("c", 0.1 + 1e-7)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "policies", "expected", "tied"),
+    [
+        pytest.param([("d2", 0.5), ("d10", 0.5), ("z", 0.9)], {}, ["z", "d10", "d2"], [3], id="the smaller item first"),
+        pytest.param(OF_EQUAL_SCORE, {"ties": "item_asc"}, BY_BYTES, REST, id="texts by their bytes"),
+        pytest.param(OF_EQUAL_SCORE, {"ties": "item_desc"}, BY_BYTES[::-1], REST, id="the largest first"),
+        pytest.param(OF_EQUAL_SCORE, {"ties": "item_desc_bytes"}, BY_BYTES[::-1], REST, id="as in trec_eval"),
+        pytest.param(NUMBERS, {"ties": "item_asc"}, [-1, 2, 9, 10], [2, 3, 4], id="whole numbers by value"),
+        pytest.param(NUMBERS, {"ties": "item_desc"}, [10, 9, 2, -1], [2, 3, 4], id="the largest number first"),
+        pytest.param(NUMBERS, {"ties": "item_desc_bytes"}, [9, 2, 10, -1], [2, 3, 4], id="numbers by their digits"),
+        pytest.param(RANKED, {"ties": "rank"}, [*"cbade"], [3, 4, 5], id="the rank of the log, then the item"),
+        pytest.param([("b", 0.0), ("a", -0.0), ("c", -0.0)], {}, [*"abc"], [2, 3], id="minus zero is zero"),
+        pytest.param([("a", 0.1), ("b", 0.1 + 1e-9)], {}, [*"ba"], [], id="scores in double precision"),
+        pytest.param([*zip("abcdefg", (0.9, 0.5, 0.5, 0.5, 0.1, 0.05, 0.05), strict=True)], {}, [*"abcdefg"], [3, 4, 7],
+            id="a tied rank has the score of the rank before"),
+        pytest.param([("a", 0.9), ("a", 0.9), ("b", 0.5)], {"ties": "error"}, [*"ab"], [], id="copies are no tie"),
+        pytest.param([("c", 30), ("a", 7), ("b", 11)], {}, [*"abc"], [], id="ranks of the log, without gaps"),
+        pytest.param(EQUAL_RANKS, {"ties": "rank"}, [*"abc"], [2], id="equal ranks of the log are ties"),
+        pytest.param(EQUAL_RANKS, {"ties": "item_desc"}, [*"bac"], [2], id="equal ranks by item"),
+        pytest.param([("a", 1), ("b", 2), ("a", 3), ("c", 4)], {}, [*"abc"], [], id="the best rank of a repeated item"),
+        pytest.param([("a", 16_777_217), ("b", 16_777_216)], {}, [*"ba"], [], id="ranks have no precision"),
+        pytest.param(SINGLE, {}, [*"cba"], [], id="scores that single precision cannot tell apart"),
+        pytest.param([(item, float(np.float32(score))) for item, score in SINGLE], {}, [*"cab"], [3],
+            id="are ties once they are rounded, before the engine"),
+    ],
+)  # fmt: skip
+def test_a_list_has_one_order(
+    rows: list[tuple[Any, ...]], policies: dict[str, Any], expected: list[Any], tied: list[int]
+) -> None:
+    columns = (
+        "item_id score rank" if len(rows[0]) > 2 else "item_id rank" if isinstance(rows[0][1], int) else "item_id score"
+    )
+    table = one_list(columns, *rows, ids="string" if isinstance(rows[0][0], str) else "bigint")
+    assert order(table, **policies) == (expected, tied)
+
+
+@pytest.mark.parametrize("order_by", ["score", "rank"])
+def test_a_log_without_rows_has_no_ranks(order_by: str) -> None:
+    assert order(one_list(f"item_id {order_by}")) == ([], [])
+
+
+@pytest.mark.parametrize("score_type", [pa.float32(), pa.int64(), pa.decimal128(25, 6)], ids=str)
+def test_scores_of_any_type_are_ordered_by_value(score_type: pa.DataType) -> None:
+    values = [3, -2, 0, 70, -2, 11]
+    table = one_list("item_id score", *zip("abcdef", map(float, values), strict=True))
+    table = table.set_column(table.column_names.index(C.SCORE), C.SCORE, pa.array(values).cast(score_type))
+    assert order(table) == ([*"dfacbe"], [6])
 
 
 def test_lists_are_ordered_by_score_each_from_rank_1() -> None:
@@ -130,53 +176,7 @@ def test_the_ranks_of_the_log_are_read_where_the_policy_of_ties_says_so(ties: st
 
 def test_an_order_of_ties_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="no order of ties 'newest'"):
-        order(scored(("b", 0.5), ("a", 0.5)), ties="newest")
-
-
-def test_ties_go_to_the_smaller_item() -> None:
-    table = scored(("d2", 0.5), ("d10", 0.5), ("z", 0.9))
-    assert order(table, ties="item_asc") == ["z", "d10", "d2"]
-
-
-def test_texts_tie_by_their_bytes_as_in_trec_eval() -> None:
-    items = ["d10", "d2", "é", "z", "Z", "𝄞", "\uffee"]
-    table = scored(*((item, 0.5) for item in items))
-    assert order(table, ties="item_desc") == sorted(items, key=str.encode, reverse=True)
-    assert order(table, ties="item_desc_bytes") == sorted(items, key=str.encode, reverse=True)
-    assert order(table, ties="item_asc") == sorted(items, key=str.encode)
-
-
-def test_integer_items_tie_by_value_in_both_directions_and_by_digits_as_bytes() -> None:
-    table = scored((10, 0.5), (9, 0.5), (2, 0.5), (-1, 0.5), ids="bigint")
-    assert order(table, ties="item_asc") == [-1, 2, 9, 10]
-    assert order(table, ties="item_desc") == [10, 9, 2, -1]
-    assert order(table, ties="item_desc_bytes") == [9, 2, 10, -1]
-
-
-def test_ties_can_follow_the_rank_of_the_log_and_then_the_item() -> None:
-    table = input_table(
-        log(
-            "user_id item_id score rank",
-            ("u", "e", 0.5, None),
-            ("u", "d", 0.5, None),
-            ("u", "a", 0.5, 4),
-            ("u", "b", 0.5, 2),
-            ("u", "c", 0.9, 9),
-        )
-    )
-    assert order(table, ties="rank") == ["c", "b", "a", "d", "e"]
-
-
-def test_minus_zero_ties_with_zero() -> None:
-    table = scored(("b", 0.0), ("a", -0.0), ("c", -0.0))
-    assert order(table) == ["a", "b", "c"]
-    assert tied(table) == [2, 3]
-
-
-def test_scores_are_compared_in_double_precision() -> None:
-    table = scored(("a", 0.1), ("b", 0.1 + 1e-9))
-    assert order(table) == ["b", "a"]
-    assert tied(table) == []
+        ranked(one_list("item_id score", ("b", 0.5), ("a", 0.5)), ties="newest")
 
 
 def test_scores_that_differ_in_the_last_bit_are_no_tie_however_many_lists_there_are() -> None:
@@ -195,25 +195,19 @@ def test_scores_that_differ_in_the_last_bit_are_no_tie_however_many_lists_there_
     ]
 
 
-@pytest.mark.parametrize("score_type", [pa.float32(), pa.int64(), pa.decimal128(25, 6)], ids=str)
-def test_scores_of_any_type_are_ordered_by_value(score_type: pa.DataType) -> None:
-    values = [3, -2, 0, 70, -2, 11]
-    table = scored(*zip("abcdef", map(float, values), strict=True))
-    table = table.set_column(table.column_names.index(C.SCORE), C.SCORE, pa.array(values).cast(score_type))
-    assert order(table) == ["d", "f", "a", "c", "b", "e"]
-    assert tied(table) == [6]
-
-
-def test_a_tied_rank_is_one_whose_score_equals_that_of_the_rank_before() -> None:
-    table = scored(("a", 0.9), ("b", 0.5), ("c", 0.5), ("d", 0.5), ("e", 0.1), ("f", 0.05), ("g", 0.05))
-    assert tied(table) == [3, 4, 7]
-
-
-@pytest.mark.parametrize("duplicates", ["best", "keep"])
-def test_a_tie_fails_where_the_policy_is_error(duplicates: str) -> None:
-    table = scored(("a", 0.5), ("b", 0.5))
-    with pytest.raises(RefusedError, match=r"\[rankeval:ties\]"):
-        ranked(table, ties="error", duplicates=duplicates)
+@pytest.mark.parametrize(
+    ("rows", "policies", "fault"),
+    [
+        ([("a", 0.5), ("b", 0.5)], {"ties": "error", "duplicates": "best"}, r"\[rankeval:ties\]"),
+        ([("a", 0.5), ("b", 0.5)], {"ties": "error", "duplicates": "keep"}, r"\[rankeval:ties\]"),
+        ([("a", 0.9), ("a", 0.1)], {"duplicates": "error"}, r"\[rankeval:duplicates\]"),
+    ],
+)
+def test_a_case_fails_where_the_policy_is_error(
+    rows: list[tuple[str, float]], policies: dict[str, str], fault: str
+) -> None:
+    with pytest.raises(RefusedError, match=fault):
+        ranked(one_list("item_id score", *rows), **policies)
 
 
 def test_equal_scores_in_two_lists_are_no_tie() -> None:
@@ -221,15 +215,15 @@ def test_equal_scores_in_two_lists_are_no_tie() -> None:
     assert tuples(ranked(table, ties="error"), "list_id", "rank", "is_tied") == [("1", 1, False), ("2", 1, False)]
 
 
-def test_the_best_place_of_a_repeated_item_counts_and_the_list_is_numbered_from_1() -> None:
-    table = scored(("a", 0.9), ("b", 0.8), ("a", 0.7), ("c", 0.6), ("a", 0.1))
-    assert tuples(ranked(table), "rank", "item_id", "n_copies") == [(1, "a", 3), (2, "b", 1), (3, "c", 1)]
-
-
-def test_copies_of_equal_score_are_no_tie_once_they_are_removed() -> None:
-    table = scored(("a", 0.9), ("a", 0.9), ("b", 0.5))
-    assert tied(table) == []
-    assert order(table, ties="error") == ["a", "b"]
+@pytest.mark.parametrize(
+    ("duplicates", "expected"),
+    [("best", [(1, "a", 3), (2, "b", 1), (3, "c", 1)]), ("keep", [(i + 1, item, 1) for i, item in enumerate("abaca")])],
+)
+def test_the_best_place_of_a_repeated_item_counts_or_all_of_them(
+    duplicates: str, expected: list[tuple[int, str, int]]
+) -> None:
+    table = one_list("item_id score", ("a", 0.9), ("b", 0.8), ("a", 0.7), ("c", 0.6), ("a", 0.1))
+    assert tuples(ranked(table, duplicates=duplicates), "rank", "item_id", "n_copies") == expected
 
 
 def test_of_copies_of_equal_score_that_of_the_best_rank_in_the_log_counts() -> None:
@@ -239,46 +233,11 @@ def test_of_copies_of_equal_score_that_of_the_best_rank_in_the_log_counts() -> N
         assert tuples(ranked(table, ties=ties), "rank", "item_id", "logged") == [(1, "a", 7), (2, "b", 8)]
 
 
-def test_a_repeated_item_fails_where_the_policy_is_error() -> None:
-    with pytest.raises(RefusedError, match=r"\[rankeval:duplicates\]"):
-        ranked(scored(("a", 0.9), ("a", 0.1)), duplicates="error")
-
-
 def test_an_item_in_two_lists_is_not_repeated() -> None:
     rows = [("m", "u", "1"), ("m", "u", "2"), ("n", "u", "1"), ("m", "v", "1")]
     table = input_table(log("model_id user_id list_id item_id score", *((*row, "a", 0.5) for row in rows)))
     found = tuples(ranked(table, duplicates="error"), "model_id", "user_id", "list_id", "n_copies")
     assert found == sorted((*row, 1) for row in rows)
-
-
-def test_both_places_of_a_repeated_item_are_kept_on_request() -> None:
-    table = scored(("a", 0.9), ("b", 0.8), ("a", 0.7))
-    found = tuples(ranked(table, duplicates="keep"), "rank", "item_id", "n_copies")
-    assert found == [(1, "a", 1), (2, "b", 1), (3, "a", 1)]
-
-
-def test_ranks_of_the_log_order_it_where_there_is_no_score_and_gaps_are_closed() -> None:
-    table = input_table(log("user_id item_id rank", ("u", "c", 30), ("u", "a", 7), ("u", "b", 11)))
-    assert order(table) == ["a", "b", "c"]
-    assert tied(table) == []
-
-
-def test_equal_ranks_of_the_log_are_ties() -> None:
-    table = input_table(log("user_id item_id rank", ("u", "b", 1), ("u", "a", 1), ("u", "c", 2)))
-    assert order(table, ties="rank") == ["a", "b", "c"]
-    assert order(table, ties="item_desc") == ["b", "a", "c"]
-    assert tied(table) == [2]
-
-
-def test_the_best_rank_of_a_repeated_item_counts() -> None:
-    rows = [("u", "a", 1), ("u", "b", 2), ("u", "a", 3), ("u", "c", 4)]
-    assert order(input_table(log("user_id item_id rank", *rows))) == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize("order_by", ["score", "rank"])
-def test_a_log_without_rows_has_no_ranks(order_by: str) -> None:
-    table = input_table(log(f"user_id item_id {order_by}"), also=[order_by])
-    assert order(table) == []
 
 
 def test_scores_are_kept_where_a_measure_needs_them_and_only_there() -> None:
@@ -345,7 +304,7 @@ def test_only_some_policies_look_at_the_gains() -> None:
 
     def outcome(ties: str, *gains: tuple[str, float], judged_only: bool = False) -> list[Any] | str:
         try:
-            return order(input_table(rows, judged(*gains)), ties=ties, judged_only=judged_only)
+            return order(input_table(rows, judged(*gains)), ties=ties, judged_only=judged_only)[0]
         except RefusedError as error:
             return str(error)
 
@@ -387,18 +346,3 @@ def test_two_items_at_one_rank_fail_where_ranks_are_kept() -> None:
     table = input_table(log("user_id item_id rank", ("u", "b", 1), ("u", "a", 1)))
     with pytest.raises(RefusedError, match=r"\[rankeval:rank_gaps\] .* and the policy rank_gaps is 'keep'"):
         ranked(table, ties="rank", keeps_gaps=True)
-
-
-def test_scores_that_single_precision_cannot_tell_apart_can_be_ties() -> None:
-    """Rounding is done before the engine; doubles that are single numbers are equal where these are."""
-    scores = [("a", 0.1), ("b", 0.1 + 1e-9), ("c", 0.1 + 1e-7)]
-    assert order(scored(*scores)) == ["c", "b", "a"]
-    single = scored(*((item, float(np.float32(score))) for item, score in scores))
-    assert order(single) == ["c", "a", "b"]
-    assert tied(single) == [3]
-
-
-def test_ranks_have_no_precision() -> None:
-    table = input_table(log("user_id item_id rank", ("u", "a", 16_777_217), ("u", "b", 16_777_216)))
-    assert order(table) == ["b", "a"]
-    assert tied(table) == []

@@ -14,7 +14,6 @@ from rankeval_spark.config import Checks, Policies, Threshold
 from rankeval_spark.config.inference import Comparisons
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.checks import Tally
-from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.hosts.in_process import InProcess
 from rankeval_spark.in_process.assembly import Usable
@@ -85,13 +84,15 @@ def found(rows: list[dict[str, Any]], input_: str) -> dict[str, tuple[Any, ...]]
     return {row["check"]: tuple(row[name] for name in COUNTED) for row in rows if row["input"] == input_}
 
 
-def test_rows_have_the_columns_and_the_order_of_the_published_table() -> None:
+def test_rows_have_columns_types_and_order_of_the_published_table() -> None:
     train, items = source("train", "user_id item_id", ("u", "a")), source("items", "item_id", ("a",))
     segments = source("segments", "user_id country", ("u", "DE"))
     asked = request(slices=[("country",)])
     band = CheckCount("segments", "bands.age", 1, 2, ["18"])
     rows = checked(asked=asked, train=train, items=items, segments=segments, band_facts=(band,))
     assert list(rows[0]) == [name for name in schemas.CHECKS.field_names() if name not in C.RUN_KEY]
+    types = to_checks(Tables(LOG, HELD_OUT), scored({C.USER_ID: "ann"}), request(), Checks()).schema.types
+    assert types == [*[pa.string()] * 3, pa.int64(), *[pa.float64()] * 2, pa.string(), pa.list_(pa.string())]
     assert [(row["input"], row["check"]) for row in rows] == [
         *(("recommendations", name) for name in ("rows", "null_keys", "zero_ranks", "invalid_scores")),
         *(("held_out", name) for name in ("rows", "null_keys", "invalid_gains", "negative_gains", "low_gains")),
@@ -101,15 +102,6 @@ def test_rows_have_the_columns_and_the_order_of_the_published_table() -> None:
         *(("recommendations", "unknown_items"), ("segments", "bands.age"), ("segments", "alike_values")),
         *(("recommendations", name) for name in ("duplicates", "short_lists", "ties", "extra_users", "rank_gaps")),
         *(("recommendations", name) for name in ("score_rank_disagree", "missing_users")),
-    ]
-
-
-def test_types_are_those_of_the_published_table() -> None:
-    types = to_checks(Tables(LOG, HELD_OUT), scored({C.USER_ID: "ann"}), request(), Checks()).schema.types
-    assert types == [
-        *([pa.string()] * 3),
-        *(pa.int64(), pa.float64(), pa.float64()),
-        *(pa.string(), pa.list_(pa.string())),
     ]
 
 
@@ -164,18 +156,16 @@ def test_the_newest_of_several_judgements_counts_on_request() -> None:
     assert found(checked(held_out=held_out, asked=asked), "held_out")["zero_relevant"] == (1, 1 / 2, "ok", ["ann"])
 
 
-def test_values_are_checked_where_a_measure_reads_them() -> None:
-    held_out = source("held_out", "user_id item_id value", ("ann", "a", None), ("ann", "b", 1.0))
-    assert "invalid_values" not in found(checked(held_out=held_out), "held_out")
-    read = found(checked(held_out=held_out, asked=request("R(gains='value')@1")), "held_out")
-    assert read["invalid_values"] == (1, 1 / 2, "warn", ["ann a"])
-
-
-def test_weights_are_checked_where_a_measure_reads_them() -> None:
-    held_out = source("held_out", "user_id item_id weight", ("ann", "a", 0.0), ("ann", "b", 1.0))
-    assert "invalid_weights" not in found(checked(held_out=held_out), "held_out")
-    read = found(checked(held_out=held_out, asked=request("R(weighted=True)@1")), "held_out")
-    assert read["invalid_weights"] == (1, 1 / 2, "warn", ["ann a"])
+@pytest.mark.parametrize(
+    ("column", "worst", "measure"), [("value", None, "R(gains='value')@1"), ("weight", 0.0, "R(weighted=True)@1")]
+)
+def test_values_and_weights_are_checked_where_a_measure_reads_them(
+    column: str, worst: float | None, measure: str
+) -> None:
+    held_out = source("held_out", f"user_id item_id {column}", ("ann", "a", worst), ("ann", "b", 1.0))
+    assert f"invalid_{column}s" not in found(checked(held_out=held_out), "held_out")
+    read = found(checked(held_out=held_out, asked=request(measure)), "held_out")
+    assert read[f"invalid_{column}s"] == (1, 1 / 2, "warn", ["ann a"])
 
 
 def test_interactions_after_the_cut_are_counted() -> None:
@@ -334,11 +324,6 @@ def test_inputs_without_rows_have_facts_of_zero() -> None:
     assert {key for key, count in counts.items() if count} == {("recommendations", "absent_baseline")}
     assert {row["share"] for row in rows} == {None, 1.0}
     assert len(rows) == 33
-
-
-def test_rank_0_is_refused_before_anything_is_counted() -> None:
-    with pytest.raises(RefusedError, match="rank 0"):
-        checked(source("recommendations", "user_id item_id rank", ("u", "a", 0)))
 
 
 def test_a_count_that_no_list_of_names_has_is_shown_all_the_same() -> None:

@@ -19,7 +19,7 @@ from rankeval_spark.config.slicing import ReportedSlices
 from rankeval_spark.engine import aggregates, planning
 from rankeval_spark.engine.aggregates import AggregateLayout
 from rankeval_spark.engine.outputs import lists_column
-from rankeval_spark.engine.scorer import IS_EVALUATED
+from rankeval_spark.engine.scorer import COUNTED, IS_EVALUATED
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import metric_rows
 from tests.support.skewed import hall
@@ -51,7 +51,7 @@ def _row(own: list[float]) -> dict[str, Any]:
     """Return the row of a user, as ``to_user_means`` makes it; NULL without a list."""
     mean, n = (sum(own) / len(own), float(len(own))) if own else (None, None)
     values = {name: mean for name in ASKED.columns} | {f"{name}__lists": n for name in ASKED.columns}
-    return {C.MODEL_ID: "als", C.K: 1, **dict.fromkeys(aggregates.COUNTED, 1), IS_EVALUATED: True, **values}
+    return {C.MODEL_ID: "als", C.K: 1, **dict.fromkeys(COUNTED, 1), IS_EVALUATED: True, **values}
 
 
 def _denominators(measures: MeasureSet, unit: str) -> Mapping[str, str]:

@@ -116,11 +116,6 @@ def test_few_distinct_numbers_and_extreme_ones_have_edges_too() -> None:
     }
 
 
-def test_numbers_of_many_sizes_keep_three_digits_of_their_own() -> None:
-    found = edge_texts(3, x=[0.00012344 * 10**power for power in (0, 3, 9, 16)])
-    assert found == {"x": ["0.123", "123000"]}
-
-
 def test_edges_are_the_quantiles_of_the_numbers_within_a_step() -> None:
     random = np.random.default_rng(20)
     columns = {

@@ -12,7 +12,7 @@ import pytest
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import aggregates
-from rankeval_spark.engine.scorer import IS_EVALUATED
+from rankeval_spark.engine.scorer import COUNTED, IS_EVALUATED
 from rankeval_spark.engine.slices import USER_HASH
 from rankeval_spark.result_rows.metric_rows import BootstrapIntervals
 from rankeval_spark.statistics import hashed_random
@@ -42,7 +42,7 @@ def rows() -> list[Row]:
     return [
         {
             **{C.MODEL_ID: model, C.K: k, "_segment_0": COUNTRIES[user % 3], USER_HASH: hashes[user]},
-            **dict.fromkeys(aggregates.COUNTED, 1),
+            **dict.fromkeys(COUNTED, 1),
             IS_EVALUATED: True,
             "p": None if user % 7 == 0 else float(draw.integers(0, 4)) / 4,
             **{"r": float(draw.random()), "r__weight": float(draw.integers(1, 5))},

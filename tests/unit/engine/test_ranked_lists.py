@@ -77,8 +77,13 @@ SINGLE: Final = [("a", 0.1), ("b", 0.1 + 1e-9), ("c", 0.1 + 1e-7)]
         pytest.param(RANKED, {"ties": "rank"}, [*"cbade"], [3, 4, 5], id="the rank of the log, then the item"),
         pytest.param([("b", 0.0), ("a", -0.0), ("c", -0.0)], {}, [*"abc"], [2, 3], id="minus zero is zero"),
         pytest.param([("a", 0.1), ("b", 0.1 + 1e-9)], {}, [*"ba"], [], id="scores in double precision"),
-        pytest.param([*zip("abcdefg", (0.9, 0.5, 0.5, 0.5, 0.1, 0.05, 0.05), strict=True)], {}, [*"abcdefg"], [3, 4, 7],
-            id="a tied rank has the score of the rank before"),
+        pytest.param(
+            [*zip("abcdefg", (0.9, 0.5, 0.5, 0.5, 0.1, 0.05, 0.05), strict=True)],
+            {},
+            [*"abcdefg"],
+            [3, 4, 7],
+            id="a tied rank has the score of the rank before",
+        ),
         pytest.param([("a", 0.9), ("a", 0.9), ("b", 0.5)], {"ties": "error"}, [*"ab"], [], id="copies are no tie"),
         pytest.param([("c", 30), ("a", 7), ("b", 11)], {}, [*"abc"], [], id="ranks of the log, without gaps"),
         pytest.param(EQUAL_RANKS, {"ties": "rank"}, [*"abc"], [2], id="equal ranks of the log are ties"),
@@ -86,10 +91,15 @@ SINGLE: Final = [("a", 0.1), ("b", 0.1 + 1e-9), ("c", 0.1 + 1e-7)]
         pytest.param([("a", 1), ("b", 2), ("a", 3), ("c", 4)], {}, [*"abc"], [], id="the best rank of a repeated item"),
         pytest.param([("a", 16_777_217), ("b", 16_777_216)], {}, [*"ba"], [], id="ranks have no precision"),
         pytest.param(SINGLE, {}, [*"cba"], [], id="scores that single precision cannot tell apart"),
-        pytest.param([(item, float(np.float32(score))) for item, score in SINGLE], {}, [*"cab"], [3],
-            id="are ties once they are rounded, before the engine"),
+        pytest.param(
+            [(item, float(np.float32(score))) for item, score in SINGLE],
+            {},
+            [*"cab"],
+            [3],
+            id="are ties once they are rounded, before the engine",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_list_has_one_order(
     rows: list[tuple[Any, ...]], policies: dict[str, Any], expected: list[Any], tied: list[int]
 ) -> None:

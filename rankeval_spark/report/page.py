@@ -50,7 +50,7 @@ def report(
         "day": date_,
         "subtitle": f"Evaluation date {date_}, run {night.run[C.RUN_ID]}, recorded {written}",
         "answer": answer(night),
-        "sections": [build(night, drawer) for build in BUILDERS],
+        "sections": {id_: (title, build(night, drawer)) for id_, (title, build) in BUILDERS.items()},
         "swatches": swatches(night.models, baseline=night.baseline),
         "footer": f"rankeval-spark {night.run['code_version']}",
     }

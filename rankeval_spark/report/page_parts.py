@@ -61,8 +61,6 @@ class Block:
 class Section:
     """One section of the page. Without blocks its hint explains how to get the data."""
 
-    id: str
-    title: str
     lead: str = ""
     blocks: Sequence[Block] = ()
     hint: str = ""

@@ -67,9 +67,8 @@ KINDS: Final = (group_statistics.GROUP_GAP, group_statistics.GROUP_RATIO, group_
 
 def leaderboard_section(night: Night, drawer: Drawer) -> Section:
     """Build the section of the means over all users."""
-    id_, title = "leaderboard", "Leaderboard"
     if night.first is None:
-        return Section(id_, title, hint="No means: this night has no rows over all users.")
+        return Section(hint="No means: this night has no rows over all users.")
     drawn: list[Figure] = []
     for measure in night.headlines:
         name = with_cutoff(*measure)
@@ -94,7 +93,7 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
     ]
     headings, caption = ["measure", "model", "mean", "interval", "users"], "Every measure at every cutoff"
     table = TableView("means", caption, headings, means, numbers=("mean", "users"), is_folded=True)
-    return Section(id_, title, lead, [Block(figures=drawn), Block(notes=notes, tables=[_board(night), table])])
+    return Section(lead, [Block(figures=drawn), Block(notes=notes, tables=[_board(night), table])])
 
 
 def _board(night: Night) -> TableView:
@@ -131,14 +130,13 @@ def _users(row: Row) -> Cell:
 
 def comparison_section(night: Night, drawer: Drawer) -> Section:
     """Build the section of each candidate against the baseline, by slice."""
-    id_, title = "comparison", "Candidate against baseline"
     compared = defaults.measures_of(night.comparisons)
     if night.first is None or night.baseline is None:
         hint = "No comparisons: set `comparisons.baseline` in the config and run the night again."
-        return Section(id_, title, hint=hint)
+        return Section(hint=hint)
     first = night.first if night.first in compared else defaults.headline_measure(compared, night.requested)
     if first is None:
-        return Section(id_, title, hint="No comparisons: none of the measures is a mean over users.")
+        return Section(hint="No comparisons: none of the measures is a mean over users.")
     blocks: list[Block] = []
     for row in leaderboard_rows(night.metrics, first):
         if row["model"] != night.baseline:
@@ -163,7 +161,7 @@ def comparison_section(night: Night, drawer: Drawer) -> Section:
         f"by the paired t test, {corrected}. {marks}; ○ hollow: undecided. Intervals are not adjusted, so "
         "one that leaves out 0 may still be undecided."
     )
-    return Section(id_, title, lead, [*said, *blocks, Block(tables=[_differences(night, first)])], hint)
+    return Section(lead, [*said, *blocks, Block(tables=[_differences(night, first)])], hint)
 
 
 def _forest(night: Night, drawer: Drawer, first: MeasureKey, model: str, *, is_folded: bool) -> list[Block]:
@@ -206,25 +204,23 @@ def _left_out(n_drawn: int, n_all: int, what: str) -> str:
 
 def curves_section(night: Night, drawer: Drawer) -> Section:
     """Build the section of measures over cutoffs."""
-    id_, title = "curves", "Measures over k"
     labels = [label for label in curve_labels(night.known, night.requested) if defaults.parent_of(label) is None]
     if not labels:
         hint = "No curves: request a measure at two cutoffs or more, such as `cutoffs: [1, 5, 10, 20]`."
-        return Section(id_, title, hint=hint)
+        return Section(hint=hint)
     drawn: list[Figure] = []
     for label in labels[:MAX_CURVES]:
         summary = f"{label} over the cutoff k, a line a model. The table of all means has every number."
         drawn += drawer.draw(label, summary, figures.curves, night.metrics, measures=[label])
     if not drawn:
-        return Section(id_, title, hint=NO_VALUES)
+        return Section(hint=NO_VALUES)
     lead = "The mean at each cutoff, k on a logarithmic scale, with the band of its interval."
     lead += _left_out(MAX_CURVES, len(labels), "measures")
-    return Section(id_, title, lead, [Block(figures=drawn, has_legend=True)])
+    return Section(lead, [Block(figures=drawn, has_legend=True)])
 
 
 def history_section(night: Night, drawer: Drawer) -> Section:
     """Build the section of the nights up to this one."""
-    id_, title = "history", "History over nights"
     known = defaults.measures_of(night.history)
     first = night.first or defaults.headline_measure(known)
     failed = [f"{day}: the night failed ({why})." for day, why in night.failures.items()]
@@ -238,7 +234,7 @@ def history_section(night: Night, drawer: Drawer) -> Section:
             changes.setdefault(change, []).append(name)
     if not drawn:
         hint = "No history: no night of this evaluation has a mean yet."
-        return Section(id_, title, hint=hint, blocks=[Block(notes=failed)])
+        return Section(hint=hint, blocks=[Block(notes=failed)])
     notes = [
         f"{day}: the definition of {wording.listed(names)} changed ({what})."
         for (day, what), names in sorted(changes.items(), key=lambda each: each[0][0])
@@ -248,15 +244,14 @@ def history_section(night: Night, drawer: Drawer) -> Section:
         f"{only}Means over all users with the bands of their intervals. Dotted lines are bounds of the gates, ✕ is a "
         "night that failed, and a dashed upright line is a night from which on a measure is defined otherwise."
     )
-    return Section(id_, title, lead, [Block(figures=drawn, notes=[*notes, *failed], has_legend=True)])
+    return Section(lead, [Block(figures=drawn, notes=[*notes, *failed], has_legend=True)])
 
 
 def precision_recall_section(night: Night, drawer: Drawer) -> Section:
     """Build the section of precision over recall."""
-    id_, title = "precision-recall", "Precision over recall"
     means = curve_means(night.metrics) if night.first else []
     if not means:
-        return Section(id_, title, hint=NO_CURVES)
+        return Section(hint=NO_CURVES)
     users = night.user_metrics if night.user_metrics.num_rows else None
     drawn: list[Figure] = []
     for model in sorted({row["model"] for row in means})[:MAX_MODELS]:
@@ -270,19 +265,18 @@ def precision_recall_section(night: Night, drawer: Drawer) -> Section:
             "that the lists could reach by their length, on average: precision beyond it says little about a model."
         )
     lead = f"Interpolated precision at levels of recall: the mean over users, with its interval. {sample}"
-    return Section(id_, title, lead, [Block(figures=drawn)])
+    return Section(lead, [Block(figures=drawn)])
 
 
 def distributions_section(night: Night, drawer: Drawer) -> Section:
     """Build the section of the distributions of users' values and differences."""
-    id_, title = "users", "Users"
     if not night.user_metrics.num_rows:
-        return Section(id_, title, hint=NO_USERS)
+        return Section(hint=NO_USERS)
     columns = night.user_metrics.column_names
     measure = next((key for key in night.headlines if column_of(key[0]) in columns), None)
     values: dict[str, Any] = {} if measure is None else values_of(night.user_metrics, measure)
     if measure is None or not values:
-        return Section(id_, title, hint="No distributions: no measure of this night has a value for a user.")
+        return Section(hint="No distributions: no measure of this night has a value for a user.")
     name = with_cutoff(*measure)
     drawn: list[Figure] = []
     for model in sorted(values)[:MAX_MODELS]:
@@ -294,7 +288,7 @@ def distributions_section(night: Night, drawer: Drawer) -> Section:
     sample = f"a sample of {wording.percent(share)} of the users, chosen by a hash of their id"
     whom = "all users" if share >= 1 else sample
     lead = f"How {name} is spread over {whom}, in bins. Users at exactly 0 are the hollow bar."
-    return Section(id_, title, lead, [Block(figures=drawn), *_user_differences(night, drawer, measure)])
+    return Section(lead, [Block(figures=drawn), *_user_differences(night, drawer, measure)])
 
 
 def _user_differences(night: Night, drawer: Drawer, measure: MeasureKey) -> list[Block]:
@@ -315,10 +309,9 @@ def _user_differences(night: Night, drawer: Drawer, measure: MeasureKey) -> list
 
 def groups_section(night: Night, drawer: Drawer) -> Section:
     """Build the section that compares groups of users."""
-    id_, title = "groups", "Gaps between groups"
     known = slicings(night.metrics)
     if night.first is None or not known:
-        return Section(id_, title, hint="No groups: set `slices` in the config, such as `slices: [country]`.")
+        return Section(hint="No groups: set `slices` in the config, such as `slices: [country]`.")
     name = with_cutoff(*night.first)
     drawn: list[Figure] = []
     for slicing in known[:MAX_SLICINGS]:
@@ -326,13 +319,13 @@ def groups_section(night: Night, drawer: Drawer) -> Section:
         summary = f"{name} of each group of {shown} by model. The tables below have every number."
         drawn += drawer.draw(shown, summary, figures.groups, night.metrics, measure=name, slices=[slicing])
     if not drawn:
-        return Section(id_, title, hint=NO_VALUES)
+        return Section(hint=NO_VALUES)
     lead = (
         f"{name} of each group; the bar runs from the lowest to the highest group of a model. Hollow points are small "
         f"groups and users of unknown segment, which are not compared.{_left_out(MAX_SLICINGS, len(known), 'slicings')}"
     )
     tables = [_gaps(night, night.first), _values(night, night.first)]
-    return Section(id_, title, lead, [Block(figures=drawn), Block(tables=tables)])
+    return Section(lead, [Block(figures=drawn), Block(tables=tables)])
 
 
 def _gaps(night: Night, measure: MeasureKey) -> TableView:
@@ -383,12 +376,11 @@ def _values(night: Night, measure: MeasureKey) -> TableView:
 
 def tradeoffs_section(night: Night, drawer: Drawer) -> Section:
     """Build the section of accuracy against coverage, novelty and popularity."""
-    id_, title = "beyond", "Accuracy against coverage, novelty and popularity"
     others = beyond_accuracy(night.known, night.requested)
     if night.first is None or not others:
         measures = "`CatalogCoverage`, `MIUF` or `ARP`"
         hint = f"Nothing beyond accuracy: request measures such as {measures}, which read `inputs.train`."
-        return Section(id_, title, hint=hint)
+        return Section(hint=hint)
     accuracy = with_cutoff(*night.first)
     drawn: list[Figure] = []
     for measure in others[:MAX_TRADEOFFS]:
@@ -397,15 +389,14 @@ def tradeoffs_section(night: Night, drawer: Drawer) -> Section:
         summary = f"{name} against {accuracy}: {values}"
         drawn += drawer.draw(name, summary, figures.tradeoffs, night.metrics, measure=accuracy, against=[name])
     if not drawn:
-        return Section(id_, title, hint=NO_VALUES)
+        return Section(hint=NO_VALUES)
     lead = f"What else the lists are like, each upright against {accuracy}, with intervals both ways."
     lead += _left_out(MAX_TRADEOFFS, len(others), "measures")
-    return Section(id_, title, lead, [Block(figures=drawn, has_legend=True)])
+    return Section(lead, [Block(figures=drawn, has_legend=True)])
 
 
 def health_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
     """Build the section of checks and of the users behind the means."""
-    id_, title = "checks", "Checks and health"
     tables = [_checks(night)] if night.checks else []
     if night.first:
         users = rows_of(all_users_rows(night.metrics), measure=night.first[0], k=night.first[1])
@@ -420,10 +411,10 @@ def health_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - a
         numbers, caption = (*COUNTS.values(), "lists with ties"), f"Users behind {with_cutoff(*night.first)}"
         tables.append(TableView("health", caption, ["model", *numbers], rows, numbers=numbers))
     if not tables:
-        return Section(id_, title, hint="No checks: nothing of this night was measured.")
+        return Section(hint="No checks: nothing of this night was measured.")
     warned = [row for row in night.checks if row["verdict"] != "ok"]
     lead = f"{wording.count(len(night.checks), 'check')} of the inputs, {len(warned) or 'none'} of them to look at."
-    return Section(id_, title, lead, [Block(tables=tables)])
+    return Section(lead, [Block(tables=tables)])
 
 
 def _checks(night: Night) -> TableView:
@@ -450,11 +441,10 @@ def _checks(night: Night) -> TableView:
 
 def definitions_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
     """Build the section of definitions. The levels of a curve are defined once."""
-    id_, title = "definitions", "Definitions"
     recorded = {label: str(definition) for (label, _), definition in recorded_definitions(night.run).items()}
     labels = list(dict.fromkeys([*(label for label, _ in night.requested), *recorded]))
     if not labels:
-        return Section(id_, title, hint="No measures were recorded for this run.")
+        return Section(hint="No measures were recorded for this run.")
     levels = [label for label in labels if level_of(label) is not None]
     terms = []
     for label in (label for label in labels if label not in levels[1:]):
@@ -471,7 +461,7 @@ def definitions_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG00
         name = f"{defaults.CURVE} at {len(levels)} levels of recall" if is_curve else label
         terms.append((name, [entry.summary, f"{'; '.join(facts)}.", *recorded_as], entry.formula))
     lead = "Names are those of the tables, without the cutoff. What is recorded is every option and policy of this run."
-    return Section(id_, title, lead, [Block(terms=terms)])
+    return Section(lead, [Block(terms=terms)])
 
 
 def provenance_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
@@ -508,19 +498,20 @@ def provenance_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001
         *([Block("Configuration", code=config)] if config else []),
     ]
     lead = "What the numbers were made from: the same inputs, config and version give them again."
-    return Section("provenance", "Provenance", lead, blocks)
+    return Section(lead, blocks)
 
 
-BUILDERS: Final = (
-    leaderboard_section,
-    comparison_section,
-    curves_section,
-    history_section,
-    precision_recall_section,
-    distributions_section,
-    groups_section,
-    tradeoffs_section,
-    health_section,
-    definitions_section,
-    provenance_section,
-)
+BUILDERS: Final = {
+    "leaderboard": ("Leaderboard", leaderboard_section),
+    "comparison": ("Candidate against baseline", comparison_section),
+    "curves": ("Measures over k", curves_section),
+    "history": ("History over nights", history_section),
+    "precision-recall": ("Precision over recall", precision_recall_section),
+    "users": ("Users", distributions_section),
+    "groups": ("Gaps between groups", groups_section),
+    "beyond": ("Accuracy against coverage, novelty and popularity", tradeoffs_section),
+    "checks": ("Checks and health", health_section),
+    "definitions": ("Definitions", definitions_section),
+    "provenance": ("Provenance", provenance_section),
+}
+"""Title and builder of each section by its id, in reading order."""

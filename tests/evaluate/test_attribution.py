@@ -1,4 +1,4 @@
-"""Attribution by time through ``evaluate``, against every list looked at for every event."""
+"""Attribution by time through ``evaluate``, against every list looked at for every event; and time zones."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, InputError
 from tests.support import attribution_cases as cases
+from tests.support.arrow_frames import judgements, ranking, table, tuples, where
 from tests.support.attribution_cases import HOUR, WINDOW, Event, Shown, moment
-from tests.support.sections import sections
+from tests.support.sections import measured
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+# ---- attribution by time through ``evaluate``, against every list looked at for every event ------------------------
+
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* rows have no time that can be read")
 CLAIMS: Final = ("last_touch", "first_touch", "all")
@@ -49,7 +54,7 @@ def tables(log: list[Shown], events: list[Event]) -> tuple[pa.Table, pa.Table]:
 def rows(log: list[Shown], events: list[Event], **policies: Any) -> dict[tuple[Any, ...], dict[str, Any]]:  # noqa: ANN401 - arguments of evaluate
     """Evaluate the whole lists; the counts of each by its key."""
     options = {"attribution_window": "2h", "population": "judged", "models": ["als", "pop"], **policies}
-    found = evaluate(*tables(log, events), **sections(measures=["R", "nDCG"], **options))
+    found = measured(*tables(log, events), measures=["R", "nDCG"], **options)
     return {(row["model_id"], row["user_id"], row["list_id"]): row for row in found.user_metrics.to_pylist()}
 
 
@@ -174,9 +179,7 @@ def test_checks_count_what_is_too_early_and_too_late_and_consumed_and_shown_twic
     log, events = one_list(HOUR, HOUR + 1, HOUR + WINDOW + 1)
     log[1] = log[1]._replace(recommended_at=moment(HOUR + 5))
     inputs = tables(log, events)
-    checks = evaluate(
-        *inputs, measures=["R"], policies={"attribution": "all", "attribution_window": "2h"}
-    ).checks.to_pylist()
+    checks = measured(*inputs, measures=["R"], attribution="all", attribution_window="2h").checks.to_pylist()
     found = {row["check"]: (row["count"], row["share"], row["verdict"]) for row in checks}
     assert found["before_list"] == (1, 1 / 3, "ok")
     assert found["after_window"] == (1, 1 / 3, "ok")
@@ -190,7 +193,7 @@ def test_rows_without_a_time_are_counted_and_warned_of() -> None:
     inputs = tables(log, [*events, events[0]._replace(interacted_at=None), Event("v", "a", 1.0, moment(2 * HOUR))])
     said = "held_out: 1 of 4 rows have no time that can be read in 'interacted_at' and are left out"
     with pytest.warns(UserWarning, match=said), pytest.warns(UserWarning, match="recommendations: 2 of 4 rows"):
-        result = evaluate(*inputs, measures=["R"], policies={"attribution": "all", "attribution_window": "2h"})
+        result = measured(*inputs, measures=["R"], attribution="all", attribution_window="2h")
     found = {row["check"]: (row["count"], row["share"], row["verdict"]) for row in result.checks.to_pylist()}
     assert found["untimed_lists"] == (1, 1 / 2, "warn")
     assert found["untimed_interactions"] == (1, 1 / 4, "warn")
@@ -201,9 +204,7 @@ def test_rows_without_a_time_are_counted_and_warned_of() -> None:
 def test_a_time_far_from_now_is_counted_like_any_other(last: str) -> None:
     log = pa.table({"user_id": ["u"], "item_id": ["a"], "score": [1.0], "recommended_at": [last]})
     held_out = pa.table({"user_id": ["u"], "item_id": ["a"], "interacted_at": ["2026-01-31"]})
-    checks = evaluate(
-        log, held_out, measures=["R"], policies={"attribution": "all", "attribution_window": "36500d"}
-    ).checks.to_pylist()
+    checks = measured(log, held_out, measures=["R"], attribution="all", attribution_window="36500d").checks.to_pylist()
     found = {row["check"]: row["count"] for row in checks}
     assert (found["before_list"], found["untimed_lists"]) == (1, 0)
 
@@ -222,7 +223,7 @@ def test_the_same_pair_twice_is_refused_only_within_a_list() -> None:
 def test_intervals_count_users_and_not_lists() -> None:
     log, events = cases.random_logs(n_users=60)
     options: dict[str, Any] = {"attribution": "all", "attribution_window": "2h"}
-    found = evaluate(*tables(log, events), **sections(measures=["R"], **options))
+    found = measured(*tables(log, events), measures=["R"], **options)
     users = {(row["model_id"], row["user_id"]) for row in found.user_metrics.to_pylist() if row["r"] is not None}
     means = {row["model_id"]: row["n_users"] for row in found.metrics.to_pylist()}
     assert means == {model: sum(one == model for one, _ in users) for model in means}
@@ -233,7 +234,7 @@ def test_pooled_lists_are_one_list_of_the_best_places() -> None:
     log += [Shown("als", "u", "y", "a", 2.0, None)]
     inputs = tables(log, [Event("u", "a", 1.0, None)])
     for lists, expected in (("separate", {"x": 1.0, "y": 0.5}), ("pooled", {"": 0.5})):
-        found = evaluate(*inputs, measures=["RR"], policies={"lists": lists}).user_metrics.to_pylist()
+        found = measured(*inputs, measures=["RR"], lists=lists).user_metrics.to_pylist()
         assert {row["list_id"]: row["rr"] for row in found} == expected
 
 
@@ -241,9 +242,7 @@ def test_the_shown_rank_wins_over_the_score_where_it_orders() -> None:
     log = pa.table({"user_id": ["u", "u"], "item_id": ["a", "b"], "score": [9.0, 1.0], "rank": [7, 3]})
     truth = pa.table({"user_id": ["u"], "item_id": ["b"]})
     for order, expected in (("score", 1 / 2), ("rank", 1.0)):
-        assert evaluate(log, truth, measures=["RR"], policies={"order": order}).metrics["value"].to_pylist() == [
-            expected
-        ]
+        assert measured(log, truth, measures=["RR"], order=order).metrics["value"].to_pylist() == [expected]
 
 
 def test_a_window_may_be_a_timedelta() -> None:
@@ -271,18 +270,18 @@ def test_a_window_may_be_a_timedelta() -> None:
 )
 def test_what_contradicts_is_refused(policies: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        evaluate(*tables(*one_list(0)), **sections(measures=["R"], **policies))
+        measured(*tables(*one_list(0)), measures=["R"], **policies)
 
 
 def test_inputs_without_times_are_refused() -> None:
     log, held_out = tables(*one_list(0))
     options: dict[str, Any] = {"measures": ["R"], "attribution": "all", "attribution_window": "1d"}
     with pytest.raises(InputError, match=r"recommendations=\): found no column 'recommended_at'"):
-        evaluate(log.drop_columns("recommended_at"), held_out, **sections(**options))
+        measured(log.drop_columns("recommended_at"), held_out, **options)
     with pytest.raises(InputError, match=r"held_out=\): found no column 'interacted_at'"):
-        evaluate(log, held_out.drop_columns("interacted_at"), **sections(**options))
+        measured(log, held_out.drop_columns("interacted_at"), **options)
     with pytest.raises(InputError, match=r"no column 'rank'.*pass policies={'order': 'score'}"):
-        evaluate(log, held_out, measures=["R"], policies={"order": "rank"})
+        measured(log, held_out, measures=["R"], order="rank")
 
 
 def test_times_of_any_unit_and_zone_are_the_same_moment() -> None:
@@ -291,5 +290,113 @@ def test_times_of_any_unit_and_zone_are_the_same_moment() -> None:
     other = log.set_column(log.schema.get_field_index("recommended_at"), "recommended_at", east)
     options: dict[str, Any] = {"measures": ["R"], "attribution": "all", "attribution_window": "1s"}
     for each in (log, other):
-        assert evaluate(each, held_out, **sections(**options)).metrics["value"].to_pylist() == [1.0]
+        assert measured(each, held_out, **options).metrics["value"].to_pylist() == [1.0]
     assert dt.timedelta(microseconds=WINDOW) == dt.timedelta(hours=2)
+
+
+# ---- days of a time zone: of times without a zone, of the evaluation date, and of the items ------------------------
+
+
+SHOWN: Final = dt.datetime(2026, 1, 31, 0, 0, tzinfo=dt.UTC)
+"""In Tokyo it is nine, in New York seven on the day before."""
+
+
+def log() -> pa.Table:
+    """Show ann one item."""
+    return table("user_id item_id score", ("ann", "a", 1.0)).append_column("recommended_at", [[SHOWN]])
+
+
+@pytest.mark.parametrize(
+    ("clicked", "relevant_in"),
+    [
+        pytest.param("2026-01-31 05:00", {"UTC"}, id="text"),
+        pytest.param(dt.datetime(2026, 1, 31, 10, 0), {"Asia/Tokyo"}, id="time without a zone"),
+        pytest.param(pd.Timestamp("2026-01-30 20:00"), {"America/New_York"}, id="pandas"),
+        pytest.param(dt.date(2026, 2, 1), {"UTC", "Asia/Tokyo", "America/New_York"}, id="day"),
+        pytest.param("2026-01-31T05:00Z", {"UTC", "Asia/Tokyo", "America/New_York"}, id="text with a zone"),
+        pytest.param("2026-01-31 14:00 Asia/Tokyo", {"UTC", "Asia/Tokyo", "America/New_York"}, id="text with its zone"),
+        pytest.param(SHOWN + dt.timedelta(hours=5), {"UTC", "Asia/Tokyo", "America/New_York"}, id="moment"),
+        pytest.param(1_769_835_600, {"UTC", "Asia/Tokyo", "America/New_York"}, id="seconds since 1970"),
+    ],
+)
+def test_times_without_a_zone_are_read_in_the_zone_of_the_call(clicked: object, relevant_in: set[str]) -> None:
+    """Events belong to the list for eight hours, those of a day without a time for two days."""
+    held_out = pd.DataFrame({"user_id": ["ann"], "item_id": ["a"], "interacted_at": [clicked]})
+    window = "48h" if type(clicked) is dt.date else "8h"
+    asked: dict[str, Any] = {"attribution": "all", "attribution_window": window, "population": "judged"}
+    found = set()
+    for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
+        checks = measured(log(), held_out, measures=["R"], time_zone=zone, **asked).checks
+        outside = [where(checks, check=name)["count"].to_pylist() for name in ("before_list", "after_window")]
+        found |= {zone} if outside == [[0], [0]] else set()
+    assert found == relevant_in
+
+
+@pytest.mark.parametrize(
+    ("zone", "late"),
+    [
+        ("UTC", ["b", "d"]),  # from midnight on
+        ("Asia/Tokyo", ["b", "c", "d"]),  # from 15:00 of the day before
+        ("America/Sao_Paulo", ["b", "d"]),  # 03:00, because clocks skip midnight, and the first hour
+        ("America/New_York", ["b"]),  # 04:00
+    ],
+)
+def test_training_data_end_where_the_day_begins_in_the_zone(zone: str, late: list[str]) -> None:
+    times = ["2018-11-03 23:59:59", "2018-11-04 00:30:00", "2018-11-03T15:00:00Z", "2018-11-04T03:00:00Z"]
+    train = table("user_id item_id", *(("ann", item) for item in "abcd")).append_column("interacted_at", [times])
+    found = evaluate(
+        ranking({"ann": "x"}),
+        judgements({"ann": {"x": 1}}),
+        measures=["NotInTrain@1"],
+        train=train,
+        evaluation_date=dt.date(2018, 11, 4),
+        inputs={"time_zone": zone},
+    )
+    (row,) = where(found.checks, check="train_after_cut").to_pylist()
+    assert (row["count"], row["sample_keys"]) == (len(late), [f"ann {late[0]}", f"ann {late[-1]}"][: len(late)])
+
+
+@pytest.mark.parametrize(("zone", "days"), [("UTC", 2), ("Asia/Tokyo", 1), ("America/New_York", 2)])
+@pytest.mark.parametrize(
+    "published",
+    [
+        pytest.param(dt.datetime(2026, 1, 29, 20, tzinfo=dt.UTC), id="moment"),
+        pytest.param("2026-01-29T20:00Z", id="text with a zone"),
+    ],
+)
+def test_age_of_an_item_counts_from_its_day_in_the_zone(published: object, zone: str, days: int) -> None:
+    """At 20:00 in Greenwich it is five on the next day in Tokyo."""
+    items = pa.table({"item_id": ["a"], "published_at": [published]})
+    asked: dict[str, Any] = {"items": items, "evaluation_date": dt.date(2026, 1, 31), "time_zone": zone}
+    result = measured(ranking({"ann": "a"}), judgements({"ann": {"a": 1}}), measures=["Freshness@1"], **asked)
+    assert tuples(result.metrics, "value") == [(days,)]
+
+
+def test_day_without_a_time_is_a_day_in_every_zone() -> None:
+    for published in (dt.date(2026, 1, 29), "2026-01-29", "2026-01-29 23:30", dt.datetime(2026, 1, 29, 23, 30)):
+        items = pa.table({"item_id": ["a"], "published_at": [published]})
+        for zone in ("UTC", "Asia/Tokyo", "America/New_York"):
+            asked: dict[str, Any] = {"items": items, "evaluation_date": dt.date(2026, 1, 31), "time_zone": zone}
+            result = measured(ranking({"ann": "a"}), judgements({"ann": {"a": 1}}), measures=["Freshness@1"], **asked)
+            assert tuples(result.metrics, "value") == [(2,)]
+
+
+def test_newest_judgement_is_that_of_the_last_moment() -> None:
+    """One table has both: 20:30 of New York's clocks is later than midnight in Greenwich."""
+    gains = table("user_id item_id gain", ("ann", "a", 3.0), ("ann", "a", 1.0))
+    held_out = gains.append_column("interacted_at", [["2026-01-31T00:00Z", "2026-01-30 20:30"]])
+    for zone, newest in (("UTC", 3.0), ("America/New_York", 1.0)):
+        asked: dict[str, Any] = {"held_out_duplicates": "last", "time_zone": zone}
+        result = measured(ranking({"ann": "a"}), held_out, measures=["CG@1"], **asked)
+        assert tuples(result.metrics, "value") == [(newest,)]
+
+
+def test_name_that_is_no_zone_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigError) as raised:
+        evaluate(log(), log(), measures=["RR"], inputs={"time_zone": "Tokyo"})
+    (fault,) = raised.value.faults
+    assert (fault.where, fault.found, fault.fix) == (
+        "evaluate(inputs=).time_zone",
+        "'Tokyo'",
+        "did you mean 'Asia/Tokyo'?",
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 import polars as pl
@@ -23,7 +23,7 @@ from rankeval_spark.errors import (
     RefusedCallError,
 )
 from rankeval_spark.inputs.input_columns import missing_faults
-from tests.support.sections import sections
+from tests.support.sections import measured
 
 if TYPE_CHECKING:
     from rankeval_spark import Evaluation
@@ -37,209 +37,139 @@ ITEMS = pd.DataFrame({"item_id": [10], "vector": [1.5], "categories": [7], "publ
 def refused(log: Any = LOG, held_out: Any = HELD_OUT, measures: Any = ("nDCG@10",), **options: Any) -> FaultsError:  # noqa: ANN401 - what is refused
     """Return what a call raises, at once or where its first result is used."""
     with pytest.raises(FaultsError) as raised:
-        evaluate(log, held_out, **sections(measures=measures, **options)).metrics  # noqa: B018 - a result is used
+        measured(log, held_out, measures=measures, **options).metrics  # noqa: B018 - a result is used
     return raised.value
 
 
-CALLS: dict[str, tuple[dict[str, Any], type[FaultsError], str]] = {
-    "a measure without a list": (
-        {"measures": "nDCG@10"},
-        InvalidCallError,
-        "evaluate(measures=): found 'nDCG@10'; expected a list; write measures=[\"nDCG@10\"]",
-    ),
-    "no measures": (
-        {"measures": None},
-        InvalidCallError,
-        'evaluate(measures=): found None; expected a value; such as measures=["nDCG@10", "P@5"]',
-    ),
-    "a dict of measures": (
-        {"measures": {"nDCG": 10}},
-        InvalidCallError,
-        'evaluate(measures=): found a dict; expected a list; such as measures=["nDCG@10", "P@5"]',
-    ),
-    "a number for a measure": (
-        {"measures": ["nDCG@10", 10]},
-        InvalidCallError,
-        'evaluate(measures=)[1]: found 10; expected text; such as measures=["nDCG@10", "P@5"]',
-    ),
-    "a table for a word": (
-        {"preset": SEGMENTS},
-        InvalidCallError,
-        "evaluate(preset=): found a pandas.DataFrame; expected a value, because it is none of the tables; name",
-    ),
-    "a table in a section": (
-        {"population": SEGMENTS},
-        InvalidCallError,
-        "evaluate(policies=).population: found a pandas.DataFrame; expected one of truth, judged, intersection, ",
-    ),
-    "one slice": (
-        {"slices": "country", "segments": SEGMENTS},
-        InvalidCallError,
-        "evaluate(slices=): found 'country'; expected a list; write slices=[\"country\"]",
-    ),
-    "a switch": (
-        {"judged_only": "yes"},
-        InvalidCallError,
-        "evaluate(policies=).judged_only: found 'yes'; expected True or False",
-    ),
-    "a number for a model": (
-        {"baseline": 1},
-        InvalidCallError,
-        'evaluate(baseline=): found 1; expected text; write "1"',
-    ),
-    "a window of days": (
-        {"attribution": "all", "attribution_window": 7},
-        InvalidCallError,
-        "evaluate(policies=).attribution_window: found 7; expected text; such as '7d'",
-    ),
-    "no window": (
-        {"attribution": "all"},
-        InvalidCallError,
-        "evaluate(policies=).attribution_window: found no window with attribution='all'; expected a time such as "
-        "7d or 36h; ",
-    ),
-    "gains by event": (
-        {"gains": {"values": {"purchase": 3}}},
-        InvalidCallError,
-        "evaluate(inputs=).held_out.gains: found no key 'column'; expected this key; such as {'column': 'event', "
-        "'values': {",
-    ),
-    "gains in the wrong order": (
-        {"gains": {"column": "rating", "edges": [4, 2]}},
-        InvalidCallError,
-        "evaluate(inputs=).held_out.gains.edges: found [4.0, 2.0]; expected ascending numbers, each once",
-    ),
-    "bands without cuts": (
-        {"bands": {"age": {}}, "slices": ["age"], "segments": SEGMENTS.assign(age=3)},
-        InvalidCallError,
-        "evaluate(slicing=).bands.age: found neither edges nor quantiles; expected one of them; write {'edges': "
-        "[18, 25,",
-    ),
-    "policies against each other": (
-        {"population": "intersection", "missing": "zero"},
-        InvalidCallError,
-        "evaluate(policies=).missing: found missing='zero' with population='intersection'; expected one of "
-        "exclude, error; "
-        "pass policies={'population': 'truth'}, or 'judged'",
-    ),
-    "a measure against a policy": (
-        {"measures": ["IPS"]},
-        InvalidCallError,
-        "evaluate(measures=): found IPS with population='truth'; expected population='judged', because impressions "
-        "without a reward count too; pass policies={'population': 'judged'}",
-    ),
-    "tests of pairs": (
-        {"baseline": "als", "tests": ["t", "tukey"]},
-        InvalidCallError,
-        "evaluate(comparisons=).tests: found tukey, but pairs='baseline'; expected tests of a model against the "
-        "baseline; pass "
-        "comparisons={'pairs': 'all'}",
-    ),
-    "a policy without its input": (
-        {"seen_in_train": "drop"},
-        InvalidCallError,
-        "evaluate(train=): found None; expected train, for seen_in_train='drop'; give it, or pass "
-        "policies={'seen_in_train': 'keep'}",
-    ),
-    "a measure without its column": (
-        {"measures": ["ILD@2"], "items": ITEMS[["item_id"]]},
-        InputError,
-        "evaluate(items=): found no column 'vector'; expected the column, for ILD; rename the column that is it to",
-    ),
-    "a measure without a catalogue": (
-        {"measures": ["CatalogCoverage@5"]},
-        InputError,
-        "evaluate(measures=): found CatalogCoverage@5 without a catalogue; expected items= or train=; pass items=",
-    ),
-    "a policy without its column": (
-        {"ties": "rank"},
-        InputError,
-        "evaluate(recommendations=): found no column 'rank'; expected ranks, because ties='rank' reads them; pass "
-        "policies={'ties': 'item_asc'}",
-    ),
-    "a policy that hides the scores": (
-        {"log": LOG.assign(rank=1), "measures": ["RMSE"], "order": "rank"},
-        InputError,
-        "evaluate(policies=).order: found 'rank', which ignores the scores; expected scores for RMSE; pass "
-        "policies={'order': 'score'}, or",
-    ),
-    "ids of two types": (
-        {"held_out": HELD_OUT.astype({"item_id": "str"})},
-        RefusedCallError,
-        "evaluate(held_out=): found item_id of type str, while evaluate(recommendations=) has int64; expected one type",
-    ),
-    "floats as ids": (
-        {"log": pl.from_pandas(LOG).with_columns(item_id=1.5)},
-        InputError,
-        "evaluate(recommendations=): found column 'item_id' of type float64 for item_id; expected text or whole",
-    ),
-    "times as gains": (
-        {"held_out": HELD_OUT.assign(gain=pd.Timestamp("2026-01-01"))},
-        InputError,
-        "evaluate(held_out=): found column 'gain' of type datetime64 for gain; expected a type that can be read as",
-    ),
-    "lengths of time as gains": (
-        {"held_out": HELD_OUT.assign(gain=pd.Timedelta("1d"))},
-        InputError,
-        "evaluate(held_out=): found column 'gain' of type timedelta64[ns] for gain; expected a type that can be",
-    ),
-    "no lists of numbers": (
-        {"measures": ["ILD@2"], "items": ITEMS},
-        InputError,
-        "evaluate(items=): found column 'categories' of type int64 for categories; expected a type that can be read as "
-        "list[str]",
-    ),
-    "structs without an item": (
-        {"log": pd.DataFrame({"user_id": [1], "recommendations": [[{"movieId": 1, "rating": 0.5}]]})},
-        InputError,
-        "evaluate(recommendations=): found column 'recommendations' of type list[dict[movieId: int64, rating:",
-    ),
-    "an item twice": (
-        {"log": pd.concat([LOG, LOG]), "duplicates": "error"},
-        RefusedCallError,
-        "evaluate(policies=).duplicates: found item '10' occurs twice in a list of user '1'; expected no such "
-        "case; remove "
-        "them, or pass policies={'duplicates': 'best'}",
-    ),
-    "a pair twice": (
-        {"held_out": pd.concat([HELD_OUT, HELD_OUT]), "held_out_duplicates": "error"},
-        RefusedCallError,
-        "evaluate(policies=).held_out_duplicates: found a (user, item) pair occurs twice in the held-out table; "
-        "expected no "
-        "such case; remove them, or pass policies={'held_out_duplicates': 'max'}, or 'sum' or 'last'",
-    ),
-    "equal scores": (
-        {"log": LOG.assign(score=1.0), "ties": "error"},
-        RefusedCallError,
-        "evaluate(policies=).ties: found two items of one list have the same score; expected no such case; pass "
-        "policies={'ties': 'item_asc'}, or 'item_desc' or 'rank'",
-    ),
-    "a grade above the greatest": (
-        {"held_out": HELD_OUT.assign(gain=[9, 1]), "measures": ["ERR@5"]},
-        JudgementError,
-        "evaluate(measures=), ERR: found a judgement with grade 9; expected none above max_rel=4; set max_rel to",
-    ),
+CALLS: Final[dict[type[FaultsError], dict[str, dict[str, Any]]]] = {
+    InvalidCallError: {
+        "evaluate(measures=): found 'nDCG@10'; expected a list; write measures=[\"nDCG@10\"]": {"measures": "nDCG@10"},
+        'evaluate(measures=): found None; expected a value; such as measures=["nDCG@10", "P@5"]': {"measures": None},
+        'evaluate(measures=): found a dict; expected a list; such as measures=["nDCG@10", "P@5"]': {
+            "measures": {"nDCG": 10}
+        },
+        'evaluate(measures=)[1]: found 10; expected text; such as measures=["nDCG@10", "P@5"]': {
+            "measures": ["nDCG@10", 10]
+        },
+        "evaluate(preset=): found a pandas.DataFrame; expected a value, because it is none of the tables; name": {
+            "preset": SEGMENTS
+        },
+        "evaluate(policies=).population: found a pandas.DataFrame; expected one of truth, judged, intersection, ": {
+            "population": SEGMENTS
+        },
+        "evaluate(slices=): found 'country'; expected a list; write slices=[\"country\"]": {
+            "slices": "country",
+            "segments": SEGMENTS,
+        },
+        "evaluate(policies=).judged_only: found 'yes'; expected True or False": {"judged_only": "yes"},
+        'evaluate(baseline=): found 1; expected text; write "1"': {"baseline": 1},
+        "evaluate(policies=).attribution_window: found 7; expected text; such as '7d'": {
+            "attribution": "all",
+            "attribution_window": 7,
+        },
+        (
+            "evaluate(policies=).attribution_window: found no window with attribution='all'; expected a time such "
+            "as 7d or 36h; "
+        ): {"attribution": "all"},
+        (
+            "evaluate(inputs=).held_out.gains: found no key 'column'; expected this key; such as {'column': "
+            "'event', 'values': {"
+        ): {"gains": {"values": {"purchase": 3}}},
+        "evaluate(inputs=).held_out.gains.edges: found [4.0, 2.0]; expected ascending numbers, each once": {
+            "gains": {"column": "rating", "edges": [4, 2]}
+        },
+        (
+            "evaluate(slicing=).bands.age: found neither edges nor quantiles; expected one of them; write "
+            "{'edges': [18, 25,"
+        ): {"bands": {"age": {}}, "slices": ["age"], "segments": SEGMENTS.assign(age=3)},
+        (
+            "evaluate(policies=).missing: found missing='zero' with population='intersection'; expected one of "
+            "exclude, error; pass policies={'population': 'truth'}, or 'judged'"
+        ): {"population": "intersection", "missing": "zero"},
+        (
+            "evaluate(measures=): found IPS with population='truth'; expected population='judged', because "
+            "impressions without a reward count too; pass policies={'population': 'judged'}"
+        ): {"measures": ["IPS"]},
+        (
+            "evaluate(comparisons=).tests: found tukey, but pairs='baseline'; expected tests of a model against "
+            "the baseline; pass comparisons={'pairs': 'all'}"
+        ): {"baseline": "als", "tests": ["t", "tukey"]},
+        (
+            "evaluate(train=): found None; expected train, for seen_in_train='drop'; give it, or pass "
+            "policies={'seen_in_train': 'keep'}"
+        ): {"seen_in_train": "drop"},
+    },
+    InputError: {
+        "evaluate(items=): found no column 'vector'; expected the column, for ILD; rename the column that is it to": {
+            "measures": ["ILD@2"],
+            "items": ITEMS[["item_id"]],
+        },
+        "evaluate(measures=): found CatalogCoverage@5 without a catalogue; expected items= or train=; pass items=": {
+            "measures": ["CatalogCoverage@5"]
+        },
+        (
+            "evaluate(recommendations=): found no column 'rank'; expected ranks, because ties='rank' reads them; "
+            "pass policies={'ties': 'item_asc'}"
+        ): {"ties": "rank"},
+        (
+            "evaluate(policies=).order: found 'rank', which ignores the scores; expected scores for RMSE; pass "
+            "policies={'order': 'score'}, or"
+        ): {"log": LOG.assign(rank=1), "measures": ["RMSE"], "order": "rank"},
+        "evaluate(recommendations=): found column 'item_id' of type float64 for item_id; expected text or whole": {
+            "log": pl.from_pandas(LOG).with_columns(item_id=1.5)
+        },
+        "evaluate(held_out=): found column 'gain' of type datetime64 for gain; expected a type that can be read as": {
+            "held_out": HELD_OUT.assign(gain=pd.Timestamp("2026-01-01"))
+        },
+        "evaluate(held_out=): found column 'gain' of type timedelta64[ns] for gain; expected a type that can be": {
+            "held_out": HELD_OUT.assign(gain=pd.Timedelta("1d"))
+        },
+        (
+            "evaluate(items=): found column 'categories' of type int64 for categories; expected a type that can be "
+            "read as list[str]"
+        ): {"measures": ["ILD@2"], "items": ITEMS},
+        "evaluate(recommendations=): found column 'recommendations' of type list[dict[movieId: int64, rating:": {
+            "log": pd.DataFrame({"user_id": [1], "recommendations": [[{"movieId": 1, "rating": 0.5}]]})
+        },
+    },
+    RefusedCallError: {
+        (
+            "evaluate(held_out=): found item_id of type str, while evaluate(recommendations=) has int64; expected "
+            "one type"
+        ): {"held_out": HELD_OUT.astype({"item_id": "str"})},
+        (
+            "evaluate(policies=).duplicates: found item '10' occurs twice in a list of user '1'; expected no such "
+            "case; remove them, or pass policies={'duplicates': 'best'}"
+        ): {"log": pd.concat([LOG, LOG]), "duplicates": "error"},
+        (
+            "evaluate(policies=).held_out_duplicates: found a (user, item) pair occurs twice in the held-out "
+            "table; expected no such case; remove them, or pass policies={'held_out_duplicates': 'max'}, or 'sum' "
+            "or 'last'"
+        ): {"held_out": pd.concat([HELD_OUT, HELD_OUT]), "held_out_duplicates": "error"},
+        (
+            "evaluate(policies=).ties: found two items of one list have the same score; expected no such case; "
+            "pass policies={'ties': 'item_asc'}, or 'item_desc' or 'rank'"
+        ): {"log": LOG.assign(score=1.0), "ties": "error"},
+    },
+    JudgementError: {
+        "evaluate(measures=), ERR: found a judgement with grade 9; expected none above max_rel=4; set max_rel to": {
+            "held_out": HELD_OUT.assign(gain=[9, 1]),
+            "measures": ["ERR@5"],
+        },
+    },
 }
+"""Calls by the error that they raise and the beginning of what it says."""
 
 
-@pytest.mark.parametrize("title", CALLS)
-def test_a_refusal_is_in_the_words_of_the_call(title: str) -> None:
-    call, kind, said = CALLS[title]
-    error = refused(**call)
+@pytest.mark.parametrize(("kind", "said"), [(kind, said) for kind, calls in CALLS.items() for said in calls])
+def test_a_refusal_is_in_the_words_of_the_call_and_none_of_a_file_or_of_sql(kind: type[FaultsError], said: str) -> None:
+    """Neither paths and keys of a config, nor types of Spark: no DataFrame of Spark is given."""
+    error = refused(**CALLS[kind][said])
     assert type(error) is kind
     assert said in [str(fault)[: len(said)] for fault in error.faults]
-
-
-@pytest.mark.parametrize("title", CALLS)
-def test_no_refusal_has_the_words_of_a_file_or_of_sql(title: str) -> None:
-    """Neither paths and keys of a config, nor types of Spark: no DataFrame of Spark is given."""
-    call, _, _ = CALLS[title]
-    text = str(refused(**call))
-    assert (
-        re.findall(r"inputs\.|policies\.|bigint|double|timestamp_ntz|array<|in quotes|\bkeys with|found true", text)
-        == []
-    )
-    assert all("=)" in fault.where for fault in refused(**call).faults)
+    others = r"inputs\.|policies\.|bigint|double|timestamp_ntz|array<|in quotes|\bkeys with|found true"
+    assert re.findall(others, str(error)) == []
+    assert all("=)" in fault.where for fault in error.faults)
 
 
 @pytest.mark.parametrize(

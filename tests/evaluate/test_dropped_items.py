@@ -13,7 +13,7 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, RefusedCallError
 from tests.support.arrow_frames import by, dicts, judgements, ranking, shuffled, table, tuples, where
-from tests.support.sections import sections
+from tests.support.sections import measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +43,7 @@ def train() -> pa.Table:
 
 def test_lists_close_up_where_a_seen_item_leaves_them() -> None:
     """Bob's list is empty then: he counts as a user without one. Judgements stay, so ann has 1 of 2."""
-    result = evaluate(log(), truth(), measures=["R@1"], train=train(), policies={"seen_in_train": "drop"})
+    result = measured(log(), truth(), measures=["R@1"], train=train(), seen_in_train="drop")
     assert by(result.user_metrics, "user_id", value="r") == {"ann": 1 / 2, "bob": 0.0, "cat": 0.0}
     assert by(result.user_metrics, "user_id", value="n_recommended") == {"ann": 1, "bob": 0, "cat": 1}
     assert tuples(result.metrics, "n_missing") == [(1,)]
@@ -56,15 +56,11 @@ def test_a_list_of_which_nothing_is_left_is_none_as_where_all_scores_are_null() 
     seen = table("user_id item_id", ("ann", "a"), ("eve", "a"))
     held_out = judgements({"ann": {"b": 1}, "bob": {"b": 1}})
     lists = ranking({"ann": "a", "bob": "b", "eve": "a"})
-    dropped = evaluate(
-        lists, held_out, measures=["RR"], train=seen, policies={"seen_in_train": "drop", "population": "judged"}
-    )
+    dropped = measured(lists, held_out, measures=["RR"], train=seen, seen_in_train="drop", population="judged")
     nulls = table("user_id item_id score", ("ann", "a", None), ("bob", "b", 100.0), ("eve", "a", None))
-    invalid = evaluate(nulls, held_out, measures=["RR"], policies={"population": "judged"})
+    invalid = measured(nulls, held_out, measures=["RR"], population="judged")
     assert rows_of(dropped) == rows_of(invalid)
-    only = evaluate(
-        lists, held_out, measures=["RR"], train=lists.select(["user_id", "item_id"]), policies={"seen_in_train": "drop"}
-    )
+    only = measured(lists, held_out, measures=["RR"], train=lists.select(["user_id", "item_id"]), seen_in_train="drop")
     assert tuples(only.metrics, "model_id", "value", "n_users", "n_missing") == [("model", 0.0, 2, 2)]
 
 
@@ -95,12 +91,12 @@ def test_a_model_that_lost_all_lists_has_a_row_of_each_measure() -> None:
     given = {"train": table("user_id item_id", *pairs), "items": table("item_id", ("a",), ("b",), ("c",))}
     held_out, asked = table("user_id item_id gain", *gains), {"measures": [f"{name}@2" for name in LOST], **given}
     log = table("model_id user_id item_id score", *lists)
-    rows = evaluate(log, held_out, **sections(seen_in_train="drop", **asked)).metrics.to_pylist()
+    rows = measured(log, held_out, seen_in_train="drop", **asked).metrics.to_pylist()
     assert_lost(rows, "lost")
     assert [row["value"] for row in rows if (row["model_id"], row["measure"]) == ("kept", "ItemCoverage")] == [1.0]
-    alone = evaluate(log.slice(0, 2), held_out, **sections(seen_in_train="drop", **asked)).metrics.to_pylist()
+    alone = measured(log.slice(0, 2), held_out, seen_in_train="drop", **asked).metrics.to_pylist()
     assert_lost(alone, "lost")
-    absent = evaluate(log, held_out, **sections(seen_in_train="drop", models=["lost", "kept", "absent"], **asked))
+    absent = measured(log, held_out, seen_in_train="drop", models=["lost", "kept", "absent"], **asked)
     with pytest.warns(UserWarning, match="recommendations have no row of 'absent'"):
         assert_lost(absent.metrics.to_pylist(), "lost", "absent")
 
@@ -115,7 +111,7 @@ def in_slices(to_frame: Callable[[pa.Table], Any]) -> Evaluation:
     ]
     rows = [*logged, ("lost", "cat", "c", 1.0)]  # cat has seen it, as bob has
     countries = {"ann": "DE", "bob": "FR", "cat": "NO", "dan": None}
-    return evaluate(
+    return measured(
         to_frame(table("model_id user_id item_id score", *rows)),
         to_frame(table("user_id item_id gain", *((user, "a", 1.0) for user in countries))),
         train=to_frame(table("user_id item_id", ("bob", "c"), ("cat", "c"), ("eve", "a"), ("eve", "b"))),
@@ -123,7 +119,7 @@ def in_slices(to_frame: Callable[[pa.Table], Any]) -> Evaluation:
         segments=to_frame(table("user_id country", *countries.items())),
         slices=["country"],
         models=["kept", "part", "lost", "absent"],
-        policies={"seen_in_train": "drop"},
+        seen_in_train="drop",
         measures=["P@1", "ItemCoverage@1", "CatalogCoverage@2", "Gini@1", "Entropy@1", "PopRSP@1"],
     )
 
@@ -171,7 +167,7 @@ def test_unknown_items_leave_the_lists(by_catalogue: bool) -> None:
     known = table("user_id item_id", ("u", "a"), ("v", "b"), ("v", "b"), ("v", None), (None, "c"))
     items = table("item_id", ("a",), ("b",), (None,), ("c",))
     given: dict[str, Any] = {"items": items} if by_catalogue else {"train": known}
-    result = evaluate(lists, held_out, **sections(measures=["RR", "P@2"], unknown_items="drop", **given))
+    result = measured(lists, held_out, measures=["RR", "P@2"], unknown_items="drop", **given)
     assert by(where(result.user_metrics, k=0), "user_id", value="rr") == {"ann": 1 / 2, "bob": 0.0}
     assert by(where(result.user_metrics, k=0), "user_id", value="n_recommended") == {"ann": 2, "bob": 0}
     counts = {row["check"]: (row["count"], row["share"], row["sample_keys"]) for row in dicts(result.checks)}
@@ -181,12 +177,12 @@ def test_unknown_items_leave_the_lists(by_catalogue: bool) -> None:
 
 def test_the_catalogue_goes_before_the_training_data() -> None:
     lists, held_out = ranking({"ann": "a b"}), judgements({"ann": {"a": 1, "b": 1}})
-    result = evaluate(
+    result = measured(
         *(lists, held_out),
         measures=["SetR"],
         train=table("user_id item_id", ("bob", "a"), ("bob", "b")),
         items=table("item_id", ("b",)),
-        policies={"unknown_items": "drop"},
+        unknown_items="drop",
     )
     assert tuples(result.user_metrics, "setr") == [(1 / 2,)]
 
@@ -194,12 +190,12 @@ def test_the_catalogue_goes_before_the_training_data() -> None:
 def test_what_was_left_out_is_counted_as_it_stood_in_the_log() -> None:
     """In all of its rows, also below the cutoff and where a measure that looks at seen items finds none left."""
     rows = [("ann", "b", 9.0), ("ann", "c", 8.0), ("ann", "a", 7.0), ("bob", "b", 9.0), ("bob", None, 1.0)]
-    dropped = evaluate(
+    dropped = measured(
         table("user_id item_id score", *rows, ("ann", "z", None)),
         truth(),
         measures=["NotInTrain@1"],
         train=train(),
-        policies={"seen_in_train": "drop"},
+        seen_in_train="drop",
     )
     assert by(dropped.user_values, "user_id", value="value") == {"ann": 1.0, "bob": None, "cat": None}
     (seen,) = dicts(where(dropped.checks, check="seen_in_train").select(["input", "count", "share", "sample_keys"]))
@@ -212,7 +208,7 @@ def test_nothing_is_said_of_ranks_from_which_items_were_taken() -> None:
     ranks = table(columns, *(("ann", item, -float(rank), rank) for rank, item in enumerate("abc", 1)))
     for policy in ({"seen_in_train": "drop"}, {"unknown_items": "drop"}, {}):
         options: dict[str, Any] = policy
-        result = evaluate(ranks, truth(), **sections(measures=["RR"], train=train(), **options))
+        result = measured(ranks, truth(), measures=["RR"], train=train(), **options)
         share = None if policy else 0.0
         checks = result.checks.filter(pc.field("check").isin(["rank_gaps", "score_rank_disagree"]))
         assert by(checks, "check", value="share") == {"rank_gaps": share, "score_rank_disagree": share}
@@ -236,7 +232,7 @@ def test_nothing_is_said_of_ranks_from_which_items_were_taken() -> None:
 )
 def test_a_policy_without_the_input_that_it_goes_by_is_a_fault(policies: dict[str, Any], expected: list[str]) -> None:
     with pytest.raises(ConfigError) as raised:
-        evaluate(log(), truth(), **sections(measures=["ERR@3"], **policies))
+        measured(log(), truth(), measures=["ERR@3"], **policies)
     told = [str(fault) for fault in raised.value.faults]
     assert [found.startswith(text) for found, text in zip(told, expected, strict=True)] == [True] * len(expected), told
 
@@ -267,7 +263,7 @@ def test_query_leaves_its_own_list_and_its_judgements(
     ids: str, own_item: str, recall: list[float], reciprocal: list[float]
 ) -> None:
     similar, held_out = similar_items(ids)
-    result = evaluate(shuffled(similar), held_out, measures=["R@3", "RR@3"], policies={"own_item": own_item})
+    result = measured(shuffled(similar), held_out, measures=["R@3", "RR@3"], own_item=own_item)
     users = result.user_metrics.sort_by("user_id")
     assert [users[name].to_pylist() for name in ("r", "rr")] == [recall, reciprocal]
     assert users["n_recommended"].to_pylist() == ([3, 2, 1, 1] if own_item == "keep" else [2, 1, 0, 1])
@@ -281,7 +277,7 @@ def test_query_leaves_its_own_list_and_its_judgements(
 def test_list_in_one_cell_loses_the_query_too() -> None:
     nested = pa.table({"user_id": ["a", "b"], "item_id": [["a", "b", "c"], ["c", "b"]]})
     held_out = judgements({"a": {"b": 1}, "b": {"a": 1}})
-    result = evaluate(nested, held_out, measures=["RR"], policies={"own_item": "drop"})
+    result = measured(nested, held_out, measures=["RR"], own_item="drop")
     assert by(result.user_metrics, "user_id", value="rr") == {"a": 1.0, "b": 0.0}
 
 
@@ -289,17 +285,15 @@ def test_warning_says_that_own_item_leaves_nothing() -> None:
     own, others = ranking({"a": "a", "b": "b"}), judgements({"a": {"b": 1}})
     itself = judgements({"a": {"a": 1}})
     with pytest.warns(UserWarning, match="no recommended item is left by own_item; see .checks"):
-        assert tuples(evaluate(own, others, measures=["RR"], policies={"own_item": "drop"}).metrics, "value") == [
-            (0.0,)
-        ]
+        assert tuples(measured(own, others, measures=["RR"], own_item="drop").metrics, "value") == [(0.0,)]
     with pytest.warns(UserWarning, match="held_out has no rows left by own_item"):
-        assert not evaluate(own, itself, measures=["RR"], policies={"own_item": "drop_both"}).metrics.num_rows
+        assert not measured(own, itself, measures=["RR"], own_item="drop_both").metrics.num_rows
 
 
 def test_ids_of_different_types_are_not_compared_with_each_other() -> None:
     log = pa.table({"user_id": ["7"], "item_id": [7], "score": [1.0]})
     with pytest.raises(RefusedCallError) as raised:
-        evaluate(log, log, measures=["RR"], policies={"own_item": "drop"})
+        measured(log, log, measures=["RR"], own_item="drop")
     (fault,) = raised.value.faults
     assert str(fault) == (
         "evaluate(recommendations=): found user_id of type str and item_id of type int64; expected one type, "
@@ -367,7 +361,7 @@ def test_numbers_are_those_of_a_log_without_these_rows(
 
     def evaluated(rows: list[tuple[Any, ...]], **drops: Any) -> Evaluation:  # noqa: ANN401 - those of evaluate
         log = shuffled(table("model_id user_id item_id score rank", *rows, ids=ids))
-        return evaluate(log, held_out, **sections(measures=MEASURES, train=trained, **others, **drops))
+        return measured(log, held_out, measures=MEASURES, train=trained, **others, **drops)
 
     found, expected = evaluated(listed, **policies), evaluated(kept)
     assert rows_of(found) == rows_of(expected)
@@ -385,13 +379,7 @@ def known_judgements(policy: str, *rows: tuple[str, str, float]) -> Evaluation:
     """Evaluate the list a, b, c of a user who has a and x in the training data."""
     held_out = table("user_id item_id gain", *(rows or [("u", item, 1.0) for item in "axb"]))
     train = table("user_id item_id", *KNOWN)
-    return evaluate(
-        ranking(SHOWN),
-        held_out,
-        measures=["R@3"],
-        train=train,
-        policies={"seen_in_train": policy, "population": "judged"},
-    )
+    return measured(ranking(SHOWN), held_out, measures=["R@3"], train=train, seen_in_train=policy, population="judged")
 
 
 def counted(result: Evaluation, check: str = "held_out_in_train") -> list[tuple[Any, ...]]:
@@ -449,7 +437,7 @@ def test_both_equals_dropping_with_judgements_filtered_by_hand(options: dict[str
 
     def evaluated(policy: str, rows: list[tuple[Any, ...]]) -> Evaluation:
         held_out = shuffled(table("user_id item_id gain", *rows, ids="bigint"))
-        return evaluate(log, held_out, **sections(train=train, seen_in_train=policy, **options))
+        return measured(log, held_out, train=train, seen_in_train=policy, **options)
 
     found = evaluated("drop_both", judged)
     expected = evaluated("drop", [row for row in judged if row[:2] not in owned])
@@ -467,8 +455,8 @@ def test_judgements_of_a_list_are_known_to_its_user() -> None:
     held_out = table(columns, ("u", "1", "a"), ("u", "1", "b"), ("u", "2", "a"), ("u", "2", "b"))
     train = table("user_id item_id", ("u", "a"))
     asked: dict[str, Any] = {"measures": ["R@1"], "train": train, "unit": "list"}
-    assert counted(evaluate(log, held_out, **sections(**asked))) == [(2, 2 / 4, "warn", ["u a"])]
-    both = evaluate(log, held_out, **sections(**asked, seen_in_train="drop_both"))
+    assert counted(measured(log, held_out, **asked)) == [(2, 2 / 4, "warn", ["u a"])]
+    both = measured(log, held_out, **asked, seen_in_train="drop_both")
     assert tuples(both.user_metrics, "list_id", "r") == [("1", 1.0), ("2", 1.0)]
 
 
@@ -478,12 +466,14 @@ def test_attributed_interactions_in_train_are_dropped_too() -> None:
     log = table("user_id item_id score recommended_at", ("u", "a", 2.0, shown_at), ("u", "b", 1.0, shown_at))
     held_out = table("user_id item_id interacted_at", ("u", "a", at[1]), ("u", "b", at[2]), ("u", "x", at[2]))
     found = {
-        policy: evaluate(
+        policy: measured(
             log,
             held_out,
             measures=["R@2"],
             train=table("user_id item_id", *KNOWN),
-            policies={"seen_in_train": policy, "attribution": "last_touch", "attribution_window": "1d"},
+            seen_in_train=policy,
+            attribution="last_touch",
+            attribution_window="1d",
         )
         for policy in ("keep", "drop", "drop_both")
     }

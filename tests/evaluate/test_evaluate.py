@@ -19,7 +19,7 @@ from rankeval_spark.statistics import intervals
 from tests.support.arrow_frames import assert_columns, assert_key, by, dicts, judgements, ranking, table, tuples, where
 from tests.support.frames import after_run
 from tests.support.logs import Logs
-from tests.support.sections import sections
+from tests.support.sections import measured, sections
 from tests.support.threads import threads
 
 if TYPE_CHECKING:
@@ -143,8 +143,7 @@ def test_cached_without_a_block_and_its_blocks_can_follow_one_another(expected: 
 
 def test_an_evaluation_says_which_meaning_of_a_name_was_taken() -> None:
     """Only MAR, which is another number in a popular library, is a reason to warn."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         named = evaluated(
             LOGS.tables(), measures=["MRR@3", "HR@3", "MAP(denom='min')@3", "P@1", "MAR(kind='hits_R')@3"]
         )
@@ -235,7 +234,7 @@ def test_a_users_value_is_the_mean_over_his_lists() -> None:
 def test_the_population_decides_who_enters_the_mean(population: str, value: float, counts: tuple[int, int]) -> None:
     log = ranking({"ann": "a b", "cat": "a b", "dan": "a b"})
     held_out = judgements({"ann": {"a": 1}, "bob": {"a": 1}, "cat": {"a": 0}})
-    result = evaluate(log, held_out, measures=["P@1"], policies={"population": population})
+    result = measured(log, held_out, measures=["P@1"], population=population)
     names = ("value", "n_users", "n_undefined", "n_missing", "n_zero_relevant", "n_extra_users")
     assert tuples(result.metrics, *names) == [(value, *counts, 1, 1, 1)]
 
@@ -368,7 +367,7 @@ def test_a_policy_of_error_refuses_the_case_when_a_result_is_used(option: str) -
     log = table("user_id item_id score", ("u", "a", 0.5), ("u", "a", 0.5), ("u", "b", 0.5), ("u", "c", None))
     held_out = table("user_id item_id", ("u", "a"), ("u", "a"))
     policies: dict[str, Any] = {option: "error"}
-    result = evaluate(log, held_out, **sections(measures=["P@1"], **policies))
+    result = measured(log, held_out, measures=["P@1"], **policies)
     with pytest.raises(RefusedCallError, match=rf"evaluate\(policies=\)\.{option}: found "):
         _ = result.metrics
 
@@ -380,11 +379,12 @@ def inputs() -> tuple[pa.Table, pa.Table]:
 
 def test_all_faults_of_the_arguments_are_reported_at_once() -> None:
     with pytest.raises(ConfigError) as raised:
-        evaluate(
+        measured(
             *inputs(),
             measures=["nDGC@10", "P@0"],
             models=["a", "a"],
-            policies={"population": "thruth", "ties": "item-asc"},
+            population="thruth",
+            ties="item-asc",
             intervals={"confidence": 95, "method": "bootstrp", "replicates": 99, "seed": -1},
             slices=["contry"],
             segments=table("user_id country", ("ann", "AT")),
@@ -412,7 +412,7 @@ def test_unknown_baseline_is_reported_with_the_faults_of_other_arguments() -> No
             *inputs(), measures=["P@1"], models=["als"], baseline="asl", intervals={"confidence": 2, "replicates": 99}
         )
     assert [fault.where for fault in raised.value.faults] == [
-        *("evaluate(intervals=).confidence", "evaluate(intervals=).replicates", "evaluate(baseline=)"),
+        *("evaluate(intervals=).confidence", "evaluate(intervals=).replicates", "evaluate(baseline=)")
     ]
 
 
@@ -466,7 +466,7 @@ def test_columns_missing_in_both_tables_are_reported_at_once() -> None:
 def test_an_option_that_needs_a_column_says_so(options: dict[str, Any], message: str) -> None:
     """Without the column every tie would fail in the middle of it all, and every list be left out without a word."""
     with pytest.raises(InputError, match=message):
-        evaluate(*inputs(), **sections(measures=["P@1"], **options))
+        measured(*inputs(), measures=["P@1"], **options)
 
 
 def test_rows_without_a_model_are_counted_although_the_models_are_named() -> None:
@@ -547,4 +547,4 @@ def test_ids_that_are_text_in_one_table_and_numbers_in_another_are_refused() -> 
 def test_an_argument_that_makes_no_sense_is_a_clear_error(options: dict[str, Any], message: str) -> None:
     segments = table("user_id tier all", ("ann", "gold", "x")) if options.pop("segments", False) else None
     with pytest.raises(ConfigError, match=message):
-        evaluate(*inputs(), **sections(**{"measures": ["P@1"], "segments": segments, **options}))
+        measured(*inputs(), **{"measures": ["P@1"], "segments": segments, **options})

@@ -16,6 +16,7 @@ from tests.support import naive_exposures, naive_parity
 from tests.support.arrow_frames import assert_columns, assert_key, dicts, in_chunks, judgements, shuffled, table
 from tests.support.frames import after_run
 from tests.support.ranked_items import groups_of
+from tests.support.sections import measured
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -99,7 +100,7 @@ def items_of() -> pa.Table:
 def test_values_and_errors_are_those_of_plain_python(lists: Lists, models: list[str] | None) -> None:
     users = [f"u{number}" for number in range(60)]
     segments = table("user_id country", *((user, country_of(user)) for user in users))
-    result = evaluate(
+    result = measured(
         log_of(lists),
         judgements(judged_by()),
         measures=[*MEASURES, *PARITY],
@@ -107,7 +108,7 @@ def test_values_and_errors_are_those_of_plain_python(lists: Lists, models: list[
         segments=segments,
         slices=["country"],
         models=models,
-        slicing={"min_slice_size": 5},
+        min_slice_size=5,
         items=items_of(),
     ).metrics
     assert_columns(result, after_run(schemas.METRICS))
@@ -215,13 +216,7 @@ def test_the_training_items_are_the_catalogue_where_there_is_no_other(lists: Lis
 
 
 def test_coverage_of_the_training_items_needs_them(lists: Lists) -> None:
-    with pytest.raises(
-        ConfigError,
-        match=r"train=.* expected a table with .*, for CatalogCoverage\(items='train'\)",
-    ):
+    with pytest.raises(ConfigError, match=r"train=.* expected a table with .*, for CatalogCoverage\(items='train'\)"):
         evaluate(
-            log_of(lists),
-            judgements({"u1": {"i5": 1}}),
-            measures=["CatalogCoverage(items='train')"],
-            items=items_of(),
+            log_of(lists), judgements({"u1": {"i5": 1}}), measures=["CatalogCoverage(items='train')"], items=items_of()
         )

@@ -13,6 +13,7 @@ from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.statistics import hashed_random
 from tests.support.arrow_frames import dicts, in_chunks, judgements, ranking, table
+from tests.support.sections import measured
 from tests.support.threads import threads
 
 if TYPE_CHECKING:
@@ -33,13 +34,13 @@ def first_rank(index: int) -> int:
 
 def evaluation(n_chunks: int = 1) -> Evaluation:
     lists = {user: "hit b" if first_rank(index) == 1 else "b hit" for index, user in enumerate(USERS)}
-    return evaluate(
+    return measured(
         in_chunks(ranking(lists), n_chunks),
         in_chunks(judgements({user: {"hit": 1} for user in lists}), n_chunks),
         measures=["RR@2", "P@1", "P@2", "ItemCoverage@2"],
         segments=table("user_id country", *USERS.items()),
         slices=["country"],
-        slicing={"min_slice_size": 5},
+        min_slice_size=5,
     )
 
 
@@ -104,13 +105,13 @@ def test_chunks_and_threads_change_nothing_and_measures_may_be_picked() -> None:
 
 def test_without_two_groups_there_is_no_p() -> None:
     users = ["a", "b"]
-    result = evaluate(
+    result = measured(
         ranking(dict.fromkeys(users, "hit")),
         judgements({user: {"hit": 1} for user in users}),
         measures=["P@1"],
         segments=table("user_id country", ("a", "AT"), ("b", None)),
         slices=["country"],
-        slicing={"min_slice_size": 1},
+        min_slice_size=1,
     )
     (row,) = dicts(result.gap_tests(replicates=100))
     assert (row["n_groups"], row["gap"], row["p_value"], row["p_adjusted"]) == (1, None, None, None)
@@ -136,13 +137,13 @@ def test_groups_with_fewer_than_20_users_above_0_or_of_equal_users_have_no_p(
     for number, (user, country) in enumerate(users.items()):
         rank = ranks[number % 3] if country == "IT" else 1 + number % 3 // 2
         lists[user] = {1: "hit b", 2: "b hit", None: "b c"}[rank]
-    result = evaluate(
+    result = measured(
         ranking(lists),
         judgements({user: {"hit": 1} for user in users}),
         measures=["RR@2"],
         segments=table("user_id country", *users.items()),
         slices=["country"],
-        slicing={"min_slice_size": 1},
+        min_slice_size=1,
     )
     (row,) = dicts(result.gap_tests(replicates=100))
     assert (row["n_groups"], row["gap"] is None, row["reason"]) == (3, False, reason)

@@ -47,11 +47,7 @@ def evaluated(logs: Logs, *, n_chunks: int = 2, seed: int | None = None) -> Eval
     """Evaluate with every measure, for everyone and by country."""
     tables = logs.tables(seed=seed).in_chunks(n_chunks)
     return evaluate(
-        tables.recommendations,
-        tables.held_out,
-        measures=MEASURES,
-        segments=tables.segments,
-        slices=["country"],
+        tables.recommendations, tables.held_out, measures=MEASURES, segments=tables.segments, slices=["country"]
     )
 
 

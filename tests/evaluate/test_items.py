@@ -13,7 +13,7 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, InputError, RefusedCallError
 from tests.support.arrow_frames import by, dicts, in_chunks, judgements, ranking, shuffled, table, where
-from tests.support.sections import sections
+from tests.support.sections import measured
 
 if TYPE_CHECKING:
     from rankeval_spark import Evaluation
@@ -127,7 +127,7 @@ def inputs() -> dict[str, pa.Table]:
 def evaluated(**options: Any) -> Evaluation:  # noqa: ANN401 - those of evaluate
     """Evaluate the lists with all measures that look at items."""
     given = {**inputs(), "measures": list(EXPECTED), "evaluation_date": DATE, **options}
-    return evaluate(given.pop("recommendations"), given.pop("held_out"), **sections(**given))
+    return measured(given.pop("recommendations"), given.pop("held_out"), **given)
 
 
 def values_of(result: Evaluation) -> dict[str, dict[str, float | None]]:
@@ -212,8 +212,7 @@ def test_the_length_of_vectors_does_not_matter(length: float) -> None:
         items=table("item_id vector", *((item, [one * length for one in vector]) for item, vector in vectors.items())),
         train=table("user_id item_id", ("u", "b")),
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         found = by(result.metrics, "measure", value="value")
     similarity = 2 / math.sqrt(2) / 3
     expected = {

@@ -16,7 +16,7 @@ from rankeval_spark import columns as C, evaluate
 from rankeval_spark.errors import InputError, RefusedCallError
 from tests.support.arrow_frames import by, dicts, in_chunks, shuffled, table, tuples, where
 from tests.support.judged_lists import Sessions
-from tests.support.sections import sections
+from tests.support.sections import measured
 
 if TYPE_CHECKING:
     from rankeval_spark import Evaluation
@@ -90,19 +90,19 @@ def test_a_judged_list_without_recommendations_scores_as_a_missing_one() -> None
     assert values(of_truth, "rr") == {"1": 1.0, "2": 1 / 2, "3": 0.0}
     assert mean(of_truth, "RR") == (1 + 1 / 2 + 0) / 3
     assert tuples(of_truth.metrics, "n_users", "n_lists", "n_missing") == [(1, 3, 0)]
-    assert mean(evaluate(LOG, more, measures=["RR"], policies={"missing": "exclude"}), "RR") == (1 + 1 / 2) / 2
-    assert mean(evaluate(LOG, more, measures=["RR"], policies={"population": "intersection"}), "RR") == (1 + 1 / 2) / 2
+    assert mean(measured(LOG, more, measures=["RR"], missing="exclude"), "RR") == (1 + 1 / 2) / 2
+    assert mean(measured(LOG, more, measures=["RR"], population="intersection"), "RR") == (1 + 1 / 2) / 2
     with pytest.raises(RefusedCallError, match="missing"):
-        _ = evaluate(LOG, more, measures=["RR"], policies={"missing": "error"}).metrics
+        _ = measured(LOG, more, measures=["RR"], missing="error").metrics
 
 
 def test_a_list_without_a_judgement_counts_only_where_the_run_is_the_population() -> None:
     one = judged(("1", "b", 1))
     assert values(evaluate(LOG, one, measures=["RR"]), "rr") == {"1": 1.0}
-    of_run = evaluate(LOG, one, measures=["RR"], policies={"population": "run", "zero_relevant": "zero"})
+    of_run = measured(LOG, one, measures=["RR"], population="run", zero_relevant="zero")
     assert values(of_run, "rr") == {"1": 1.0, "2": 0.0}
     assert mean(of_run, "RR") == 1 / 2
-    excluded = evaluate(LOG, one, measures=["RR"], policies={"population": "run"})
+    excluded = measured(LOG, one, measures=["RR"], population="run")
     assert values(excluded, "rr") == {"1": 1.0, "2": None}
     assert count(excluded, "extra_users", "recommendations") == (1, 1 / 2, ["model u"])
 
@@ -110,7 +110,7 @@ def test_a_list_without_a_judgement_counts_only_where_the_run_is_the_population(
 def test_a_list_without_a_relevant_judgement_is_judged_by_itself() -> None:
     low = judged(("1", "b", 1), ("2", "c", 0))
     assert values(evaluate(LOG, low, measures=["RR"]), "rr") == {"1": 1.0, "2": None}
-    of_judged = evaluate(LOG, low, measures=["RR"], policies={"population": "judged"})
+    of_judged = measured(LOG, low, measures=["RR"], population="judged")
     assert values(of_judged, "rr") == {"1": 1.0, "2": 0.0}
     assert count(of_judged, "zero_relevant") == (0, 0.0, [])  # of users, and this one has a relevant judgement
 
@@ -125,9 +125,7 @@ def test_a_user_has_the_same_weight_however_many_lists_are_judged() -> None:
     of_users = evaluate(log, held_out, measures=["R"])
     assert mean(of_users, "R") == pytest.approx((1 / 3 + 1 + 0) / 3, rel=0, abs=1e-12)
     assert tuples(of_users.metrics, "n_users", "n_lists", "n_missing") == [(3, 5, 1)]
-    assert mean(evaluate(log, held_out, measures=["R"], policies={"unit": "list"}), "R") == pytest.approx(
-        2 / 5, rel=0, abs=1e-12
-    )
+    assert mean(measured(log, held_out, measures=["R"], unit="list"), "R") == pytest.approx(2 / 5, rel=0, abs=1e-12)
     assert count(of_users, "missing_users", "recommendations") == (1, 1 / 5, ["model"])
 
 
@@ -157,13 +155,13 @@ def test_ids_of_lists_are_compared_as_text() -> None:
 
 def test_a_repeated_judgement_is_one_of_the_same_list() -> None:
     rows = judged(("1", "b", 1), ("1", "b", 2), ("2", "b", 1), ("2", "c", 1))
-    summed = evaluate(LOG, rows, measures=["CG"], policies={"held_out_duplicates": "sum"})
+    summed = measured(LOG, rows, measures=["CG"], held_out_duplicates="sum")
     assert values(summed, "cg") == {"1": 3.0, "2": 1.0}
     assert count(summed, "duplicates") == (1, 1 / 4, ["u"])
     once = judged(("1", "b", 1), ("2", "b", 1))
-    assert mean(evaluate(LOG, once, measures=["R"], policies={"held_out_duplicates": "error"}), "R") == 1 / 2
+    assert mean(measured(LOG, once, measures=["R"], held_out_duplicates="error"), "R") == 1 / 2
     with pytest.raises(RefusedCallError, match="held_out_duplicates"):
-        _ = evaluate(LOG, rows, measures=["R"], policies={"held_out_duplicates": "error"}).metrics
+        _ = measured(LOG, rows, measures=["R"], held_out_duplicates="error").metrics
 
 
 def test_judgements_of_lists_that_the_log_lacks_are_counted() -> None:
@@ -208,7 +206,7 @@ def test_what_contradicts_lists_of_judgements_is_refused(
         log = log.append_column("recommended_at", pa.array([dt.datetime(2026, 1, 1)] * len(log)))
         held_out = held_out.append_column("interacted_at", pa.array([dt.datetime(2026, 1, 1)] * len(held_out)))
     with pytest.raises(InputError, match=message):
-        evaluate(log, held_out, **sections(measures=["R"], **asked))
+        measured(log, held_out, measures=["R"], **asked)
 
 
 def test_missing_ids_that_make_floats_of_lists_in_pandas_are_named() -> None:
@@ -219,7 +217,7 @@ def test_missing_ids_that_make_floats_of_lists_in_pandas_are_named() -> None:
 @pytest.mark.parametrize("log", [LOG, LOG.drop_columns(["list_id"])])
 def test_pooled_lists_meet_all_judgements_whatever_list_they_name(log: pa.Table) -> None:
     rows = judged(("1", "b", 1), (None, "c", 1), ("7", "x", 1))
-    result = evaluate(log, rows, measures=["R"], policies={"lists": "pooled"})
+    result = measured(log, rows, measures=["R"], lists="pooled")
     assert mean(result, "R") == pytest.approx(2 / 3, rel=0, abs=1e-12)
     assert count(result, "null_keys") == (0, 0.0, [])
     assert "unmatched_lists" not in result.checks["check"].to_pylist()
@@ -230,7 +228,7 @@ def test_pooled_lists_meet_all_judgements_whatever_list_they_name(log: pa.Table)
 @pytest.mark.parametrize("asked", [{}, IN_TIME])
 def test_pooled_lists_read_no_list_of_either_table(name: str, asked: dict[str, Any], unnamed: list[str]) -> None:
     log, held_out = with_unread_lists(name)
-    result = evaluate(log.drop_columns(unnamed), held_out, **sections(measures=["R"], lists="pooled", **asked))
+    result = measured(log.drop_columns(unnamed), held_out, measures=["R"], lists="pooled", **asked)
     assert mean(result, "R") == 1.0
     assert [count(result, "null_keys", of) for of in ("recommendations", "held_out")] == [(0, 0.0, [])] * 2
 
@@ -254,7 +252,7 @@ def test_items_are_judged_by_list_in_ranked_items_and_hit_ranks() -> None:
 
 def test_unjudged_items_leave_each_list_by_its_own_judgements() -> None:
     rows = judged(("1", "d", 1), ("2", "c", 1), ("2", "b", 0))
-    result = evaluate(LOG, rows, measures=["RR", "Judged@2"], policies={"judged_only": True})
+    result = measured(LOG, rows, measures=["RR", "Judged@2"], judged_only=True)
     assert values(result, "rr") == {"1": 1.0, "2": 1.0}
     assert tuples(where(result.user_metrics, k=0), "list_id", "n_recommended") == [("1", 1), ("2", 1)]
     by_option = evaluate(LOG, rows, measures=["RR(judged_only=True)", "Judged@2", "Bpref"])
@@ -327,11 +325,9 @@ def by_list(result: Evaluation[pa.Table], split: bool) -> dict[Any, dict[str, An
 def test_a_list_scores_as_that_of_a_user_who_has_no_other(seed: int, asked: dict[str, Any]) -> None:
     sessions = Sessions.draw(seed, has_own_train=asked.get("measures") is not POPULAR)
     given = {"measures": PLAIN, "models": sessions.models, **asked}
-    together = evaluate(
-        sessions.log, sessions.held_out, **sections(train=sessions.train, items=sessions.items, **given)
-    )
+    together = measured(sessions.log, sessions.held_out, train=sessions.train, items=sessions.items, **given)
     apart = sessions.as_users()
-    alone = evaluate(apart.log, apart.held_out, **sections(train=apart.train, items=apart.items, **given))
+    alone = measured(apart.log, apart.held_out, train=apart.train, items=apart.items, **given)
     found, wanted = by_list(together, split=False), by_list(alone, split=True)
     assert found == wanted
     assert {row["n_judged"] for row in found.values()} > {1, 2}
@@ -345,8 +341,7 @@ def test_parity_counts_the_judgements_of_each_list() -> None:
         apart = sessions.as_users()
         given: dict[str, Any] = {"measures": OF_ALL, "models": sessions.models, "missing": "exclude"}
         sides = [
-            evaluate(one.log, one.held_out, **sections(train=one.train, items=one.items, **given))
-            for one in (sessions, apart)
+            measured(one.log, one.held_out, train=one.train, items=one.items, **given) for one in (sessions, apart)
         ]
         found, wanted = (tuples(side.metrics, "model_id", "measure", "k", "value") for side in sides)
         assert [row[:3] for row in found] == [row[:3] for row in wanted]
@@ -378,7 +373,7 @@ def test_judgements_of_every_list_of_the_user_are_those_without_a_list(seed: int
     repeated = pa.Table.from_pylist(
         [{**row, "list_id": name} for row in dicts(held_out) for name in names[row["user_id"]] or [""]]
     )
-    plain, by_name = evaluate(log, held_out, **sections(**given)), evaluate(log, repeated, **sections(**given))
+    plain, by_name = measured(log, held_out, **given), measured(log, repeated, **given)
     assert by_name.user_metrics.equals(plain.user_metrics)
     for one, other in ((by_name.metrics, plain.metrics), (by_name.comparisons, plain.comparisons)):
         for found, wanted in zip(dicts(one), dicts(other), strict=True):
@@ -417,9 +412,7 @@ def loop(sessions: Sessions) -> dict[tuple[str, str, str], tuple[float, float]]:
 def test_means_over_judged_lists_agree_with_a_loop(seed: int, unit: str) -> None:
     sessions = Sessions.draw(seed, n_users=40)
     log, held_out = (shuffled(in_chunks(one, 3), seed) for one in (sessions.log, sessions.held_out))
-    result = evaluate(
-        log, held_out, measures=["R@3", "RR"], models=sessions.models, policies={"unit": unit}, baseline="als"
-    )
+    result = measured(log, held_out, measures=["R@3", "RR"], models=sessions.models, unit=unit, baseline="als")
     expected = loop(sessions)
     for place, (measure, k) in enumerate((("R", 3), ("RR", 0))):
         means = {}

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pytest
 
-from rankeval_spark import evaluate
 from rankeval_spark.measures import Measure, registry
 from rankeval_spark.measures.arrays import FloatMatrix, quotient
 from rankeval_spark.measures.definition import Definition
@@ -17,7 +16,7 @@ from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import with_options
 from tests.support import oracles
 from tests.support.arrow_frames import dicts, table
-from tests.support.sections import sections
+from tests.support.sections import measured
 
 if TYPE_CHECKING:
     from rankeval_spark import Evaluation
@@ -96,16 +95,14 @@ def evaluation_of(measures: list[str], **arguments: Any) -> Evaluation[Any]:  # 
     items = [(item, ["drama" if item[0] == "d" else "crime"], day) for item, day in days.items()]
     catalogue = table("item_id categories published_at", *items)
     train = table("user_id item_id", *((user, item) for user in USERS for item in ("d1", "c0")))
-    return evaluate(
+    return measured(
         table("model_id user_id item_id score", *log),
         table("user_id item_id gain", *((user, "d0", 1.0) for user in USERS)),
-        **sections(
-            measures=measures,
-            baseline="good",
-            items=catalogue,
-            evaluation_date=date(2026, 1, 10),
-            **{"train": train, **arguments},
-        ),
+        measures=measures,
+        baseline="good",
+        items=catalogue,
+        evaluation_date=date(2026, 1, 10),
+        **{"train": train, **arguments},
     )
 
 

@@ -1,4 +1,4 @@
-"""The policy ``unit='list'``: means over lists with users as clusters, the whole way, against naive loops."""
+"""The policy ``unit='list'``, and quantiles and shares of users, the whole way, against naive loops."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankeval_spark import columns as C, evaluate
+from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.statistics import hashed_random
 from tests.support.arrow_frames import dicts, in_chunks, judgements, table, tuples, where
-from tests.support.sections import sections
+from tests.support.sections import measured
 from tests.support.skewed import hall
+from tests.support.threads import threads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import pyarrow as pa
+
+
+# ---- the policy ``unit='list'``: means over lists with users as clusters, the whole way, against naive loops -------
+
 
 LEVEL: Final = 0.9
 MEASURES: Final = ("P(denom='len')@2", "Success@2", "R(agg='micro')@3", "GMAP(floor=0.01)@3", "ILS(sim='jaccard')@2")
@@ -54,7 +59,7 @@ def evaluated(lists: Log, judged: Mapping[str, Mapping[str, float]], *, n_chunks
     kinds = [(item, [item, "vowel" if item in "ae" else "other"]) for item in ITEMS]
     catalogue = table("item_id categories", *kinds)
     given = {"measures": MEASURES, "items": catalogue, "confidence": LEVEL, "min_slice_size": 1, **asked}
-    return evaluate(in_chunks(log_of(lists), n_chunks), in_chunks(judgements(judged), n_chunks), **sections(**given))
+    return measured(in_chunks(log_of(lists), n_chunks), in_chunks(judgements(judged), n_chunks), **given)
 
 
 Parts = dict[str, tuple[float, float, int]]
@@ -182,10 +187,7 @@ def test_where_each_user_has_one_list_the_unit_makes_no_difference() -> None:
     lists, judged = random_lists(seed=8)
     one_each = {(model, user, f"of {user}"): items for (model, user, name), items in lists.items() if name == "0"}
     results = [evaluated(one_each, judged, unit=unit, baseline="pop") for unit in ("user", "list")]
-    for table_, key, differs in (
-        ("metrics", ["model_id", "measure"], "ci_method"),
-        ("comparisons", ["measure"], None),
-    ):
+    for table_, key, differs in (("metrics", ["model_id", "measure"], "ci_method"), ("comparisons", ["measure"], None)):
         over_users, over_lists = (
             {tuple(row[name] for name in key): row for row in dicts(getattr(result, table_))} for result in results
         )
@@ -201,9 +203,7 @@ def test_where_each_user_has_one_list_the_unit_makes_no_difference() -> None:
 def test_a_log_without_lists_has_means_over_users() -> None:
     rows = [("ann", "a", 1.0), ("bob", "b", 1.0), ("cat", "a", 1.0)]
     log = table("user_id item_id score", *rows)
-    result = evaluate(
-        log, judgements({"ann": {"a": 1.0}, "bob": {"a": 1.0}}), measures=["P@1"], policies={"unit": "list"}
-    )
+    result = measured(log, judgements({"ann": {"a": 1.0}, "bob": {"a": 1.0}}), measures=["P@1"], unit="list")
     assert tuples(result.metrics, "value", "n_users", "n_lists", "ci_method") == [(1 / 2, 2, 2, "hall")]
 
 
@@ -216,14 +216,153 @@ def test_the_order_of_the_rows_changes_no_bit(unit: str, seed: int) -> None:
     draw = np.random.default_rng(seed)
 
     def rows(log: pa.Table, held_out: pa.Table) -> list[list[tuple[object, ...]]]:
-        found = evaluate(
+        found = measured(
             log,
             held_out,
             measures=["nDCG@3", "AP@4", "RR@2", "ARHR@4"],
-            policies={"unit": unit, "lists": "separate"},
-            comparisons={"pairs": "all", "tests": ["t", "tukey"] if unit == "user" else ["t"], "replicates": 100},
+            unit=unit,
+            lists="separate",
+            pairs="all",
+            tests=["t", "tukey"] if unit == "user" else ["t"],
+            replicates=100,
         )
         return [sorted(tuples(rows), key=str) for rows in (found.user_metrics, found.metrics, found.comparisons)]
 
     shuffled = [each.take(draw.permutation(each.num_rows)) for each in (log, held_out)]
     assert rows(*shuffled) == rows(log, held_out)
+
+
+# ---- quantiles of users in ``metrics``, and shares of users beyond a margin in ``comparisons``, against naive loops
+
+
+NOTHING: Final[dict[str, Any]] = {}
+SHARES: Final = [0.1, 0.5, 0.9]
+WITH_QUANTILES: Final = ["nDCG@2", "P@3", "R(agg='micro')@3", "Success@1"]
+
+
+def by_country(seed: int, *, most: int = 1, n_chunks: int = 1, **asked: Any) -> Any:  # noqa: ANN401 - arguments of any type
+    lists, judged = random_lists(seed, most=most)
+    country = table(
+        "user_id country", *((user, "FR" if place % 3 else "DE") for place, user in enumerate(sorted(judged)))
+    )
+    given = {"measures": WITH_QUANTILES, "segments": country, "slices": ["country"], "min_slice_size": 1, **asked}
+    return measured(in_chunks(log_of(lists), n_chunks), in_chunks(judgements(judged), n_chunks), **given)
+
+
+def values_of_users(result: Any) -> dict[tuple[str, str, str, int], dict[str, float]]:  # noqa: ANN401 - as above
+    """Means of each user over their lists, by model, country, measure and cutoff."""
+    country = {
+        (row["model_id"], row["user_id"]): dict(row["segments"])["country"] for row in result.user_metrics.to_pylist()
+    }
+    of_lists: dict[Any, list[float]] = defaultdict(list)
+    for row in result.user_values.to_pylist():
+        if row["value"] is not None:
+            of_lists[row["model_id"], row["user_id"], row["measure"], row["k"]].append(row["value"])
+    found: dict[Any, dict[str, float]] = defaultdict(dict)
+    for (model, user, measure, k), values in of_lists.items():
+        for slice_value in ("", country[model, user]):
+            found[model, slice_value, measure, k][user] = sum(values) / len(values)
+    return found
+
+
+@pytest.mark.parametrize("asked", [{}, {"most": 3}, {"most": 3, "unit": "list"}, {"intervals": "bootstrap"}])
+def test_metrics_hold_quantiles_of_the_values_of_users(asked: dict[str, Any]) -> None:
+    result = by_country(1, quantiles=SHARES, **asked)
+    wanted = values_of_users(result)
+    rows = result.metrics.to_pylist()
+    assert len(rows) == 2 * 3 * len(WITH_QUANTILES)
+    for row in rows:
+        values = list(wanted[row["model_id"], row["slice_value"], row["measure"], row["k"]].values())
+        exact = np.quantile(values, SHARES, method="inverted_cdf")
+        names, found = zip(*row["quantiles"], strict=True)
+        assert names == ("0.1", "0.5", "0.9")
+        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-12)
+        assert row["quantile_error"] == 0
+
+
+def test_quantiles_do_not_depend_on_the_chunks_nor_on_the_threads() -> None:
+    tables = []
+    for number in (1, 3):
+        with threads(number):
+            tables.append(by_country(2, quantiles=SHARES, n_chunks=number).metrics)
+    assert tables[0].equals(tables[1])
+
+
+def test_without_a_request_there_are_none_and_the_rest_is_the_same() -> None:
+    without, with_them = (by_country(3, **asked).metrics for asked in (NOTHING, {"quantiles": [0.5]}))
+    columns = ["quantiles", "quantile_error"]
+    assert without.drop_columns(columns).equals(with_them.drop_columns(columns))
+    assert [without[name].null_count for name in columns] == [len(without)] * 2
+
+
+def test_quantiles_of_gmap_are_values_of_users_as_its_value_is() -> None:
+    result = by_country(4, measures=["GMAP(floor=0.01)@3", "AP@3"], quantiles=[0.0, 1.0])
+    found = {
+        (row["model_id"], row["slice_value"], row["measure"]): row["quantiles"] for row in result.metrics.to_pylist()
+    }
+    low, high = (dict(found["als", "", "GMAP(floor=0.01)"])[name] for name in ("0", "1"))
+    assert low == pytest.approx(0.01, rel=1e-12)
+    assert high == pytest.approx(dict(found["als", "", "AP"])["1"], rel=1e-12)
+
+
+def test_measures_of_all_lists_and_users_without_values_have_no_quantile() -> None:
+    log = table("user_id item_id score", ("ann", "a", 1.0))
+    held_out = table("user_id item_id gain", ("ann", "a", 0.0))
+    items = table("item_id", ("a",))
+    measures = ["ItemCoverage@1", "R@1"]
+    rows = measured(log, held_out, measures=measures, items=items, quantiles=[0.5]).metrics.to_pylist()
+    assert {row["measure"]: (row["quantiles"], row["quantile_error"]) for row in rows} == {
+        "ItemCoverage": (None, None),
+        "R": (None, None),
+    }
+
+
+@pytest.mark.parametrize("quantiles", [[1.5], [-0.1], [0.5, 0.5], [math.nan], ["half"]])
+def test_shares_that_are_none_are_refused(quantiles: list[Any]) -> None:
+    with pytest.raises(ConfigError, match=r"evaluate\(slicing=\)\.quantiles"):
+        by_country(1, quantiles=quantiles)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_comparisons_hold_the_shares_of_users_beyond_a_margin(most: int) -> None:
+    margin = 0.35
+    result = by_country(5, most=most, baseline="pop", margin=margin, tests=["t", "sign"])
+    users = values_of_users(result)
+    rows = result.comparisons.to_pylist()
+    assert {row["test"] for row in rows} == {"t", "sign"}
+    for row in rows:
+        base, own = (users[model, row["slice_value"], row["measure"], row["k"]] for model in ("pop", "als"))
+        differences = [own[user] - base[user] for user in own.keys() & base.keys()]
+        wins, losses = (sum(sign * each > margin + 1e-12 for each in differences) for sign in (1, -1))
+        assert row["n_users"] == len(differences)
+        assert (row["margin"], row["win_share"], row["loss_share"]) == (
+            margin,
+            wins / len(differences),
+            losses / len(differences),
+        )
+    assert any(row["win_share"] * row["n_users"] < row["n_wins"] for row in rows)
+
+
+def test_a_difference_that_exceeds_the_margin_by_rounding_only_does_not_count() -> None:
+    log = table(
+        "model_id user_id item_id score",
+        *(("pop", "ann", item, -place) for place, item in enumerate("abcxyuvwst")),
+        *(("als", "ann", item, -place) for place, item in enumerate("abcdxyuvws")),
+    )
+    held_out = table("user_id item_id", *(("ann", item) for item in "abcd"))
+    asked: dict[str, Any] = {"measures": ["P@10"], "baseline": "pop", "min_slice_size": 1}
+    assert 0.4 - 0.3 > 0.1  # the doubles
+    (at,) = measured(log, held_out, margin=0.1, **asked).comparisons.to_pylist()
+    (below,) = measured(log, held_out, margin=0.09, **asked).comparisons.to_pylist()
+    assert (at["win_share"], below["win_share"], below["loss_share"]) == (0, 1, 0)
+
+
+def test_without_a_margin_there_are_no_shares() -> None:
+    rows = by_country(6, baseline="pop").comparisons.to_pylist()
+    assert {(row["margin"], row["win_share"], row["loss_share"]) for row in rows} == {(None, None, None)}
+
+
+@pytest.mark.parametrize("margin", [0, -0.1, math.inf])
+def test_a_margin_is_above_0(margin: float) -> None:
+    with pytest.raises(ConfigError, match=r"evaluate\(comparisons=\)\.margin"):
+        by_country(1, baseline="pop", margin=margin)

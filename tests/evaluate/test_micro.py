@@ -18,6 +18,7 @@ from rankeval_spark import columns as C, evaluate
 from rankeval_spark.measures import Lists, Measure, MeasureSet
 from tests.support.arrow_frames import by, table, tuples
 from tests.support.ratings import list_of, random_ratings, tables
+from tests.support.sections import measured
 from tests.support.skewed import hall
 
 if TYPE_CHECKING:
@@ -77,12 +78,12 @@ def parts_of(measure: Measure, users: dict[str, Any]) -> dict[str, tuple[float, 
 def test_ratios_and_intervals_are_those_of_sums_over_users_in_every_slice(n_chunks: int) -> None:
     predicted, rated = random_ratings(seed=11)
     countries = {user: ("AT", "DE")[index % 2] for index, user in enumerate(sorted(rated))}
-    result = evaluate(
+    result = measured(
         *tables(predicted, rated, n_chunks=n_chunks),
         measures=[*MICRO, "P@3"],
         segments=table("user_id country", *countries.items()),
         slices=["country"],
-        intervals={"confidence": LEVEL},
+        confidence=LEVEL,
     )
     rows = tuples(result.metrics, C.MEASURE, C.SLICE_VALUE, *DELTA)
     found = {row[:2]: row[2:] for row in rows}
@@ -119,7 +120,7 @@ def test_user_without_relevant_item_adds_the_places_of_their_list_if_counted() -
     held_out = table("user_id item_id gain", ("ann", "a", 1.0), ("bob", "a", 0.0))
     asked = ["P(agg='micro')@2", "R(agg='micro')@2"]
     of_truth = evaluate(log, held_out, measures=asked).metrics
-    of_judged = evaluate(log, held_out, measures=asked, policies={"population": "judged"}).metrics
+    of_judged = measured(log, held_out, measures=asked, population="judged").metrics
     assert tuples(of_truth, "measure", "value", "n_users") == [("P(agg='micro')", 1 / 2, 1), ("R(agg='micro')", 1.0, 1)]
     assert tuples(of_judged, "measure", "value", "n_users") == [
         ("P(agg='micro')", 1 / 4, 2),

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 import pytest
 
-from rankeval_spark import columns as C, evaluate
+from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError
 from tests.support.arrow_frames import by, dicts, judgements, table, tuples, where
 from tests.support.oracles.agreement import common, rank_biased_overlap
-from tests.support.sections import sections
+from tests.support.sections import measured
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -58,7 +58,7 @@ def _with_ids(frame: pa.Table, ids: str) -> pa.Table:
 
 def evaluated(lists: Lists, *, ids: str = "string", **options: Any) -> Evaluation:  # noqa: ANN401 - those of evaluate
     """Evaluate a log of these lists for everyone who got one."""
-    return evaluate(*inputs(lists, ids=ids), **sections(population="run", **options))
+    return measured(*inputs(lists, ids=ids), population="run", **options)
 
 
 def values_of(lists: Lists, model: str, k: int) -> dict[tuple[str, str, str], dict[str, float | None]]:
@@ -128,7 +128,7 @@ def test_ranks_that_are_kept_are_those_that_count() -> None:
     log = table("model_id user_id item_id rank", *rows)
     held_out = judgements({"u0": {"a": 1}})
     asked = [f"Overlap(model='base')@{k}" for k in (2, 3, 4)]
-    result = evaluate(log, held_out, measures=asked, policies={"rank_gaps": "keep"})
+    result = measured(log, held_out, measures=asked, rank_gaps="keep")
     of_new = by(where(result.user_metrics, model_id="new"), C.K, value="overlap_model_base")
     assert of_new == {2: 0, 3: 1 / 3, 4: 2 / 4}
 
@@ -154,7 +154,7 @@ def test_a_named_model_without_lists_is_compared_under_every_population(
     held_out = table("user_id item_id gain", *((user, "a", 1.0) for user in users))
     segments = table("user_id country", *((user, ("AT", "DE")[user > "u2"]) for user in users))
     options: dict[str, Any] = {"segments": segments, "slices": ["country"], "population": population, **compared}
-    result = evaluate(log, held_out, **sections(measures=["P@1"], models=["base", "new"], **options))
+    result = measured(log, held_out, measures=["P@1"], models=["base", "new"], **options)
     rows = tuples(
         result.comparisons, *(C.BASELINE_MODEL_ID, C.MODEL_ID, "slice_value", "n_users", "delta", "reason", "verdict")
     )

@@ -15,6 +15,7 @@ import yaml
 from rankeval_spark import Comparisons, FrameInputs, Intervals, Policies, Slicing, evaluate, evaluate_config
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError, InputError, InvalidCallError
+from tests.support.sections import measured
 
 if TYPE_CHECKING:
     from rankeval_spark.evaluation import Evaluation
@@ -147,17 +148,18 @@ def written(result: Evaluation, folder: Path, **frames: pa.Table) -> Path:
 
 def test_a_call_is_written_as_a_config_of_the_same_numbers(tmp_path: Path) -> None:
     segments = pa.table({"user_id": ["u", "v"], "age": [20.0, 40.0]})
-    result = evaluate(
+    result = measured(
         LOG,
         RATED,
         measures=["RR@2", "nDCG(gains='binary')@2"],
         segments=segments,
         slices=["age"],
         preset="kaggle",
-        policies={"missing": "zero"},
+        missing="zero",
         inputs=INPUTS,
-        slicing={"bands": {"age": {"edges": [30]}}, "min_slice_size": 1},
-        intervals={"confidence": 0.9},
+        bands={"age": {"edges": [30]}},
+        min_slice_size=1,
+        confidence=0.9,
         comparisons={"pairs": "all", "correction": "none"},
     )
     config = written(result, tmp_path, recommendations=LOG, held_out=RATED, segments=segments)

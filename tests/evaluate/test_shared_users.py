@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError
 from tests.support import arms
 from tests.support.arrow_frames import table, tuples, where
-from tests.support.sections import sections
+from tests.support.sections import measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -51,7 +50,7 @@ def evaluated(
     given = log_of(arms.lists(shared)).drop_columns(["list_id"]) if log is None else log
     options = {"measures": ["Success@1", "RR@2"], "baseline": "A", "slices": ["country"], **asked}
     used = {"segments": to_frame(segments)} if options["slices"] else {}
-    return evaluate(to_frame(given), to_frame(held_out), **sections(**used, **options))
+    return measured(to_frame(given), to_frame(held_out), **used, **options)
 
 
 @pytest.mark.parametrize("population", ["truth", "judged"])
@@ -158,7 +157,7 @@ def of_unjudged(shared: Collection[int], **asked: Any) -> Evaluation:  # noqa: A
     options = {"measures": ["Success@1"], "baseline": "A", "to_frame": lambda rows: rows, **asked}
     to_frame = options.pop("to_frame")
     held_out = table("user_id item_id gain", *((user, item, 1.0) for user, own in judged.items() for item in own))
-    return evaluate(to_frame(log_of(lists).drop_columns(["list_id"])), to_frame(held_out), **sections(**options))
+    return measured(to_frame(log_of(lists).drop_columns(["list_id"])), to_frame(held_out), **options)
 
 
 @pytest.mark.parametrize("population", ["truth", "judged"])
@@ -196,7 +195,7 @@ def of_sessions(n_shared: int, **asked: Any) -> Evaluation:  # noqa: ANN401 - ar
     to_frame = options.pop("to_frame")
     judged = sorted({(*key, "t") for own in lists.values() for key in own})
     log, held_out = table("model_id user_id list_id item_id score", *rows), table("user_id list_id item_id", *judged)
-    return evaluate(to_frame(log), to_frame(held_out), **sections(**options))
+    return measured(to_frame(log), to_frame(held_out), **options)
 
 
 @pytest.mark.parametrize("unit", ["user", "list"])

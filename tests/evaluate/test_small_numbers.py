@@ -12,7 +12,7 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.errors import RefusedCallError
 from tests.support.arrow_frames import dicts, table
-from tests.support.sections import sections
+from tests.support.sections import measured
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,11 +31,13 @@ def compared(size: float, values: Sequence[tuple[float, float]], *, tests: Seque
         for user, own in enumerate(values)
         for model, place in models.items()
     ]
-    found = evaluate(
+    found = measured(
         table("model_id user_id item_id score", *log),
         table("user_id item_id gain value", *worth),
         measures=["CG(gains='value')@1"],
-        comparisons={"pairs": "all", "tests": tests, "replicates": 500},
+        pairs="all",
+        tests=tests,
+        replicates=500,
     )
     return {row["test"]: row for row in dicts(found.comparisons)}
 
@@ -105,10 +107,11 @@ def test_what_needs_squares_has_no_p_where_they_are_no_doubles(size: float) -> N
 def of_gains(gains: Sequence[float], measure: str, **options: Any) -> dict[str, Any]:  # noqa: ANN401 - arguments of evaluate
     """Evaluate one model that recommends an item to each user, who has so much of it."""
     users = [f"u{user:02}" for user in range(len(gains))]
-    found = evaluate(
+    found = measured(
         table("model_id user_id item_id score", *[("m", user, "i", 1.0) for user in users]),
         table("user_id item_id gain value", *[(user, "i", 1.0, gain) for user, gain in zip(users, gains, strict=True)]),
-        **sections(measures=[measure], **options),
+        measures=[measure],
+        **options,
     )
     return dicts(found.metrics)[0]
 
@@ -133,11 +136,13 @@ def test_a_sum_of_gains_beyond_a_double_has_no_mean() -> None:
     users = [f"u{user:02}" for user in range(30)]
     log = [(model, user, item, 1.0 - rank) for model in "ab" for user in users for rank, item in enumerate("ij")]
     held_out = [(user, item, 1e308 if user == "u00" else 1.0) for user in users for item in "ij"]
-    found = evaluate(
+    found = measured(
         table("model_id user_id item_id score", *log),
         table("user_id item_id gain", *held_out),
         measures=["CG@1", "CG@2"],
-        comparisons={"pairs": "all", "tests": TESTS, "replicates": 100},
+        pairs="all",
+        tests=TESTS,
+        replicates=100,
     )
     means = {row["k"]: row["value"] for row in dicts(found.metrics)}
     assert means == {1: pytest.approx(1e308 / 30, rel=1e-15), 2: None}
@@ -193,7 +198,7 @@ def test_a_sum_of_gains_beyond_a_double_is_infinite_for_its_user_and_has_no_mean
 def test_duplicates_whose_sum_is_infinite_are_refused() -> None:
     log = table("model_id user_id item_id score", ("m", "u", "i", 1.0))
     held_out = table("user_id item_id gain", ("u", "i", 1e308), ("u", "i", 1e308))
-    found = evaluate(log, held_out, measures=["CG@1"], policies={"held_out_duplicates": "sum"})
+    found = measured(log, held_out, measures=["CG@1"], held_out_duplicates="sum")
     with pytest.raises(RefusedCallError, match="the gains of a user and an item add up to infinity"):
         _ = found.metrics
 
@@ -228,7 +233,7 @@ def _evaluated(gains: str, unit: float, seed: int) -> dict[str, list[dict[str, A
     log = [(model, user, item, draw.random()) for model in "abc" for user in users for item in draw.sample(items, 6)]
     sizes = [(user, item, draw.choice([0.0, 1.0, 1 + draw.lognormvariate(0, 2)])) for user in users for item in items]
     is_grade = gains == "grade"
-    found = evaluate(
+    found = measured(
         table("model_id user_id item_id score", *log),
         table(
             "user_id item_id gain value",
@@ -237,8 +242,10 @@ def _evaluated(gains: str, unit: float, seed: int) -> dict[str, list[dict[str, A
         measures=[f"{name}(gains='{gains}')@3" for name in ("CG", "DCG", "nDCG")],
         segments=table("user_id half", *[(user, str(place % 2)) for place, user in enumerate(users)]),
         slices=["half"],
-        slicing={"min_slice_size": 10},
-        comparisons={"pairs": "all", "tests": TESTS, "replicates": 200},
+        min_slice_size=10,
+        pairs="all",
+        tests=TESTS,
+        replicates=200,
     )
     tables = {
         "metrics": found.metrics,

@@ -1,4 +1,4 @@
-"""What a notebook must not measure silently: ranks from 0 or of another type, inputs without a usable row."""
+"""Inputs that cannot be used, and inputs that do not fit: what is refused, and what is warned of."""
 
 from __future__ import annotations
 
@@ -17,12 +17,16 @@ import pytest
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, Fault, InputError, RefusedCallError
 from tests.support.arrow_frames import by, dicts, table, where
-from tests.support.sections import sections
+from tests.support.sections import measured
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rankeval_spark import Evaluation
+
+
+# ---- what a notebook must not measure silently: ranks from 0 or of another type, inputs without a usable row -------
+
 
 USERS = ("u", "v")
 FROM_0 = [(user, item, rank) for user in USERS for rank, item in enumerate("abcd")]
@@ -47,7 +51,7 @@ def log(*rows: tuple[Any, ...], order: str = "rank") -> pa.Table:
 
 
 def evaluated(recommendations: pa.Table, judged: pa.Table, **options: Any) -> Evaluation:  # noqa: ANN401 - of evaluate
-    return evaluate(recommendations, judged, **sections(**{"measures": ["RR"], "baseline": "model", **options}))
+    return measured(recommendations, judged, **{"measures": ["RR"], "baseline": "model", **options})
 
 
 def mean_rr(result: Evaluation) -> float:
@@ -260,8 +264,7 @@ def test_means_of_inputs_that_do_not_fit_are_warned_of_once(
     result = evaluate(log(*rows, order="score"), judged, measures=["RR"])
     with pytest.warns(UserWarning, match=f"nothing is measured: {said}.*see .checks"):
         assert result.metrics.num_rows
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert result.leaderboard().num_rows
 
 
@@ -275,8 +278,7 @@ def test_a_log_that_names_no_model_is_warned_of_where_it_is_used() -> None:
 def test_lists_that_miss_everything_are_no_reason_to_warn_where_items_are_common() -> None:
     judged = table("user_id item_id gain", ("u", "x", 1.0), ("v", "a", 1.0))
     listed = table("user_id item_id score", ("u", "a", 1.0), ("v", "x", 1.0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert evaluate(listed, judged, measures=["RR"]).metrics["value"].to_pylist() == [0]
 
 
@@ -328,11 +330,9 @@ GRADES: Final = table(
 def test_a_mean_that_is_measured_is_no_reason_to_warn(
     measure: str, judged: pa.Table, options: dict[str, Any], expected: list[float]
 ) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert (
-            evaluate(pairs_of("u", "v"), judged, **sections(measures=[measure], **options)).metrics["value"].to_pylist()
-            == expected
+            measured(pairs_of("u", "v"), judged, measures=[measure], **options).metrics["value"].to_pylist() == expected
         )
 
 
@@ -391,18 +391,14 @@ def test_the_cause_why_nothing_is_measured_is_that_of_ids_and_gains(
 ) -> None:
     asked = {"measures": ["R"], **options}
     with pytest.warns(UserWarning, match=f"nothing is measured: {said}"):
-        assert evaluate(
-            pairs_of("u", "v"), table("user_id item_id gain", *judged), **sections(**asked)
-        ).metrics.num_rows
+        assert measured(pairs_of("u", "v"), table("user_id item_id gain", *judged), **asked).metrics.num_rows
 
 
 def test_a_missing_column_says_to_rename_the_one_that_is_it() -> None:
     with pytest.raises(InputError, match=r"no column 'item_id' among user_id, thing, score; .*; rename"):
         evaluate(table("user_id thing score", ("u", "a", 1.0)), held_out(), measures=["RR"])
     with pytest.raises(InputError, match=r"no column 'recommended_at'; .*; rename the column"):
-        evaluate(
-            log(order="score"), held_out(), measures=["RR"], policies={"attribution": "all", "attribution_window": "1d"}
-        )
+        measured(log(order="score"), held_out(), measures=["RR"], attribution="all", attribution_window="1d")
 
 
 def test_a_column_of_models_with_another_name_is_warned_of() -> None:
@@ -428,8 +424,7 @@ def test_lists_that_are_merged_are_warned_of() -> None:
     by_time = partial(evaluate, held_out=clicked, measures=["RR"], policies=last_touch)
     with pytest.warns(UserWarning, match="no column 'list_id', .* 1 of 1 have several times in recommended_at"):
         by_time(shown(1, 2))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         by_time(shown(1))
         by_time(shown(1, gap=5))  # times of single items
         named = shown(1, 2).append_column("list_id", pa.array(["a", "a", "b", "b"]))
@@ -441,9 +436,7 @@ def test_times_of_another_unit_are_no_times() -> None:
     clicked = table("user_id item_id interacted_at", ("u", "10", 1_767_322_800_000_000))
     said = "recommendations: 2 of 2 rows have no time that can be read in 'recommended_at' .* or seconds since 1970"
     with pytest.warns(UserWarning, match=said):
-        result = evaluate(
-            listed, clicked, measures=["RR"], policies={"attribution": "last_touch", "attribution_window": "1d"}
-        )
+        result = measured(listed, clicked, measures=["RR"], attribution="last_touch", attribution_window="1d")
     with pytest.warns(UserWarning, match="of lists of no time and interactions of 2026-01-02 03:00:00; see .checks"):
         assert result.metrics.num_rows
 
@@ -452,10 +445,7 @@ def test_times_of_another_unit_are_no_times() -> None:
     ("options", "said"),
     [
         ({"held_out": table("user_id item_id")}, "nothing is measured: held_out has no rows"),
-        (
-            {"models": ["zz"]},
-            "no row of 'zz', which models= or a measure names; the log has: m, n",
-        ),
+        ({"models": ["zz"]}, "no row of 'zz', which models= or a measure names; the log has: m, n"),
         ({"measures": ["P(rel=4)@1"]}, r"no user has a relevant judgement \(a gain of at least 4; the largest is 2\)"),
     ],
 )
@@ -466,7 +456,7 @@ def test_a_warning_names_the_cause(options: dict[str, Any], said: str) -> None:
         "measures": ["P@1"],
     }
     with pytest.warns(UserWarning, match=said):
-        assert evaluate(**sections(**{**given, **options})).metrics is not None
+        assert measured(**{**given, **options}).metrics is not None
 
 
 def test_measures_that_compare_with_a_model_that_is_not_there_are_warned_of() -> None:
@@ -482,18 +472,14 @@ def test_measures_that_compare_with_a_model_that_is_not_there_are_warned_of() ->
 @pytest.mark.parametrize(
     ("held_out", "said"),
     [
-        (
-            table("user_id item_id rating", ("u", "a", "4")),
-            "no column 'gain', so each of its rows has the gain 1",
-        ),
+        (table("user_id item_id rating", ("u", "a", "4")), "no column 'gain', so each of its rows has the gain 1"),
         (table("user_id item_id Gain", ("u", "a", "4")), "if 'Gain' holds the gains, rename it to gain"),
     ],
 )
 def test_gains_of_another_name_are_warned_of(held_out: pa.Table, said: str) -> None:
     with pytest.warns(UserWarning, match=said):
         evaluate(log(order="score"), held_out, measures=["RR"])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         evaluate(log(order="score"), held_out.rename_columns(["user_id", "item_id", "gain"]), measures=["RR"])
         evaluate(
             log(order="score"),
@@ -508,15 +494,13 @@ def test_segments_without_slices_are_warned_of() -> None:
     users = table("user_id country", ("u", "DE"))
     with pytest.warns(UserWarning, match=r"segments= is given and not used; slices=\['country'\] makes slices of it"):
         evaluate(*given, measures=["RR"], segments=users)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         evaluate(*given, measures=["RR"], segments=users, slices=["country"])
 
 
 def test_a_user_without_a_list_among_others_is_no_reason_to_warn() -> None:
     judged = table("user_id item_id gain", ("u", "a", 1.0), ("x", "a", 1.0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert evaluate(log(order="score"), judged, measures=["RR"]).metrics.num_rows
 
 
@@ -528,7 +512,106 @@ def test_a_result_with_a_row_for_almost_every_user_names_the_slice(monkeypatch: 
     judged = table("user_id item_id gain", ("u1", "a", 1.0))
     asked: dict[str, Any] = {"measures": ["P@1", "R@1"], "segments": segments, "slices": ["country", "phone"]}
     monkeypatch.setattr("rankeval_spark.sums.grouping.MOST_ROWS", 66)
-    assert evaluate(log, judged, **sections(population="run", **asked)).metrics.num_rows == 66
+    assert measured(log, judged, population="run", **asked).metrics.num_rows == 66
     monkeypatch.setattr("rankeval_spark.sums.grouping.MOST_ROWS", 65)
     with pytest.raises(RefusedCallError, match=r"evaluate\(slices=\): found a result of more than 65 rows, .*'phone'"):
-        evaluate(log, judged, **sections(population="run", **asked)).leaderboard()
+        measured(log, judged, population="run", **asked).leaderboard()
+
+
+# ---- a warning says which rows are left out that nobody asked to leave out: one a kind, with count and share -------
+
+
+ROWS: Final = [(user, item, 4.0 - place) for user in "uvw" for place, item in enumerate("abcd")]
+JUDGED: Final = [("u", "a", 1.0), ("v", "b", 1.0), ("w", "c", 1.0)]
+
+
+def with_rows(*rows: tuple[Any, ...]) -> pa.Table:
+    return table("user_id item_id score", *ROWS, *rows)
+
+
+def with_judgements(*rows: tuple[Any, ...]) -> pa.Table:
+    return table("user_id item_id gain", *JUDGED, *rows)
+
+
+def warned(compute: Callable[[], object]) -> list[str]:
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        compute()
+    return [str(one.message).removesuffix("; see .checks") for one in heard]
+
+
+BAD_SCORES: Final = [("u", "x", math.nan), ("v", "x", math.inf)]
+IDS: Final = [(None, "a", 1.0), ("u", None, 1.0)]
+SEEN: Final = {"train": table("user_id item_id", ("u", "a"), ("u", None)), "seen_in_train": "drop"}
+OTHERS: Final = [(user, "a", 1.0) for user in "stxy"]
+LEFT_OUT: Final = "are left out: the score, or without one the rank, is NULL, NaN or infinite"
+NO_ID: Final = "are left out: an id is NULL"
+UNSERVED: Final = "recommendations: 4 of 7 judged users (57.1 %) have no list"
+REPEATED: Final = (
+    "recommendations: 2 of 14 rows (14.3 %) repeat an item of their list; its best place counts (duplicates='best')"
+)
+
+
+@pytest.mark.parametrize(
+    ("listed", "judged", "options", "said"),
+    [
+        (BAD_SCORES, [], {}, [f"recommendations: 2 of 14 rows (14.3 %) {LEFT_OUT}"]),
+        (BAD_SCORES, [], {"invalid_scores": "drop"}, []),  # as asked for
+        (IDS, IDS, {}, [f"recommendations: 2 of 14 rows (14.3 %) {NO_ID}", f"held_out: 2 of 5 rows (40 %) {NO_ID}"]),
+        (
+            [],
+            [("u", "b", math.nan)],
+            {},
+            ["held_out: 1 of 4 rows (25 %) are left out: the gain is NULL, NaN or infinite"],
+        ),
+        ([], [], SEEN, [f"train: 1 of 2 rows (50 %) {NO_ID}"]),
+        ([], [("u", "b", 0.0)], {}, []),
+    ],
+    ids=["scores", "scores, as asked for", "ids", "gains", "training data", "nothing"],
+)
+def test_rows_that_cannot_be_used_are_said_by_the_call(
+    listed: list[Any], judged: list[Any], options: dict[str, Any], said: list[str]
+) -> None:
+    found: list[Evaluation] = []
+    given = with_rows(*listed), with_judgements(*judged)
+    assert warned(lambda: found.append(measured(*given, measures=["RR"], **options))) == said
+    assert warned(lambda: found[0].metrics) == []
+
+
+@pytest.mark.parametrize(
+    ("listed", "judged", "options", "said"),
+    [
+        ([("u", "a", 0.5), ("v", "b", 0.5)], [], {}, [REPEATED]),
+        ([("u", "a", 0.5)], [], {"duplicates": "best"}, []),  # as asked for
+        ([], OTHERS, {}, [UNSERVED]),
+        ([], OTHERS, {"population": "run"}, []),  # users that no mean has
+        ([], JUDGED, {}, []),  # judgements may repeat
+        ([(user, "a", 1.0) for user in "stxyz"], [], {}, []),  # users without a judgement
+    ],
+)
+@pytest.mark.parametrize("first", ["metrics", "comparisons", "checks"])
+def test_what_lists_show_is_said_with_the_first_small_result(
+    listed: list[Any], judged: list[Any], options: dict[str, Any], said: list[str], first: str
+) -> None:
+    result = measured(with_rows(*listed), with_judgements(*judged), measures=["RR"], baseline="model", **options)
+    assert warned(lambda: getattr(result, first)) == said
+    assert warned(lambda: result.metrics) == []  # once
+
+
+def test_an_input_without_a_usable_row_is_refused_without_a_warning() -> None:
+    none = table("user_id item_id score", ("u", "a", math.nan))
+    assert warned(lambda: evaluate(none, with_judgements(), measures=["RR"])) == []
+
+
+def test_the_model_whose_users_are_missing_is_named() -> None:
+    names = table("model_id user_id item_id score", ("A", "u", "a", 1.0), *(("B", u, "a", 1.0) for u in "uvw"))
+    result = evaluate(names, with_judgements(), measures=["RR"])
+    assert warned(result.leaderboard) == ["recommendations: 2 of 3 judged users (66.7 %) have no list of 'A'"]
+
+
+@pytest.mark.parametrize("users", [["u", "v", None], [None, "w"]])
+def test_row_of_segments_without_a_user_is_the_segment_of_no_user(users: list[str | None]) -> None:
+    segments = table("user_id country", *((user, "FR" if user else "DE") for user in users))
+    result = evaluate(with_rows(), with_judgements(), measures=["RR"], segments=segments, slices=["country"])
+    values = {row["slice_value"]: row["n_users"] for row in result.metrics.to_pylist() if row["slice"] == "country"}
+    assert values == {"FR": len(users) - 1, "(unknown)": 4 - len(users)}

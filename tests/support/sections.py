@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from rankeval_spark import Comparisons, Intervals, Policies, Slicing
+from rankeval_spark import Comparisons, Intervals, Policies, Slicing, evaluate
+
+if TYPE_CHECKING:
+    from rankeval_spark import Evaluation
 
 _SECTIONS: Final[dict[str, Any]] = {
     **dict.fromkeys(Policies.model_fields, "policies"),
@@ -44,3 +47,8 @@ def sections(**options: Any) -> dict[str, Any]:  # noqa: ANN401 - any argument
         else:
             found[name] = value
     return found
+
+
+def measured(*tables: Any, **options: Any) -> Evaluation[Any]:  # noqa: ANN401 - arguments of evaluate
+    """Evaluate with settings by their own names, as :func:`sections` takes them."""
+    return evaluate(*tables, **sections(**options))

@@ -88,8 +88,7 @@ class RowFilter:
     def arrow(self, schema: pa.Schema) -> pc.Expression | None:
         """Build the condition in Arrow; None without filters.
 
-        Raises ForSparkError: a column is missing, a value is none of its type, or the comparison is one that depends on
-        how numbers are rounded.
+        Raises ForSparkError: a column is missing, or a comparison has another type or depends on rounding.
         """
         conditions = []
         for each in self.filters:

@@ -128,11 +128,7 @@ def read_given(
     *,
     expected: str,  # what an input is, for messages
 ) -> dict[str, Read]:
-    """Read the inputs of a call by their names, each into the columns of its schema.
-
-    Raises InputError: inputs that are missing or cannot be read; all of them. Raises ChecksFailedError as
-    :func:`check_id_types`.
-    """
+    """Read the inputs of a call by their names, each into the columns of its schema; all faults are raised at once."""
     names = tuple(name for name in request.segments if name not in request.absent)
     by_name = input_schemas(names, numbers=request.slicing.bands, lists=request.policies.lists)
     faults: list[Fault] = []
@@ -213,10 +209,7 @@ def check_id_types(
     own_item: OwnItem = "keep",  # the policy, which compares items with users
     is_call: bool = False,  # whether inputs are arguments of ``evaluate``, not of a config, which has ``integer``
 ) -> None:
-    """Refuse ids that are text in one input and numbers in another, because '007' and 7 may or may not match.
-
-    Raises ChecksFailedError, with a fault for each input whose id has another type than in the first.
-    """
+    """Refuse ids that are text in one input and numbers in another, because '007' and 7 may or may not match."""
 
     def place_of(name: str) -> str:
         return f"evaluate({name}=)" if is_call else f"inputs.{name}"

@@ -78,10 +78,7 @@ def no_row(name: str, location: str) -> Fault:
 
 
 def nearest_location(location: str) -> str:
-    """Return the days that exist where that of a file or folder is missing, else the most similar name.
-
-    Empty where something is there, and for a location that is not of this machine.
-    """
+    """Return the days that exist where that of a file or folder is missing, else the most similar name; or nothing."""
     path = local_path(location)
     if path is None or path.exists():
         return ""

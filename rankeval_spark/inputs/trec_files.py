@@ -107,10 +107,7 @@ def read_qrels(path: Path) -> Qrels:
 
 
 def read_run(path: Path) -> TrecRun:
-    """Read a run: topic, Q0 (ignored), document, rank, score, name of the run; any other or empty file is refused.
-
-    What follows in a line is ignored.
-    """
+    """Read a run: topic, Q0 (ignored), document, rank, score, name; any other or empty file is refused."""
     for lines, text in _parts(path, form="run"):
         topic, _, document, rank, written, names = _fields(path, lines, text, form="run")
         score = _numbers(path, lines, written, NUMBER, "a number as score")

@@ -22,12 +22,7 @@ class UnsupportedSparkError(EnvironmentFaultError, ImportError):
 
 
 def require_spark(why: str = "") -> None:
-    """Refuse a pyspark that cannot be imported, or that is too old.
-
-    `why`: why Spark is needed, where that is not obvious.
-
-    Raises UnsupportedSparkError: with what was found, and where.
-    """
+    """Refuse a pyspark that cannot be imported, or that is too old, with what was found, and why it is needed."""
     try:
         pyspark = import_module("pyspark")
     except Exception as error:  # an old one fails on a newer Python in ways of its own
@@ -39,10 +34,7 @@ def require_spark(why: str = "") -> None:
 
 
 def spark_line() -> str:
-    """Return the line of the installed pyspark, such as ``4.2``.
-
-    Raises UnsupportedSparkError as :func:`require_spark`.
-    """
+    """Return the line of the installed pyspark, such as ``4.2``."""
     require_spark()
     return "{}.{}".format(*_numbers(import_module("pyspark").__version__))
 

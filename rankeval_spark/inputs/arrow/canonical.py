@@ -94,10 +94,7 @@ class Reading:
     def from_frame(
         cls, name: str, schema: Schema, columns: pa.Schema, rows: InputRows | None = None, time_zone: str = UTC
     ) -> Reading:
-        """Build the reading of a frame of a call, whose columns have canonical names where ``rows`` gives no others.
-
-        Raises InputError: its rows are lists that also have ranks, or whose items have no name.
-        """
+        """Build the reading of a frame of a call; its columns have canonical names where ``rows`` gives no others."""
         rows = rows or getattr(FrameInputs(), schema.name)
         if isinstance(rows, LogRows | JudgementRows):
             rows = rows.model_copy(update={"nested": nested_of(columns, name, rows)})
@@ -118,8 +115,6 @@ class Reading:
 
         The columns of the items have the names by which the config calls the arrays. A list whose arrays differ in
         length has no scores, so that all of its items are counted as unusable.
-
-        Raises InputError: columns of lists that are missing or hold no arrays; all of them.
         """
         if self.nested is None:
             return table
@@ -133,10 +128,7 @@ class Reading:
         return pa.Table.from_pydict({**columns, POSITION: to_arrow(flat.position.astype(np.int32))})
 
     def cells(self, table: pa.Table, faults: Iterable[Fault] = ()) -> dict[str, Cells]:
-        """Read those canonical columns that a table with one row per item has.
-
-        Raises InputError: columns of a type that cannot be read; all of them, after the other ``faults``.
-        """
+        """Read those canonical columns that a table with one row per item has; all faults are raised, others first."""
         found: dict[str, Cells] = {}
         wrong = [*faults]
         for name, own in self.names.items():
@@ -205,11 +197,7 @@ class Reading:
         return {name: texts.null_unless(columns[name], corrupt.is_null()) for name in keys}
 
     def lists(self, table: pa.Table) -> pa.Table:
-        """Read a table of whole lists: a list's canonical columns, then its arrays of items and scores.
-
-        The arrays are :data:`row_kinds.LISTED_ITEMS` and, where there are scores, :data:`row_kinds.LISTED_SCORES`. A
-        list without an item is left out.
-        """
+        """Read a table of lists that have an item: columns of a list, then the arrays :data:`row_kinds.LISTED`."""
         if self.nested is None:
             raise ValueError
         arrays = arrays_of(table, self.nested, self.where)
@@ -254,9 +242,7 @@ def read_batches(
 def nested_of(schema: pa.Schema, where: str, rows: LogRows | JudgementRows) -> NestedItems | None:
     """Return how a table of a caller has several items a row; None where rows are items.
 
-    What ``rows`` does not say is recognised by the types of the columns.
-
-    Raises InputError: the items are structs without an item, or there are ranks in addition to the order of the arrays.
+    What ``rows`` does not say is recognised by types. Arrays of structs without an item, or next to ranks, are refused.
     """
     types: Mapping[str, pa.DataType] = {field.name: field.type for field in schema}
     item, score, rank = (rows.columns.get(name, name) for name in (C.ITEM_ID, C.SCORE, C.RANK))
@@ -283,10 +269,7 @@ def nested_of(schema: pa.Schema, where: str, rows: LogRows | JudgementRows) -> N
 
 
 def arrays_of(table: pa.Table, nested: NestedItems, where: str) -> dict[str, pa.Array]:
-    """Return the arrays of a log with one row per list, by the canonical column of their elements.
-
-    Raises InputError: columns that are missing or hold neither arrays nor text; all of them.
-    """
+    """Return the arrays of a log with one row per list, by their canonical column; other columns are refused."""
     faults: list[Fault] = []
     found: dict[str, pa.Array] = {}
     for name, path in nested.arrays.items():

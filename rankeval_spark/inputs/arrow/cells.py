@@ -48,10 +48,7 @@ def read_cells(  # noqa: PLR0913 - a setting of the input each
     ranks_from: int = 1,  # rank of the first item of a list, 0 or 1
     time_zone: str = UTC,  # zone of days, and of times that have none
 ) -> Cells:
-    """Read a column of a table as a column of the schema.
-
-    Raises InputError if the type of the column cannot be read as that of the field.
-    """
+    """Read a column of a table as a column of the schema; refused if its type cannot be read as that of the field."""
     given = plain(column)
     values, found = None, spark_name(column.type)
     try:
@@ -77,10 +74,7 @@ def read_cells(  # noqa: PLR0913 - a setting of the input each
 
 
 def read_gains(column: pa.ChunkedArray, gains: Gains, field: Field, *, where: str) -> Cells:
-    """Build gains of a column of events, ratings or seconds; NULL where it has no value, or one without a gain.
-
-    Raises InputError if the type of the column is not that of the values or edges.
-    """
+    """Build gains of a column of events, ratings or seconds; NULL where it has no value, or one without a gain."""
     given, by_number = plain(column), gains.number_values()
     if gains.values and (is_text(given.type) or pa.types.is_boolean(given.type)):
         return Cells(_gains_by_value(given.cast(pa.string()), gains.values))
@@ -101,10 +95,7 @@ def _gains_by_value(column: pa.ChunkedArray, by_value: Mapping[Any, float]) -> p
 
 
 def _read_ids(column: pa.ChunkedArray, wanted: str | None) -> pa.ChunkedArray | None:
-    """Read ids as text or whole numbers, as the config wants them; without a wish, numbers of whole types stay numbers.
-
-    Raises ArrowInvalid: a number is not whole, or needs more than 64 bits.
-    """
+    """Read ids as text or whole numbers, as wanted; without a wish, numbers of whole types stay numbers."""
     kind = column.type
     if is_binary(kind):
         return None if wanted == "integer" else texts.uuid_texts(column)

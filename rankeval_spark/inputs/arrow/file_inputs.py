@@ -125,11 +125,7 @@ class FileInput:
         return source_of(self.name, self._reading.cells(rows), self.schema, rows.num_rows)
 
     def without_rows(self) -> Source:
-        """Return the input without a row, which shows whether the columns can be read.
-
-        Raises InputError: a column has a type that cannot be read as the canonical one. Raises ForSparkError: a column
-        is missing, or would be cast in a way that only Spark has.
-        """
+        """Return the input without a row, which shows whether the columns can be read, here or at all."""
         if self._reading.column_faults(self._empty.column_names):
             raise ForSparkError(self.location, "columns are missing")
         return replace(self._source(self._empty), unread=self.unread)
@@ -143,19 +139,13 @@ class FileInput:
             raise InputError(Fault(f"inputs.{self.name}", found, "readable data files")) from error
 
     def read(self) -> Source:
-        """Read the rows that the filters keep into canonical columns.
-
-        Raises InputError: a file is damaged, or gone meanwhile.
-        """
+        """Read the rows that the filters keep into canonical columns; a damaged or missing file is refused."""
         with self._damage_reported():
             rows = self._reading.to_items(self.table.read(self._read_columns, self.condition))
         return self._source(rows)
 
     def models(self) -> tuple[str, ...]:
-        """Return the models of the rows that the filters keep.
-
-        Raises InputError: a file is damaged, or gone meanwhile.
-        """
+        """Return the models of the rows that the filters keep."""
         own = self._present.get(C.MODEL_ID)
         if own is None:
             return (C.ONE_MODEL,)
@@ -181,10 +171,7 @@ class FileInput:
         return self.n_rows * (BYTES_A_ROW + n_texts * _BYTES_A_TEXT)
 
     def count(self) -> int:
-        """Count the rows that the filters keep; of the columns, those of the filters are read.
-
-        Raises InputError: a file is damaged, or gone meanwhile. Raises ForSparkError: the files are too many.
-        """
+        """Count the rows that the filters keep; of the columns, those of the filters are read."""
         n_rows = self.n_rows
         if self.config.several_items is not None and n_rows:
             return self._count_items(self.config.several_items)
@@ -205,8 +192,8 @@ class FileInput:
 def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tuple[FileInput, ...]:
     """Open every input of a config; no row is read.
 
-    Raises ForSparkError: Spark reads them: one of them is not a plain table on this machine, something is wrong with
-    one, which Spark reports, or all together are too large for this process.
+    Raises ForSparkError: one is no plain table on this machine or has a fault, which Spark reports, or all together are
+    too large for this process.
     """
     found = tuple(_open(config, name, date) for name in config.inputs.given)
     try:
@@ -220,10 +207,7 @@ def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tu
 
 
 def open_input(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
-    """Open one input that a config gives; no row is read.
-
-    Raises ForSparkError as :func:`open_inputs`, for this input alone.
-    """
+    """Open one input that a config gives, as :func:`open_inputs`."""
     found = _open(config, name, date)
     _refuse_many_rows([found])
     return found

@@ -125,8 +125,7 @@ class FileTable:
 def open_files(config: InputConfig, date: dt.date) -> FileTable:
     """Open the table of an input for an evaluation date; no row is read, but for those of text.
 
-    Raises ForSparkError: it is in a catalog, elsewhere, or not there; or not as plain as such tables mostly are, so
-    that Spark says what is wrong with it, or reads it all the same.
+    Raises ForSparkError: it is in a catalog, elsewhere, not there, or not as plain as such tables mostly are.
     """
     if models := config.of_models():
         return _unite({model: open_files(one, date) for model, one in models.items()}, config.location(date))
@@ -281,10 +280,7 @@ def parquet_dataset(files: Sequence[Path], folders: pa.Table | None, schema: pa.
 
 
 def list_files(config: InputConfig, location: str, date: dt.date) -> Listed:
-    """List an input's files, what their folders say, and the places of those that may have rows of the date.
-
-    Raises ForSparkError: there is none, or only Spark surely reads its folders or filters.
-    """
+    """List an input's files, what their folders say, and the places of those that may have rows of the date."""
     path = Path(location)
     files = files_below(path)
     if not files:
@@ -334,8 +330,6 @@ def folder_columns(path: Path, files: Sequence[Path]) -> pa.Table | None:
     """Return the values that the folders of files give their rows, a row a file; None without such folders.
 
     Types are those that Spark infers: int, bigint, date, or string where values are of several types.
-
-    Raises ForSparkError: the folders differ in their columns, or have values of other types.
     """
     folders = [() if file == path else file.relative_to(path).parts[:-1] for file in files]
     if not any(folders):
@@ -441,11 +435,7 @@ def _bytes_of(file: Path) -> bytes:
 
 
 def _read_csv(files: Sequence[Path], options: Mapping[str, str]) -> list[pa.Table]:
-    """Return the columns of each of some CSV files (RFC 4180), as text; an empty field is NULL, in quotes too.
-
-    Raises ValueError: an option other than ``sep``, a byte order mark, headers that differ or have one name only, or a
-    row with more or fewer fields than its header, or a field that goes on after its closing quote.
-    """
+    """Return the columns of each of some CSV files (RFC 4180), as text; an empty field is NULL, in quotes too."""
     separator = options.get("sep", COMMA)
     if not options.keys() <= {"sep"} or len(separator) != 1:
         _refuse_text(f"options {', '.join(sorted(options))}")
@@ -470,11 +460,7 @@ def _read_csv(files: Sequence[Path], options: Mapping[str, str]) -> list[pa.Tabl
 
 
 def _read_json_lines(files: Sequence[Path], options: Mapping[str, str]) -> list[pa.Table]:
-    """Read files of JSON lines, each an object; the columns are the keys of the first lines of all files.
-
-    Raises ValueError: an option, a line that is no object, or a value that is an object, an array or a number that is
-    not written as it is read.
-    """
+    """Read files of JSON lines, each an object of plain values; the columns are the keys of all first lines."""
     if options:
         _refuse_text(f"options {', '.join(sorted(options))}")
     of_files = [

@@ -71,20 +71,14 @@ class Tables(GivenInputs[Source]):
 
 
 def refuse_large(frames: Mapping[str, object]) -> None:
-    """Refuse inputs that need more memory than the machine has; rows that are unknown before reading do not count.
-
-    Raises InputError as :func:`refuse_rows`.
-    """
+    """Refuse inputs that need more memory than the machine has; rows that are unknown before reading do not count."""
     shapes = [getattr(frame, "shape", ()) for frame in frames.values() if _library_of(frame) in _SIZED]
     n_rows = [shape[0] for shape in shapes if isinstance(shape, tuple) and shape]
     refuse_rows(sum(n for n in n_rows if isinstance(n, int)))
 
 
 def refuse_rows(n_rows: int) -> None:
-    """Refuse rows that need more memory than the machine has.
-
-    Raises InputError: with the number of rows, the memory that they need and the memory that there is.
-    """
+    """Refuse rows that need more memory than the machine has."""
     needed, there = n_rows * BYTES_A_ROW, physical_bytes()
     if needed > there:
         found = f"{n_rows:,} rows, which need some {needed / 1e9:.0f} GB"
@@ -118,11 +112,7 @@ def to_source(
     rows: InputRows | None = None,  # how its rows are read, by default by canonical names
     time_zone: str = UTC,  # of days, and of times without one
 ) -> Source:
-    """Read a table into the canonical columns of a schema; its stream is read once, here.
-
-    Raises InputError if it is no such table, or a column is missing or of a type that cannot be cast; all faults at
-    once.
-    """
+    """Read a table into the canonical columns of a schema; its stream is read once. All faults are raised at once."""
     library = _library_of(frame)
     if not is_table(frame):
         ways = ("collect", "to_table")  # of a lazy frame of polars; of a dataset of pyarrow

@@ -326,10 +326,7 @@ def _micros(times: pa.ChunkedArray) -> IntVector:
 
 
 def from_seconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Read seconds of Unix; numbers beyond the year 9999, such as milliseconds, become NULL.
-
-    `column`: integer, float or decimal.
-    """
+    """Read seconds of Unix from numbers; those beyond the year 9999, such as milliseconds, become NULL."""
     is_null = to_numpy(column.is_null())
     if pa.types.is_integer(column.type):
         seconds: IntVector = to_numpy(column.cast(pa.int64()), null=0)
@@ -402,10 +399,7 @@ def _days(parts: pa.StructArray) -> tuple[IntVector, BoolVector]:
 
 
 def _in_utc(micros: IntVector, zones: pa.Array, time_zone: str) -> tuple[IntVector, BoolVector]:
-    """Move times from their zones to UTC, one zone at a time, and return which zones exist.
-
-    A time without a zone is one of the zone that is given.
-    """
+    """Move times from their zones, or that of all others, to UTC, a zone at a time, and return which zones exist."""
     coded = zones.dictionary_encode()
     code = to_numpy(coded.indices, null=0)
     shifted, is_known = micros.copy(), np.ones(len(micros), dtype=np.bool_)

@@ -167,10 +167,7 @@ class Canonical:
 
 
 def canonical_of(table: T.StructType, reading: Reading) -> Canonical:
-    """Decide how a table is read.
-
-    Raises InputError: all columns that are missing or of a type that cannot be read.
-    """
+    """Decide how a table is read; all columns that are missing or of a type that cannot be read are refused."""
     types = {field.name: _arrow_type(field.dataType) for field in reversed(table.fields)}
     empty = pa.schema([(name, types[name]) for name in dict.fromkeys(table.names)]).empty_table()
     flat = reading.to_items(empty)

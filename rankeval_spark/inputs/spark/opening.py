@@ -71,10 +71,7 @@ _CSV_FILE: Final = re.compile(r"CSV file: (\S+)")
 def open_table(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> tuple[DataFrame, int | None]:
     """Open the table of an input for an evaluation date, and return it with the version of a Delta table.
 
-    Columns of csv and json are text, and :data:`CORRUPT` is one of them.
-
-    Raises InputError if it is missing, of another format, or cannot be read. Raises ConfigError if it, or a file that
-    it refers to, is outside the folders that the environment allows.
+    Columns of csv and json are text, and :data:`CORRUPT` is one of them. Files outside the allowed folders are refused.
     """
     if models := config.of_models():
         tables = {model: open_table(spark, f"{name}.paths.{model}", one, date)[0] for model, one in models.items()}
@@ -90,10 +87,7 @@ def open_table(spark: SparkSession, name: str, config: InputConfig, date: dt.dat
 
 
 def united_tables(tables: Mapping[str, DataFrame], where: str) -> DataFrame:
-    """Append the tables of the models to one another, each with its model as a constant.
-
-    Raises InputError: their columns differ.
-    """
+    """Append the tables of the models to one another, each with its model as a constant; other columns are refused."""
     named = {model: table.withColumn(C.MODEL_ID, F.lit(model)) for model, table in tables.items()}
     first, columns = next(iter(named)), dict[str, str]()
     for model, of_model in named.items():

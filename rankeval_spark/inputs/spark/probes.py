@@ -56,8 +56,7 @@ def cached_partitions(*sources: Source) -> int | None:
 def delta_version(spark: SparkSession, table: str, moment: dt.datetime | None) -> int | None:
     """Return the newest version of a Delta table (name quoted as in SQL), also at a moment; None without one.
 
-    It uses a statement, because the call of Delta's Python package needs that package, and a jar on a Spark Connect
-    server.
+    By a statement: the call of Delta's Python package needs that package, and a jar on a Spark Connect server.
     """
     if moment is None:
         return int(spark.sql(f"DESCRIBE HISTORY {table} LIMIT 1").select("version").collect()[0][0])
@@ -69,10 +68,7 @@ def delta_version(spark: SparkSession, table: str, moment: dt.datetime | None) -
 
 
 def local_delta_version(spark: SparkSession, location: str) -> int | None:
-    """Return the newest version of a Delta table on a disk of this machine; None elsewhere.
-
-    It is the name of the newest commit. The statement of :func:`delta_version` takes several jobs.
-    """
+    """Return the newest version of a Delta table on a disk of this machine, by its log and no job; None elsewhere."""
     if not location.startswith("/") or not default_file_system(spark).startswith("file:"):
         return None
     return max(delta_versions(Path(location)), default=None)

@@ -89,11 +89,7 @@ class Sources(GivenInputs[Source]):
 
 
 def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> Sources:
-    """Read every input of an evaluation, and report all of their faults at once.
-
-    Raises InputError if an input or a column is missing or cannot be read. Raises ConfigError if a filter has a value
-    of another type than its column. Raises ChecksFailedError if an id is text in one input and a number in another.
-    """
+    """Read every input of an evaluation, and report all of their faults at once."""
     errors: list[FaultsError] = []
     by_name = input_schemas(config.segment_names(), numbers=config.slicing.bands, lists=config.policies.lists)
     found: dict[str, Source] = {}
@@ -113,8 +109,6 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
     """Read one input, called ``name`` in the config, into the columns of a canonical schema.
 
     It only looks up the version and the columns (Delta: the history; csv and json: the first lines).
-
-    Raises InputError, ConfigError as :func:`read_all`.
     """
     table, version = open_table(spark, name, config, date)
     own, where = [column for column in table.columns if column != CORRUPT], f"inputs.{name}"

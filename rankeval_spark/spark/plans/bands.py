@@ -29,10 +29,7 @@ def to_activity(train: DataFrame, *, names: tuple[str, ...]) -> DataFrame:
 
 
 def with_bands(users: DataFrame, *, bands: Mapping[str, Band]) -> DataFrame:
-    """Replace the numbers in the columns of ``bands`` by the names of their bands; NULL and NaN become NULL.
-
-    Rows are neither added nor lost.
-    """
+    """Replace the numbers in the columns of ``bands`` by the names of their bands; NULL and NaN become NULL."""
 
     def label(name: str, place: int) -> Column:
         number, edges = _number(name), F.col(f"_edges_{place}")

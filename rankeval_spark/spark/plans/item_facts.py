@@ -192,8 +192,6 @@ def to_pairs(lists: DataFrame, *, sources: FactFrames, depth: int) -> DataFrame:
 
     The struct array ``_pairs`` holds ranks and the cosine of the co-occurrence in the training data. Co-occurrences are
     counted separately and meet the pairs of the lists in a join, so that nothing is collected or broadcast on purpose.
-
-    `lists`: rows of ``MovedRows.to_item_lists``. `depth`: last rank that is read; 0 for all of them.
     """
     key: list[str] = [name for name in C.LIST_KEY if name in lists.columns]
     one, other = F.col("_one"), F.col("_other")
@@ -223,8 +221,6 @@ def to_familiarity(lists: DataFrame, *, sources: FactFrames, depth: int) -> Data
     """Return one row per (user, recommended item) with its mean similarity to the items that the user has in `train`.
 
     Only users of the training data have rows; an item that has no user in common with any of theirs has 0.
-
-    `lists, depth`: as for :func:`to_pairs`.
     """
     train = require_input(sources.train)
     wanted = lists.select(C.USER_ID, F.explode(_down_to(depth)).alias("_item"))

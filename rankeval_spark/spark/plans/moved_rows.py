@@ -43,18 +43,12 @@ class MovedRows:
         return map_in_arrow(self.frame, self.job.user_rows, self.user_types)
 
     def to_ranked_items(self) -> DataFrame:
-        """Return one row per list and item: key, rank and gain.
-
-        ``list_id`` is there only where users can have several lists of a model.
-        """
+        """Return one row per list and item: key, rank and gain; ``list_id`` where users can have several."""
         item = {C.ITEM_ID: self.id_types[C.ITEM_ID], C.RANK: "int", C.GAIN: "double"}
         return map_in_arrow(self.frame, replace(self.job, depth=0).ranked_items, {**self._list_key(), **item})
 
     def to_item_lists(self, *, depth: int) -> DataFrame:
-        """Return one row per list that has items, see :meth:`Job.item_lists`; a depth of 0 keeps whole lists.
-
-        ``list_id`` is there only where users can have several lists of a model.
-        """
+        """Return one row per list that has items, see :meth:`Job.item_lists`; a depth of 0 keeps whole lists."""
         item = f"array<struct<`{C.ITEM_ID}`: {self.id_types[C.ITEM_ID]}, `{C.RANK}`: int>>"
         types = {**self._list_key(), ITEMS: item}
         return map_in_arrow(self.frame, replace(self.job, depth=depth).item_lists, types)

@@ -40,11 +40,7 @@ _DOUBLE_SCORES: Final = {C.SCORE: ("double",), row_kinds.LISTED_SCORES: ("array<
 
 @dataclass(frozen=True)
 class InputFrames:
-    """Canonical frames of one evaluation date, of the expected models and the sampled users only.
-
-    `recommendations, held_out, segments, train, items`: rows of the schemas of these names; the last three are None
-    where they are not given.
-    """
+    """Canonical frames of one evaluation date, of the expected models and the sampled users only; None if not given."""
 
     recommendations: DataFrame
     held_out: DataFrame

@@ -60,10 +60,7 @@ class _SessionOnDemand:
 
 
 def on_demand(start: Callable[[], SparkSession], *, why: str | None = None) -> SparkSession:
-    """Return a session that is started when something is asked of it.
-
-    `why`: why Spark computes every night; None where that depends on the inputs.
-    """
+    """Return a session that is started when something is asked of it; `why` Spark computes every night, if it does."""
     return cast("SparkSession", _SessionOnDemand(start, why))
 
 

@@ -149,10 +149,7 @@ def _own_settings(master: str) -> dict[str, str]:
 
 
 def _submitted(app_name: str, *, master: str | None, user_settings: Settings) -> SparkSession:
-    """Create the session of a driver that ``spark-submit`` started; refused without Delta.
-
-    Jars can no longer be given to a JVM that runs.
-    """
+    """Create the session of a driver that ``spark-submit`` started, to which jars can no longer be given."""
     SparkContext._ensure_initialized()  # connects to that driver, as creating a context would; SparkConf then sees it
     given, jvm = dict(SparkConf().getAll()), SparkContext._jvm
     if jvm is not None and not jvm.org.apache.spark.util.Utils.classIsLoadable(ours.DELTA_EXTENSION):
@@ -214,11 +211,7 @@ def faults_of_jars() -> list[Fault]:
 def _create(
     options: Settings, *, jvm_settings: Settings | None = None, user_settings: Settings = MappingProxyType({})
 ) -> SparkSession:
-    """Create the session; a driver that does not come up is a fault of the environment.
-
-    ``jvm_settings`` are the settings that its JVM is started with, where that does not run yet; ``user_settings`` those
-    that others than we wrote.
-    """
+    """Create the session; a driver that does not come up is a fault of the environment."""
     builder = SparkSession.builder
     for key, value in secrets.redacting(_with_delta_extension(options)).items():
         if spark_settings.is_written_out(key, value):

@@ -65,11 +65,7 @@ class Check:
 
 
 def checks(results_root: str | None = None, tell: Callable[[str], None] = lambda _: None) -> Iterator[Check]:
-    """Yield the outcomes of all checks as soon as they are known; no Spark starts, and nothing is left behind.
-
-    ``results_root``: where a run would publish; a file is made there, and removed again. ``tell`` hears what is waited
-    for.
-    """
+    """Yield the outcomes of all checks as soon as they are known; no Spark starts, and nothing is left behind."""
     run = partial(within, tell=tell)
     yield run(check_python_version, "Python of the driver")
     pyspark = run(check_packages, PYSPARK)
@@ -111,12 +107,7 @@ def within(check: Callable[[], Check], name: str, *, tell: Callable[[str], None]
 
 
 def require_startable(options: Mapping[str, str], *, why: str) -> None:
-    """Refuse a machine on which no session starts: pyspark, Java or a build of Delta is missing; nothing is fetched.
-
-    `options`: settings of the user; `why`: why Spark is needed.
-
-    Raises EnvironmentFaultError as the start of a session does.
-    """
+    """Refuse a machine on which no session starts: pyspark, Java or a build of Delta is missing; nothing is fetched."""
     require_spark(why)
     if is_running():
         return

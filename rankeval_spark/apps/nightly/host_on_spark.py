@@ -125,7 +125,8 @@ def to_refused_rows(sources: Sources, request: Request, *, sample_share: float =
 
     One more pass over each input. What a check finds in a list or in a join, as a repeated item, is no row of them.
     """
-    inputs = inputs_of(sources.with_raw, request, sample_share=sample_share)
+    with_raw = Sources(**{source.name: source.with_raw for source in sources.all()})
+    inputs = inputs_of(with_raw, request, sample_share=sample_share)
     checks = inputs.row_checks(request.changed(evaluation_date=None))
     others = {"segments": inputs.segment_table, "train": inputs.train, "items": inputs.items}
     given = {"recommendations": inputs.recommendations, "held_out": inputs.held_out}

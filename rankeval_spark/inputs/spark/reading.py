@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import functions as F
 
@@ -78,14 +78,8 @@ class Source:
         return ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in fields if one.name != CORRUPT)
 
 
-@dataclass(frozen=True)
-class Sources(GivenInputs[Source]):
-    """The inputs of one evaluation date."""
-
-    @property
-    def with_raw(self) -> Sources:
-        """The same inputs, each with the column :data:`input_columns.RAW`."""
-        return Sources(**{source.name: source.with_raw for source in self.all()})
+Sources: TypeAlias = GivenInputs[Source]
+"""The inputs of one evaluation date."""
 
 
 def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> Sources:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.inputs import Gains, InputRows
     from rankeval_spark.schemas import Field, Schema
 
-MOST_LISTS: Final = 1000
+MAX_LISTS: Final = 1000
 """Lists that are written as rows of items at once."""
 
 RECOMMENDATIONS: Final = "recommendations"
@@ -232,7 +232,7 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Read batches of a table into canonical rows, or whole lists, in the order of ``names``."""
     for batch in batches:
-        most = batch.num_rows if as_lists or reading.nested is None else MOST_LISTS
+        most = batch.num_rows if as_lists or reading.nested is None else MAX_LISTS
         for start in range(0, batch.num_rows, most):
             part = pa.Table.from_batches([batch.slice(start, most)])
             read = reading.lists(part) if as_lists else reading.rows(part)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config.inputs import InputConfig
 
-MOST_FILES: Final = 1000
+MAX_FILES: Final = 1000
 """Parquet files whose footers are read, a second of them."""
 
 _MAX_TEXT: Final = 1 / 32
@@ -102,7 +102,7 @@ class FileTable:
         if isinstance(self.dataset, ds.InMemoryDataset):
             return int(self.dataset.count_rows(filter=condition))
         files = list(self.dataset.get_fragments(filter=condition))
-        if len(files) > MOST_FILES:
+        if len(files) > MAX_FILES:
             raise ForSparkError(self.location, "very many files")
         total = 0
         try:
@@ -298,7 +298,7 @@ def list_files(config: InputConfig, location: str, date: dt.date) -> Listed:
 def _few_files(config: InputConfig, location: str, date: dt.date) -> Listed:
     """List the files of an input as :func:`list_files`, where few and allowed ones are of the date."""
     files, folders, kept = list_files(config, location, date)
-    if len(kept) > MOST_FILES:
+    if len(kept) > MAX_FILES:
         raise ForSparkError(location, "very many files")
     _refuse_outside(*(str(files[place]) for place in kept))
     return files, folders, kept

@@ -18,7 +18,7 @@ from pyarrow import fs
 
 from rankeval_spark.allowed_folders import delta_log_paths, local_path, require_each
 from rankeval_spark.errors import first_line
-from rankeval_spark.inputs.arrow.files import MOST_FILES, files_below, list_files, parquet_dataset
+from rankeval_spark.inputs.arrow.files import MAX_FILES, files_below, list_files, parquet_dataset
 from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.input_files import (
     EXPECTED,
@@ -113,7 +113,7 @@ def _measured(unknown: InputSize, config: InputConfig, path: Path, date: dt.date
             raise FileNotFoundError(NO_FILES)
         if config.format == "parquet":
             files = _parquet_files(config, path, date)
-            remark = f"more than {MOST_FILES:,} files, whose footers are not read" if len(files) > MOST_FILES else None
+            remark = f"more than {MAX_FILES:,} files, whose footers are not read" if len(files) > MAX_FILES else None
         else:
             listed, _, kept = list_files(config, str(path), date)
             files = [(listed[place].stat().st_size, None, _folders(listed[place], path)) for place in kept]
@@ -158,7 +158,7 @@ def _parquet_files(config: InputConfig, path: Path, date: dt.date) -> list[_File
     with suppress(ForSparkError):  # of a filter that only Spark understands: all files
         condition = RowFilter(config.filters, date, time_zone=config.time_zone).arrow(dataset.schema)
     fragments = list(dataset.get_fragments(filter=condition))
-    is_counted = len(fragments) <= MOST_FILES
+    is_counted = len(fragments) <= MAX_FILES
     found: list[_File] = []
     for fragment in fragments:
         if not is_counted or condition is None or fragment.subset(condition, schema=dataset.schema).row_groups:

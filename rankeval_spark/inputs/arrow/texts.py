@@ -37,7 +37,7 @@ _MIN_PLAIN: Final = 1e-3
 _MAX_PLAIN: Final = 1e7
 _NOT_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
-_MOST_DIGITS: Final = 76  # of a decimal of any type
+_MAX_DIGITS: Final = 76  # of a decimal of any type
 _BITS_OF_DOUBLE: Final = 53
 _BYTES_OF_UUID: Final = 16
 _HEX: Final = np.array([b"%02x" % byte for byte in range(256)])
@@ -220,7 +220,7 @@ def id_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
         return text
     numbers = _exact_numbers(column)
     whole = null_unless(numbers, _is_whole(numbers))
-    exact = pa.int64() if pa.types.is_floating(whole.type) else pa.decimal256(_MOST_DIGITS, 0)
+    exact = pa.int64() if pa.types.is_floating(whole.type) else pa.decimal256(_MAX_DIGITS, 0)
     return null_unless(pc.coalesce(whole.cast(exact).cast(pa.string()), text), numbers.is_valid())
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.inputs import InputConfig
     from rankeval_spark.inputs.trec_files import TrecForm
 
-MOST_FILES: Final = 256
+MAX_FILES: Final = 256
 """Files whose footers are read, which takes half a second; a table of years has many more."""
 
 _NARROWER: Final = ("tinyint", "smallint", "int", "bigint")
@@ -272,7 +272,7 @@ def chosen_files(files: Sequence[str], date: dt.date) -> list[str]:
     ['f/day=2025-12-31/a', 'f/day=2026-01-01/a']
     """
     of_date = [file for file in files if date.isoformat() in file]
-    return list(dict.fromkeys([*files[:1], *(of_date or files)[-MOST_FILES:]]))
+    return list(dict.fromkeys([*files[:1], *(of_date or files)[-MAX_FILES:]]))
 
 
 @contextmanager

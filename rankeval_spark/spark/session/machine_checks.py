@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 PYTHONS: Final = ((3, 11), (3, 13))
 """Oldest and newest version of Python that the locks are made for."""
 
-LEAST_FREE_GIGABYTES: Final = 2
+MIN_FREE_GIGABYTES: Final = 2
 SECONDS: Final = 20.0  # that a check has
 SECONDS_OF_JAVA: Final = 90.0  # for three places, in each of which a Java has 30
 SECONDS_UNTIL_TOLD: Final = 2.0
@@ -193,8 +193,8 @@ def check_time_zone() -> Check:
 def check_free_disk(folder: Path) -> Check:
     """Check the free space of the disk that a folder is on, or will be."""
     free = shutil.disk_usage(_existing(folder)).free / _GIGABYTE
-    fix = f"free {LEAST_FREE_GIGABYTES} GB there; SPARK_LOCAL_DIRS moves what Spark spills, RANKEVAL_CACHE the cache"
-    return Check("free disk", free >= LEAST_FREE_GIGABYTES, f"{free:.1f} GB for {folder}", fix)
+    fix = f"free {MIN_FREE_GIGABYTES} GB there; SPARK_LOCAL_DIRS moves what Spark spills, RANKEVAL_CACHE the cache"
+    return Check("free disk", free >= MIN_FREE_GIGABYTES, f"{free:.1f} GB for {folder}", fix)
 
 
 def check_writable_root(root: str) -> Check:

@@ -24,10 +24,10 @@ DELTA_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 _QUIET_CONF: Final = Path(__file__).parent / "spark_conf"
-_LEAST_HEAP, _MOST_HEAP = 1, 4  # gigabytes
+_MIN_HEAP, _MAX_HEAP = 1, 4  # gigabytes
 _PARTITIONS_A_CORE: Final = 8
-_MOST_PARTITIONS: Final = 200
-_LEAST_MEGABYTES: Final = 16  # of the files of a shuffle, for all cores together: some seconds of work
+_MAX_PARTITIONS: Final = 200
+_MIN_MEGABYTES: Final = 16  # of the files of a shuffle, for all cores together: some seconds of work
 
 
 def job_settings() -> dict[str, str]:
@@ -76,8 +76,8 @@ def local_settings(warehouse: Path, *, cores: int) -> dict[str, str]:
         # A task costs 60 ms in Python before its first row. Eight a core, and fewer where the rows are few: adaptive
         # execution merges down to the least size, not to the advised one, below a cross join (users and models).
         # On 2 cores a million rows took 3.8 s with 32 of at least 1 MB, now 2.6; ten million gain a twentieth.
-        "spark.sql.shuffle.partitions": str(min(_MOST_PARTITIONS, _PARTITIONS_A_CORE * cores)),
-        "spark.sql.adaptive.coalescePartitions.minPartitionSize": f"{max(1, _LEAST_MEGABYTES // cores)}MB",
+        "spark.sql.shuffle.partitions": str(min(_MAX_PARTITIONS, _PARTITIONS_A_CORE * cores)),
+        "spark.sql.adaptive.coalescePartitions.minPartitionSize": f"{max(1, _MIN_MEGABYTES // cores)}MB",
         # The package may be a folder or an archive that only the driver was started with.
         "spark.executorEnv.PYTHONPATH": str(Path(__file__).parents[3]),
     }
@@ -86,7 +86,7 @@ def local_settings(warehouse: Path, *, cores: int) -> dict[str, str]:
 def local_heap_gigabytes() -> int:
     """Return a quarter of this machine's memory, within bounds, in whole gigabytes."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(_LEAST_HEAP, min(_MOST_HEAP, memory // 4 >> 30))
+    return max(_MIN_HEAP, min(_MAX_HEAP, memory // 4 >> 30))
 
 
 def find_spark_home(env: Mapping[str, str] = os.environ) -> Path:

@@ -174,7 +174,7 @@ def test_texts_and_lists_with_large_offsets_are_read_too() -> None:
 
 
 def test_many_lists_are_written_as_rows_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(canonical, "MOST_LISTS", 2)
+    monkeypatch.setattr(canonical, "MAX_LISTS", 2)
     table = pa.table({"user_id": [*"abcde"], "item_id": [[n] * n for n in range(5)]})
     reading = Reading.from_frame("recommendations", schemas.RECOMMENDATIONS, table.schema)
     parts = [*read_batches(table.to_batches(), reading, ["user_id", "item_id", "rank"])]

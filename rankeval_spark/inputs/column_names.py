@@ -17,9 +17,9 @@ _TIMES: Final = ("interactedat", "timestamp", "time", "ts", "eventtime", "dateti
 
 COLUMN_NAMES: Final[Mapping[str, Sequence[str]]] = {
     C.MODEL_ID: ("modelid", "model", "modelname", "algorithm", "algo", "recommender", "variant", "system"),
-    C.USER_ID: (*(f"{one}id" for one in _USERS), *_USERS, "queryid", "query", "qid"),
+    C.USER_ID: (*(f"{word}id" for word in _USERS), *_USERS, "queryid", "query", "qid"),
     C.LIST_ID: ("listid", "list", "requestid", "impressionid", "slateid", "sessionid"),
-    C.ITEM_ID: (*(f"{one}id" for one in _ITEMS), *_ITEMS, "docno"),
+    C.ITEM_ID: (*(f"{word}id" for word in _ITEMS), *_ITEMS, "docno"),
     C.SCORE: ("score", "prediction", "predicted", "pred", "probability", "prob", "similarity", "relevancescore", "est"),
     C.RANK: ("rank", "position", "pos", "ranking"),
     C.GAIN: ("gain", "gains", "rating", "ratings", "relevance", "rel", "grade", "label", "stars"),
@@ -54,7 +54,10 @@ def columns_by_name(canonical: str, columns: Iterable[str], names: Sequence[str]
     (['movieId', 'item'], ['User-ID'])
     """
     known = names or COLUMN_NAMES[canonical]
-    return sorted((one for one in columns if plain_name(one) in known), key=lambda one: known.index(plain_name(one)))
+    return sorted(
+        (column for column in columns if plain_name(column) in known),
+        key=lambda column: known.index(plain_name(column)),
+    )
 
 
 def columns_by_part(canonical: str, columns: Iterable[str]) -> list[str]:
@@ -63,7 +66,7 @@ def columns_by_part(canonical: str, columns: Iterable[str]) -> list[str]:
     >>> columns_by_part("item_id", ["rated_movie", "who"])
     ['rated_movie']
     """
-    return [one for one in columns if any(word in plain_name(one) for word in _PARTS.get(canonical, ()))]
+    return [column for column in columns if any(word in plain_name(column) for word in _PARTS.get(canonical, ()))]
 
 
 def likely_column(canonical: str, columns: Sequence[str]) -> str | None:

@@ -117,8 +117,11 @@ def input_schemas(
     """Return the schema of every input by its name."""
     read = [schemas.RECOMMENDATIONS, schemas.HELD_OUT, schemas.TRAIN, schemas.ITEMS]
     if lists == "pooled":
-        read = [replace(one, fields=tuple(field for field in one.fields if field.name != C.LIST_ID)) for one in read]
-    return {**{one.name: one for one in read}, "segments": segments_schema(segments, numbers=numbers)}
+        read = [
+            replace(schema, fields=tuple(field for field in schema.fields if field.name != C.LIST_ID))
+            for schema in read
+        ]
+    return {**{schema.name: schema for schema in read}, "segments": segments_schema(segments, numbers=numbers)}
 
 
 def read_given(
@@ -178,7 +181,7 @@ def missing_faults(
 ) -> list[Fault]:
     """Find required columns that a table does not have."""
     is_config = where.startswith("inputs.")
-    others = [one for one in known if one not in names.values()]
+    others = [column for column in known if column not in names.values()]
 
     def likely_fix(name: str) -> str:
         likely = likely_column(name, others)
@@ -226,7 +229,7 @@ def check_id_types(
         fix = f"cast {number} of all inputs to text" if is_call else fix
         faults.append(Fault(place_of(LOG), found, f"one type, because own_item={own_item!r} compares them", fix))
     for name in IDS:
-        having = [(one, types[name]) for one, types in id_types.items() if name in types]
+        having = [(input_, types[name]) for input_, types in id_types.items() if name in types]
         for other, type_ in having:
             first, first_type = having[0]
             if type_ == first_type:

@@ -90,7 +90,7 @@ def nearest_location(location: str) -> str:
             f"{re.escape(below[: found.start()])}({_DAY.pattern}){re.escape(below[found.end() :])}", re.ASCII
         )
         named = [_day(match[1]) for name in names if (match := alike.fullmatch(name))]
-        days, day = [one for one in named if one is not None], _day(found[0])
+        days, day = [each for each in named if each is not None], _day(found[0])
         if days and day is not None:
             others = f"{len(days)} other day{'s' if len(days) > 1 else ''}"
             return f"{folder} has {others}: {nearest_days(day, days)}"
@@ -117,7 +117,7 @@ def checked_header(
     if not header:
         raise InputError(missing_input(name, location, EXPECTED["csv"], "no line"))
     names = [column or "" for column in header]
-    others = [one for one in _SEPARATORS if one in names[0]]
+    others = [sign for sign in _SEPARATORS if sign in names[0]]
     if len(names) == 1 and others:
         found = f"one column, {names[0]!r}, in the header at {location}"
         fix = f"write inputs.{name.partition('.')[0]}.options: {{sep: {json.dumps(others[0])}}}"

@@ -141,8 +141,8 @@ def _values_at(measure: Measure, lists: Lists, k: IntVector) -> FloatVector:
     for start in range(0, len(cutoffs), _MAX_CUTOFFS):
         at_once = MeasureSet(
             tuple(
-                Measure(measure.name, measure.options.items(), int(one))
-                for one in cutoffs[start : start + _MAX_CUTOFFS]
+                Measure(measure.name, measure.options.items(), int(cutoff))
+                for cutoff in cutoffs[start : start + _MAX_CUTOFFS]
             )
         )
         scored = at_once.score(lists)[measure.column]  # (n_lists, cutoffs at once)

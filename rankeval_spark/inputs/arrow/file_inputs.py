@@ -197,8 +197,8 @@ def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tu
     """
     found = tuple(_open(config, name, date) for name in config.inputs.given)
     try:
-        sources = [one.without_rows() for one in found]
-        check_id_types({one.name: one.id_types for one in sources}, own_item=request.policies.own_item)
+        sources = [input_.without_rows() for input_ in found]
+        check_id_types({source.name: source.id_types for source in sources}, own_item=request.policies.own_item)
         refuse_missing(sources, request)
     except FaultsError as error:
         raise ForSparkError(_ALL, error) from error
@@ -228,8 +228,8 @@ def _schema_of(config: EvaluationConfig, name: str) -> Schema:
 
 
 def _refuse_many_rows(inputs: Sequence[FileInput]) -> None:
-    if sum(one.n_bytes for one in inputs) > physical_bytes() * _MAX_MEMORY:
-        n_rows = sum(one.n_rows for one in inputs)
+    if sum(input_.n_bytes for input_ in inputs) > physical_bytes() * _MAX_MEMORY:
+        n_rows = sum(input_.n_rows for input_ in inputs)
         raise ForSparkError(_ALL, f"{n_rows:,} rows, which are many for one process")
 
 
@@ -244,10 +244,10 @@ def look_at_inputs(
     id_types = {}
     for name, given in config.inputs.given.items():
         try:
-            one = _open(config, name, date, is_refused=True)
-            source = one.without_rows()
+            found = _open(config, name, date, is_refused=True)
+            source = found.without_rows()
             id_types[name] = source.id_types
-            opened.append(one)
+            opened.append(found)
             sources.append(source)
         except InputError as error:
             errors.append(error)
@@ -256,8 +256,8 @@ def look_at_inputs(
                 errors.append(InputError(*(replace(fault, where=f"inputs.{name}") for fault in error.faults)))
                 continue
             if given.format in TEXT_FORMATS:
-                whole = [one for one in given.id_columns if given.types.get(one) == "integer"]
-                id_types[name] = {one: "bigint" if one in whole else "string" for one in given.id_columns}
+                whole = [column for column in given.id_columns if given.types.get(column) == "integer"]
+                id_types[name] = {column: "bigint" if column in whole else "string" for column in given.id_columns}
             if given.format == "csv":
                 errors += errors_of(partial(_require_header, config, name, date))
     checks = [partial(check_id_types, id_types, own_item=request.policies.own_item)]
@@ -283,7 +283,7 @@ def _require_header(config: EvaluationConfig, name: str, date: dt.date) -> None:
 
 def read_tables(inputs: Sequence[FileInput], *, sample_share: float) -> Tables:
     """Read the inputs, of the log and the judgements a share of the users: the same that Spark draws."""
-    sources = {one.name: one.read() for one in inputs}
+    sources = {input_.name: input_.read() for input_ in inputs}
     for name in (LOG, HELD_OUT) if sample_share < 1 else ():
         source = sources[name]
         users = source.table[C.USER_ID]

@@ -128,7 +128,7 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
     Raises ForSparkError: it is in a catalog, elsewhere, not there, or not as plain as such tables mostly are.
     """
     if models := config.of_models():
-        return _unite({model: open_files(one, date) for model, one in models.items()}, config.location(date))
+        return _unite({model: open_files(own, date) for model, own in models.items()}, config.location(date))
     if config.table is not None:
         raise ForSparkError(config.table, "a table of a catalog")
     location = config.location(date)

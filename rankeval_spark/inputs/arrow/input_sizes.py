@@ -65,7 +65,7 @@ _File: TypeAlias = tuple[int, int | None, tuple[str, ...]]
 def sizes_of(name: str, config: InputConfig, date: dt.date) -> list[InputSize]:
     """Look up how large an input is on a date: one size, or one of each model, with the key of its path."""
     models = {f"{name}.paths.{model}": one for model, one in config.of_models().items()}
-    return [size_of(key, one, date) for key, one in (models or {name: config}).items()]
+    return [size_of(key, own, date) for key, own in (models or {name: config}).items()]
 
 
 def size_of(name: str, config: InputConfig, date: dt.date) -> InputSize:

@@ -148,7 +148,7 @@ def source_of(name: str, cells: Mapping[str, Cells], schema: Schema, n_rows: int
         name,
         pa.Table.from_pydict({field: columns[field] for field in schema.field_names() if field in columns}),
         given=frozenset(cells),
-        id_types={one: _ID_TYPES[columns[one].type] for one in IDS if one in columns},
+        id_types={field: _ID_TYPES[columns[field].type] for field in IDS if field in columns},
         unreadable=reduce(pc.or_, marks) if marks else None,
     )
 
@@ -171,7 +171,7 @@ def _read(
             raise InputError(*faults)
         if project:
             reader = pa.RecordBatchReader.from_stream(project(frame, chosen))
-        return _table(reader, chosen), faults, tuple(one for one in known if one not in chosen)
+        return _table(reader, chosen), faults, tuple(column for column in known if column not in chosen)
     except (pa.ArrowException, TypeError, ValueError) as error:
         found = f"a {kind_of(frame)} that Arrow cannot read ({first_line(' '.join(map(str, error.args)))})"
         fix = "give each column values of one type"
@@ -186,14 +186,14 @@ def _chosen(
     index_names: Collection[object],  # of the levels of an index, which is no column
 ) -> tuple[list[Fault], list[str]]:
     """Find what is wrong with the columns of a schema that a table has, and those that it has once."""
-    names = {one: rows.renames.get(one, one) for one in schema.field_names()}
+    names = {field: rows.renames.get(field, field) for field in schema.field_names()}
     arrays: dict[str, str] = {}
     if rows.several_items is not None:
         nested = rows.several_items
         arrays = {
-            f"{name}.{nested.places[one]}": column_and_field(path, known)[0] for one, path in nested.arrays.items()
+            f"{name}.{nested.places[field]}": column_and_field(path, known)[0] for field, path in nested.arrays.items()
         }
-        names = {one: own for one, own in names.items() if one not in (C.ITEM_ID, C.SCORE, C.RANK)}
+        names = {field: own for field, own in names.items() if field not in (C.ITEM_ID, C.SCORE, C.RANK)}
     wanted, assumed = [*dict.fromkeys([*names.values(), *arrays.values()])], [*known]
     is_plain = isinstance(rows, LogRows) and rows.several_items is None
     if is_plain and names[C.ITEM_ID] not in known and RECOMMENDATIONS in known:
@@ -201,15 +201,15 @@ def _chosen(
         assumed.append(names[C.ITEM_ID])  # whether it has them, its type says
     faults = missing_faults(assumed, names, rows.renames, name, rows.places)
     faults += [column_fault(key, own, known) for key, own in arrays.items() if own not in known]
-    in_index = {f"no column {one!r}" for one in index_names}
+    in_index = {f"no column {level!r}" for level in index_names}
     fix = "call reset_index() on the frame: its index is no column"
-    faults = [replace(one, fix=fix) if one.found.partition(" among ")[0] in in_index else one for one in faults]
-    twice = [one for one in wanted if known.count(one) > 1]
+    faults = [replace(fault, fix=fix) if fault.found.partition(" among ")[0] in in_index else fault for fault in faults]
+    twice = [column for column in wanted if known.count(column) > 1]
     faults += [
-        Fault(name, f"column {one!r} more than once", "each column once", "rename or remove one of them")
-        for one in twice
+        Fault(name, f"column {column!r} more than once", "each column once", "rename or remove one of them")
+        for column in twice
     ]
-    return faults, [one for one in wanted if known.count(one) == 1]
+    return faults, [column for column in wanted if known.count(column) == 1]
 
 
 def _table(reader: pa.RecordBatchReader, names: list[str]) -> pa.Table:

@@ -196,7 +196,7 @@ def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray | None:  # noqa: PLR0911
     if pa.types.is_floating(kind):
         return _by_distinct(column, lambda distinct: to_texts(map(java_number, to_numpy(distinct))))
     if pa.types.is_decimal(kind):
-        return _by_distinct(column, lambda distinct: to_texts(f"{one:f}" for one in distinct.to_pylist()))
+        return _by_distinct(column, lambda distinct: to_texts(f"{number:f}" for number in distinct.to_pylist()))
     if pa.types.is_timestamp(kind):
         return without_zeros(column.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.timestamp("us")))
     if pa.types.is_time(kind):

@@ -75,7 +75,7 @@ class Source:
     def table_columns(self) -> str:
         """Columns and types of the unchanged table, such as ``user_id string, day date``; csv and json are text."""
         fields = self.unfiltered.schema.fields
-        return ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in fields if one.name != CORRUPT)
+        return ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in fields if each.name != CORRUPT)
 
 
 Sources: TypeAlias = GivenInputs[Source]
@@ -151,6 +151,6 @@ def from_frame(
     )
     lists = canonical.to_lists(frame) if canonical.reading.nested and name == LOG else None
     read = rows.renames.values() if rows else ()
-    unread = tuple(one for one in frame.columns if one not in (*schema.field_names(), *read))
+    unread = tuple(own for own in frame.columns if own not in (*schema.field_names(), *read))
     table, given = canonical.to_rows(frame), canonical.given
     return Source(name, table, frame, name, "frame", None, given, canonical.id_types, unread=unread, lists=lists)

@@ -137,8 +137,8 @@ def _with_equal_lengths(catalogue: DataFrame) -> DataFrame:
     of_item = F.when(F.col(N.ITEM_VECTORS).isNotNull(), length)
     lengths = catalogue.agg(F.min(of_item).alias("_shortest"), F.max(of_item).alias("_longest"))
     shown = [
-        F.concat(F.col(f"{one}.n").cast("string"), F.lit(" numbers for "), quoted(F.col(f"{one}.{C.ITEM_ID}")))
-        for one in ("_shortest", "_longest")
+        F.concat(F.col(f"{end}.n").cast("string"), F.lit(" numbers for "), quoted(F.col(f"{end}.{C.ITEM_ID}")))
+        for end in ("_shortest", "_longest")
     ]
     what = F.concat(F.lit("vectors of two lengths, "), shown[0], F.lit(" and "), shown[1])
     failure = input_failure("items", what, expected=ONE_LENGTH_EXPECTED, fix=ONE_LENGTH_FIX)

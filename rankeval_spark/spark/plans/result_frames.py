@@ -142,7 +142,7 @@ def to_merged(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> DataFrame:
 
     def merge_in(group_rows: DataFrame, names: Collection[str]) -> DataFrame:
         def merge(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
-            name, bucket = (one.as_py() for one in key)
+            name, bucket = (part.as_py() for part in key)
             if name not in names:
                 return group
             one = sums[name]
@@ -155,7 +155,7 @@ def to_merged(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> DataFrame:
 
         return group_rows.groupBy("sum", "bucket").applyInArrow(merge, grouping.COLUMNS)
 
-    later = {one.into for one in sums.values() if one.into is not None}
+    later = {each.into for each in sums.values() if each.into is not None}
     found = merge_in(packed_rows.where(F.col("sum").isin(*sums)), sums.keys() - later)
     return merge_in(found, later) if later else found
 
@@ -198,7 +198,7 @@ def to_published_users(nights: Sequence[DataFrame], totals: UserTotals) -> dict[
     rows = reduce(DataFrame.unionByName, frames).repartition(C.USER_ID)
     found = to_packed(rows, totals)
     if totals.known:
-        known = [one for name, partial in totals.known for one in pack_by_key(name, partial, totals.sums)]
+        known = [row for name, partial in totals.known for row in pack_by_key(name, partial, totals.sums)]
         found = found.union(rows.sparkSession.createDataFrame(pa.Table.from_batches(known), grouping.COLUMNS))
     return to_totals(found, totals.sums)
 

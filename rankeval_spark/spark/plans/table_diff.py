@@ -38,7 +38,7 @@ def to_differences(published: DataFrame, rerun: DataFrame, *, key: Sequence[str]
         *keys,
         was_published.alias("was_published"),
         is_made.alias("is_made"),
-        F.when(was_published & is_made, F.filter(unlike, lambda one: one.isNotNull())).alias("unlike"),
+        F.when(was_published & is_made, F.filter(unlike, lambda difference: difference.isNotNull())).alias("unlike"),
     )
 
 
@@ -100,11 +100,11 @@ def difference_examples(rows: DataFrame, *, key: Sequence[str]) -> DataFrame:
     for name in keys:
         text = F.col(name)
         if isinstance(rows.schema[name].dataType, T.ArrayType):
-            text = F.concat_ws("/", F.transform(name, lambda one: F.coalesce(one, F.lit("NULL"))))
+            text = F.concat_ws("/", F.transform(name, lambda element: F.coalesce(element, F.lit("NULL"))))
         parts.append(F.concat(F.lit(f"{name}="), text.cast("string")))
     is_other = ~F.col("was_published") | ~F.col("is_made") | _differs()
     return rows.where(is_other).orderBy(*keys).select(F.concat_ws(", ", *parts).alias("example"))
 
 
 def _differs() -> Column:
-    return F.coalesce(F.exists("unlike", lambda one: ~one["is_rounding"]), F.lit(False))
+    return F.coalesce(F.exists("unlike", lambda difference: ~difference["is_rounding"]), F.lit(False))

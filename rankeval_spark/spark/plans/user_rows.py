@@ -85,7 +85,9 @@ class InputFrames:
             found.append(train_checks(self.train.columns, before=day, time_zone=zone))
         if self.items is not None:
             found.append(item_checks(self.items.columns, unreadable=self.unreadable))
-        return {one.input: one for one in (*found, *([segment_checks()] if self.segment_table is not None else []))}
+        return {
+            checks.input: checks for checks in (*found, *([segment_checks()] if self.segment_table is not None else []))
+        }
 
 
 def to_user_rows(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -79,6 +80,7 @@ def studentized_range_above(
     return tails
 
 
+@lru_cache(maxsize=4096)
 def studentized_range_quantile(level: float, n_groups: int, freedom: float) -> float:
     """Return the value that the studentized range of ``n_groups`` means exceeds with probability ``1 - level``.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -378,8 +377,5 @@ def _quantiles(n: NDArray[np.int_], freedom: Values, level: float) -> Values:
         row = tuple(place)
         whole = int(min(freedom[row], _MAX_FREEDOM))
         step = int(10 ** max(len(str(whole)) - 2, 0))
-        found[row] = _quantile(level, int(n[row]), max(whole // step * step, 1))
+        found[row] = distributions.studentized_range_quantile(level, int(n[row]), max(whole // step * step, 1))
     return found
-
-
-_quantile = lru_cache(maxsize=4096)(distributions.studentized_range_quantile)

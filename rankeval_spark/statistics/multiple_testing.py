@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import combinations, product
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
@@ -155,7 +154,12 @@ def compare_all(
     rounding = np.broadcast_to(rounding, n.shape)
     has_spread = np.sqrt(variance) > rounding
     std_error = np.where(has_spread, np.sqrt(variance / many), np.nan)
-    half = _quantiles(level, n_models, freedom)[:, None] * std_error[:, None]
+    distinct, position = np.unique(freedom, return_inverse=True)
+    quantiles = [
+        np.nan if np.isnan(own) else distributions.studentized_range_quantile(level, n_models, float(own))
+        for own in distinct
+    ]
+    half = (np.array(quantiles)[position] * std_error)[:, None]
     tails = distributions.studentized_range_above(
         (np.abs(delta) / std_error[:, None]).ravel(), n_models, np.repeat(freedom, delta.shape[1])
     ).reshape(delta.shape)
@@ -210,16 +214,3 @@ def randomised_p(
     counts = np.array(n_extreme, dtype=np.float64).reshape(ends.shape)
     is_known = np.isfinite(ends) & np.isfinite(ranges).all(axis=-1, keepdims=True)
     return np.where(is_known, (1.0 + counts) / (1.0 + sums.shape[-1]), np.nan)
-
-
-def _quantiles(level: float, n_models: int, freedom: Values) -> Values:
-    distinct, position = np.unique(freedom, return_inverse=True)
-    quantiles = np.array([np.nan if np.isnan(own) else _quantile(level, n_models, float(own)) for own in distinct])
-    return quantiles[position]
-
-
-@lru_cache(maxsize=4096)
-def _quantile(level: float, n_models: int, freedom: float) -> float:
-    from scipy import stats  # noqa: PLC0415 - 0.6 s, which every Python worker would pay
-
-    return float(stats.studentized_range.ppf(level, n_models, freedom))

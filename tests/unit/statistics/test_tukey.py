@@ -64,6 +64,15 @@ def test_pairs_have_the_studentized_range_of_their_difference() -> None:
         assert found.high[0, pair] - found.low[0, pair] == pytest.approx(2 * half, rel=1e-6)
 
 
+@pytest.mark.parametrize("n_users", [5, 50_001, 1_000_000])
+def test_a_difference_as_wide_as_its_interval_has_the_p_of_the_level(n_users: int) -> None:
+    """With 100,000 degrees of freedom too, from which scipy takes the quantile of infinitely many."""
+    users, squares = np.array([n_users]), np.array([[1.0, 2.0, 3.0]]) * n_users
+    half = multiple_testing.compare_all(users, np.zeros((1, 3)), squares, level=0.95).high[0, 0]
+    found = multiple_testing.compare_all(users, np.array([[half, 0.0, 0.0]]), squares, level=0.95)
+    np.testing.assert_allclose([found.low[0, 0], found.p[0, 0]], [0.0, 1 / 20], rtol=0, atol=1e-9)
+
+
 @given(values=arrays(np.float64, (30, 2), elements=st.floats(0, 1)))
 def test_two_models_have_the_p_of_the_paired_t_test(values: np.ndarray) -> None:
     d = values[:, 0] - values[:, 1]

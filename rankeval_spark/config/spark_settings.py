@@ -52,11 +52,6 @@ _STARTS: Final = ("/", "~", "./", "../")
 _OF_FILES: Final = (*FILE_SYSTEMS, "local", "jar")
 
 
-def is_plain(key: str, value: str) -> bool:
-    """Return True if a setting may be stored with its value: key and value are both harmless."""
-    return _HARMLESS.fullmatch(key) is not None and _HARMLESS_VALUE.fullmatch(value) is not None
-
-
 def is_shown(key: str) -> bool:
     """Return True if Spark itself shows the value of a setting, so that it must not come from the environment.
 
@@ -119,17 +114,17 @@ def is_credential(key: str) -> bool:
 
 def has_secret(text: str) -> bool:
     """Return True if a text looks like a secret, assigns one (``-Dpassword=x``), or is an address with a password."""
-    if has_password(text) or _SHAPE.search(text) or ("=" in text and is_credential(text)):
-        return True
-    return any(_is_literal(name, assigned) for name, assigned in assignments(text))
+    return is_written_out("", text) or ("=" in text and is_credential(text))
 
 
 def redact(settings: Mapping[str, str]) -> dict[str, str]:
     """Keep the values of harmless settings and references to the environment; replace all others by ``(hidden)``."""
-    return {
-        key: value if is_reference(value) or (is_plain(key, value) and not is_secret(key, value)) else REDACTED
-        for key, value in settings.items()
-    }
+    shown = {}
+    for key, value in settings.items():
+        is_plain = _HARMLESS.fullmatch(key) and _HARMLESS_VALUE.fullmatch(value)
+        is_kept = is_reference(value) or (is_plain and not is_secret(key, value))
+        shown[key] = value if is_kept else REDACTED
+    return shown
 
 
 def is_reference(value: str) -> bool:
@@ -152,19 +147,17 @@ def is_written_out(key: str, value: str) -> bool:
     """
     if has_password(value) or _SHAPE.search(value):
         return True
-    return any(_is_literal(name, text) for name, text in [(key, value), *assignments(value)])
+    for name, text in [(key, value), *assignments(value)]:
+        if is_credential(name) and not _NO_SECRET.search(name):
+            is_number = _SHORT_NUMBER.fullmatch(text) and not _SECRET_ITSELF.search(name)
+            if not (_SWITCH.fullmatch(text) or is_number or is_reference(text) or text == REDACTED):
+                return True
+    return False
 
 
 def assignments(text: str) -> list[tuple[str, str]]:
     """List the assignments in a text: ``-Da=b``, ``a=b;c=d``, ``--a b``, ``{"a": "b"}``."""
     return [(found[0] or found[2], found[1] or found[3]) for found in _ASSIGNED.findall(text)]
-
-
-def _is_literal(name: str, text: str) -> bool:
-    if not is_credential(name) or _NO_SECRET.search(name):
-        return False
-    is_harmless = _SWITCH.fullmatch(text) or (_SHORT_NUMBER.fullmatch(text) and not _SECRET_ITSELF.search(name))
-    return not (is_harmless or is_reference(text) or text == REDACTED)
 
 
 def fill_environment(settings: Mapping[str, str], environment: Mapping[str, str], where: str) -> dict[str, str]:

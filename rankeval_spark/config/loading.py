@@ -53,14 +53,22 @@ def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
     data = {} if document.data is None else document.data
     if not isinstance(data, dict):
         raise ConfigError(Fault(where, f"a {type(data).__name__}", "keys with values, such as evaluation: nightly"))
-    written, faults = _apply(data, overrides)
+    written, faults = dict[Place, str](), [*document.faults]
+    for override in overrides:
+        shown = _shown(override)
+        try:
+            place, value = _parse(override, shown)
+            _write(data, place, value, shown)
+            written[place] = shown
+        except FaultsError as error:
+            faults += error.faults
     locate = _locator(where, document, written)
     try:
         config = validate_model(EvaluationConfig, data, locate=locate, folder=str(Path(path).resolve().parent))
     except ConfigError as error:
-        raise ConfigError(*document.faults, *faults, *error.faults) from None
-    if document.faults or faults:
-        raise ConfigError(*document.faults, *faults)
+        raise ConfigError(*faults, *error.faults) from None
+    if faults:
+        raise ConfigError(*faults)
     return config
 
 
@@ -196,26 +204,9 @@ _SETTINGS = "spark.settings."
 _QUOTED = """the value is YAML: quote text with special characters twice, such as --set 'a.sep=","'"""
 
 
-def _apply(data: dict[str, Any], overrides: Sequence[str]) -> tuple[dict[Place, str], list[Fault]]:
-    """Write overrides (``key=value``, the value as YAML) into the data of a file, in place and in order.
-
-    Returns the place of every override with its text, and a fault for every override that cannot be applied.
-    """
-    written: dict[Place, str] = {}
-    faults: list[Fault] = []
-    for override in overrides:
-        try:
-            place, value = _parse(override)
-            _write(data, place, value, _shown(override))
-            written[place] = _shown(override)
-        except FaultsError as error:
-            faults.extend(error.faults)
-    return written, faults
-
-
-def _parse(override: str) -> tuple[Place, Any]:
+def _parse(override: str, shown: str) -> tuple[Place, Any]:
+    """Split ``key=value``, the value as YAML, into the place and plain data; ``shown`` is the override in messages."""
     key, equals, text = override.partition("=")
-    shown = _shown(override)
     if not equals or not _KEY.fullmatch(key):
         raise ConfigError(Fault(shown, repr(key), "key=value, such as policies.ties=item_desc"))
     try:

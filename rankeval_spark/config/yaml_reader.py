@@ -152,7 +152,11 @@ def parse(text: str, where: str) -> Document:
     try:
         node = yaml.compose(text, Loader=_CoreLoader)
     except yaml.MarkedYAMLError as error:
-        raise ConfigError(_syntax_fault(error, where)) from None
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        fix = "write spaces instead of the tab" if "\\t" in str(error.problem) else ""
+        details = "; ".join(part for part in (error.context, error.problem) if part)
+        found = f"text that is not YAML ({details})"
+        raise ConfigError(Fault(where_of(where, (), line), found, "YAML", fix)) from None
     except yaml.YAMLError as error:
         raise ConfigError(Fault(where, " ".join(str(error).split())[:200], "YAML text")) from None
     except RecursionError:
@@ -172,13 +176,6 @@ def place_text(place: Place) -> str:
 def where_of(file: str, place: Place, line: int | None) -> str:
     """Write where a value is: the file, the place in it and the line."""
     return ", ".join(part for part in (file, place_text(place)) if part) + (f" (line {line})" if line else "")
-
-
-def _syntax_fault(error: yaml.MarkedYAMLError, where: str) -> Fault:
-    line = error.problem_mark.line + 1 if error.problem_mark else None
-    fix = "write spaces instead of the tab" if "\\t" in str(error.problem) else ""
-    details = "; ".join(part for part in (error.context, error.problem) if part)
-    return Fault(where_of(where, (), line), f"text that is not YAML ({details})", "YAML", fix)
 
 
 def _short_tag(tag: str) -> str:

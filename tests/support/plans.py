@@ -115,6 +115,11 @@ def final_exchanges(frame: DataFrame) -> int:
     return sum(node.is_hash_exchange for node in final_plan(frame).walk(into_broadcasts=False))
 
 
+def planned_exchanges(frame: DataFrame) -> int:
+    """Count the hash exchanges that the plan begins with: adaptive execution can leave some out, and adds none."""
+    return sum(node.is_hash_exchange for node in plan(frame).walk(into_broadcasts=False))
+
+
 def exchanges_of(frame: DataFrame, table: str) -> int:
     """Run the frame and count the hash exchanges that the rows of a table, or what is made of them, go through."""
     moved = [node for node in final_plan(frame).walk(into_broadcasts=False) if node.is_hash_exchange]

@@ -5,7 +5,7 @@ An exchange moves every row over the network, so the number of them is what an e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from pyspark.sql import functions as F
@@ -26,6 +26,7 @@ from tests.support.plans import (
     joins,
     no_spark_jobs,
     plan,
+    planned_exchanges,
     python_nodes,
 )
 
@@ -109,50 +110,52 @@ def user_metrics_of(
     return result_frames.to_user_metrics(inputs, request=request)
 
 
-@pytest.mark.parametrize(
-    "policies",
-    [
-        pytest.param({}, id="by default"),
-        pytest.param({"duplicates": "keep", "ties": "item_desc"}, id="duplicates kept"),
-        pytest.param({"held_out_duplicates": "sum", "invalid_scores": "error"}, id="gains summed"),
-        pytest.param({"ties": "pessimistic", "score_precision": "single"}, id="ties by gain"),
-        pytest.param({"judged_only": True}, id="judged items only"),
-    ],
-)
-def test_all_rows_of_users_are_moved_once(tables: dict[str, DataFrame], policies: dict[str, Any]) -> None:
-    assert final_exchanges(lists_of(tables, FEW.changed(policies=Policies(**policies)))) == ONE
+def asked(*measures: str) -> Request:
+    """Ask for some measures beside those of ``FEW``."""
+    return FEW.changed(measure_set=MeasureSet.parse(["nDCG@5", "P@5", *measures]))
 
 
-def test_a_log_of_ranks_takes_no_more(spark: SparkSession, tables: dict[str, DataFrame], folder: Path) -> None:
+def dropping(*policies: str, request: Request = FEW) -> Request:
+    """Leave items out of the lists by some policies."""
+    values: dict[str, Any] = dict.fromkeys(policies, "drop")
+    return request.changed(policies=Policies(**values))
+
+
+PER_USER: Final = {
+    "by default": FEW,
+    "more measures and cutoffs": MANY,
+    "duplicates kept": FEW.changed(policies=Policies(duplicates="keep", ties="item_desc")),
+    "gains summed": FEW.changed(policies=Policies(held_out_duplicates="sum", invalid_scores="error")),
+    "ties by gain": FEW.changed(policies=Policies(ties="pessimistic", score_precision="single")),
+    "judged items only": FEW.changed(policies=Policies(judged_only=True)),
+    "named models": FEW.changed(models=["m0", "m1"]),
+    "segments": FEW.changed(slices=[("country",)]),
+    "scores of hits": asked("RMSE"),
+    "training data": asked("NotInTrain@5"),
+    "facts of a small catalogue": asked("ILD@5", "ILS(sim='jaccard')@3"),
+    "seen items left out": dropping("seen_in_train"),
+    "seen items left out and asked for": dropping("seen_in_train", request=asked("NotInTrain@5")),
+}
+
+
+@pytest.mark.parametrize("title", PER_USER)
+def test_rows_of_users_are_moved_once_and_cross_into_python_once(tables: dict[str, DataFrame], title: str) -> None:
+    is_small = "small catalogue" in title
+    planned = user_metrics_of(tables, PER_USER[title], has_small_catalogue=is_small)
+    assert planned_exchanges(planned) == ONE
+    assert python_nodes(planned) == ["MapInArrow"]
+    assert joins(planned) == []
+
+
+def test_a_log_of_ranks_and_item_groups_of_a_catalogue_that_is_broadcast_take_no_more(
+    spark: SparkSession, tables: dict[str, DataFrame], folder: Path
+) -> None:
     ranks = spark.read.parquet(f"{folder}/recommendations").drop("score")
-    assert final_exchanges(lists_of({**tables, "recommendations": ranks})) == ONE
-
-
-def test_named_models_take_no_more(tables: dict[str, DataFrame]) -> None:
-    assert final_exchanges(lists_of(tables, FEW.changed(models=["m0", "m1"]))) == ONE
-
-
-def test_segments_are_moved_with_the_other_rows_of_users(tables: dict[str, DataFrame]) -> None:
-    assert final_exchanges(lists_of(tables, FEW.changed(slices=[("country",)]))) == ONE
-
-
-def test_the_per_user_table_crosses_into_python_once(tables: dict[str, DataFrame]) -> None:
-    user_metrics = user_metrics_of(tables)
-    assert final_exchanges(user_metrics) == ONE
-    assert python_nodes(user_metrics) == ["MapInArrow"]
-
-
-def test_more_measures_and_cutoffs_add_no_exchange_no_join_and_no_python(tables: dict[str, DataFrame]) -> None:
-    few, many = user_metrics_of(tables, FEW), user_metrics_of(tables, MANY)
-    assert final_exchanges(many) == final_exchanges(few) == ONE
-    assert joins(many) == joins(few)
-    assert python_nodes(many) == python_nodes(few)
-
-
-def test_scores_of_hits_add_no_exchange(tables: dict[str, DataFrame]) -> None:
-    scored = FEW.changed(measure_set=MeasureSet.parse(["nDCG@5", "RMSE"]))
-    assert final_exchanges(user_metrics_of(tables, scored)) == ONE
-    assert python_nodes(user_metrics_of(tables, scored)) == ["MapInArrow"]
+    assert planned_exchanges(lists_of({**tables, "recommendations": ranks})) == ONE
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "10MB")
+    grouped = user_metrics_of(tables, asked("P(group='x')@5", "nDCG(group='x')@5"))
+    assert final_exchanges(grouped) == ONE
+    assert python_nodes(grouped) == ["MapInArrow"]
 
 
 def test_without_a_measure_of_items_the_plan_has_no_training_data_or_catalogue(
@@ -163,53 +166,14 @@ def test_without_a_measure_of_items_the_plan_has_no_training_data_or_catalogue(
     assert not [text for text in scans if "/train" in text or "/items" in text]
 
 
-def asked(*measures: str) -> Request:
-    """Ask for some measures beside those of ``FEW``."""
-    return FEW.changed(measure_set=MeasureSet.parse(["nDCG@5", "P@5", *measures]))
-
-
-def test_a_small_catalogue_moves_no_recommendation(tables: dict[str, DataFrame]) -> None:
-    request = asked("ILD@5", "ILS(sim='jaccard')@3")
-    plain, described = user_metrics_of(tables), user_metrics_of(tables, request, has_small_catalogue=True)
-    assert final_exchanges(described) == final_exchanges(plain) == ONE
-    assert "SortMergeJoin" not in joins(described)
-    assert python_nodes(described) == python_nodes(plain)
-
-
-def test_item_groups_of_a_catalogue_that_is_broadcast_move_no_row(
-    spark: SparkSession, tables: dict[str, DataFrame]
-) -> None:
-    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "10MB")
-    grouped = user_metrics_of(tables, asked("P(group='x')@5", "nDCG(group='x')@5"))
-    assert final_exchanges(grouped) == ONE
-    assert python_nodes(grouped) == ["MapInArrow"]
-
-
-def test_training_data_are_moved_with_the_other_rows_of_users(tables: dict[str, DataFrame]) -> None:
-    assert final_exchanges(user_metrics_of(tables, asked("NotInTrain@5"))) == ONE
-
-
 def test_lists_of_other_models_add_nothing_to_the_plan(tables: dict[str, DataFrame]) -> None:
     plain = user_metrics_of(tables)
     beside = user_metrics_of(tables, asked("Overlap(model='m0')@5", "RBO(model='m1')@5", "Jaccard(model='m0')@3"))
-    assert final_exchanges(beside) == final_exchanges(plain) == ONE
+    assert planned_exchanges(beside) == planned_exchanges(plain) == ONE
     assert joins(beside) == joins(plain)
     assert python_nodes(beside) == python_nodes(plain)
     scans = [node.text for node in plan(beside).walk() if "parquet" in node.text and "/recommendations" in node.text]
     assert len(scans) == 1
-
-
-def dropping(*policies: str, request: Request = FEW) -> Request:
-    """Leave items out of the lists by some policies."""
-    values: dict[str, Any] = dict.fromkeys(policies, "drop")
-    return request.changed(policies=Policies(**values))
-
-
-def test_leaving_seen_items_out_adds_no_exchange(tables: dict[str, DataFrame]) -> None:
-    assert final_exchanges(user_metrics_of(tables, dropping("seen_in_train"))) == ONE
-    both = user_metrics_of(tables, dropping("seen_in_train", request=asked("NotInTrain@5")))
-    assert final_exchanges(both) == ONE
-    assert python_nodes(both) == ["MapInArrow"]
 
 
 def test_leaving_unknown_items_out_by_a_small_catalogue_moves_no_row(tables: dict[str, DataFrame]) -> None:
@@ -246,7 +210,7 @@ def test_more_measures_of_the_same_facts_add_no_join(tables: dict[str, DataFrame
         tables, asked("MIUF@1", "MIUF@5", "MIUF(unseen='drop')@5", "EPC@3", "EPC(relevance='off')@5")
     )
     assert joins(many) == joins(few)
-    assert final_exchanges(many) == final_exchanges(few)
+    assert planned_exchanges(many) == planned_exchanges(few)
     assert python_nodes(many) == python_nodes(few)
 
 

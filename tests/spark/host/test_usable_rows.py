@@ -124,27 +124,14 @@ def test_rows_of_other_models_go_and_those_without_a_model_stay_to_be_counted(sp
     assert usable_rows.keep_models(log, names=None).count() == 5
 
 
-def test_a_sample_takes_the_same_users_from_every_input(spark: SparkSession) -> None:
-    users = [(f"user {number}", "a") for number in range(200)]
-    both = [table(spark, "user_id item_id", *rows) for rows in (users, reversed(users))]
-    left, right = (set(tuples(usable_rows.keep_sample(frame, share=0.25), "user_id")) for frame in both)
-    assert left == right
-    assert 25 <= len(left) <= 75
+def test_a_sample_takes_the_same_users_from_every_input_and_type_of_ids(spark: SparkSession) -> None:
+    def users(share: float, ids: str, *numbers: int) -> set[str]:
+        frame = table(spark, "user_id item_id", *((number, 1) for number in numbers), ids=ids)
+        return {str(user) for (user,) in tuples(usable_rows.keep_sample(frame, share=share), "user_id")}
 
-
-def test_integer_and_text_ids_of_the_same_digits_fall_into_the_same_sample(spark: SparkSession) -> None:
-    numbers = table(spark, "user_id item_id", *((number, 1) for number in range(50)), ids="bigint")
-    texts = table(spark, "user_id item_id", *((str(number), "1") for number in range(50)))
-    left, right = (tuples(usable_rows.keep_sample(frame, share=0.5), "user_id") for frame in (numbers, texts))
-    assert {str(user) for (user,) in left} == {user for (user,) in right}
-
-
-def test_a_smaller_sample_is_part_of_a_larger_one(spark: SparkSession) -> None:
-    users = table(spark, "user_id item_id", *((f"user {number}", "a") for number in range(200)))
-    small, large = (set(tuples(usable_rows.keep_sample(users, share=share), "user_id")) for share in (0.2, 0.6))
-    assert small < large
-
-
-def test_everyone_is_a_sample_of_share_1(spark: SparkSession) -> None:
-    users = table(spark, "user_id item_id", ("u", "a"), (None, "b"))
-    assert usable_rows.keep_sample(users, share=1.0) is users
+    quarter = users(0.25, "string", *range(200))
+    assert users(0.25, "bigint", *reversed(range(200))) == quarter
+    assert 25 <= len(quarter) <= 75
+    assert quarter < users(0.6, "string", *range(200))
+    everyone = table(spark, "user_id item_id", ("u", "a"), (None, "b"))
+    assert usable_rows.keep_sample(everyone, share=1.0) is everyone

@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
+from rankeval_spark.errors import ConfigError
 from rankeval_spark.hosts import on_spark
 from tests.support.awkward import Awkward
+from tests.support.plans import no_spark_jobs, python_nodes
 from tests.support.sections import sections
 from tests.support.threads import threads
 
@@ -51,16 +53,19 @@ MADE_APART: Final = ("user_metrics", "metrics")
 
 
 def both(spark: SparkSession, inputs: Awkward, **asked: Any) -> tuple[Evaluation, Evaluation]:  # noqa: ANN401 - arguments of evaluate
-    """Evaluate on Spark and in this process."""
+    """Evaluate on Spark, where no job runs yet, and in this process."""
     options: dict[str, Any] = {"measures": SIX, "slices": SLICES, "min_slice_size": 2, **asked}
     given = options.pop("given", INPUTS)
-    spark.conf.set("spark.sql.shuffle.partitions", 2)
+    spark.conf.set("spark.sql.shuffle.partitions", options.pop("n_partitions", 2))
 
     def evaluated(frames: dict[str, Any]) -> Evaluation:
         chosen: dict[str, Any] = {name: frames[name] for name in given}
         return evaluate(frames["recommendations"], frames["held_out"], **sections(**chosen, **options))
 
-    return evaluated({**inputs.on_spark(spark)}), evaluated(vars(inputs))
+    frames = {**inputs.on_spark(spark)}
+    with no_spark_jobs(spark):
+        on_spark = evaluated(frames)
+    return on_spark, evaluated(vars(inputs))
 
 
 def plain(type_: pa.DataType) -> pa.DataType:
@@ -109,9 +114,21 @@ def assert_agree(spark: SparkSession, inputs: Awkward, *names: str, **asked: Any
 @pytest.mark.parametrize(
     "asked",
     [
-        pytest.param({"population": "judged", "zero_relevant": "one", "duplicates": "keep"}, id="judged"),
+        pytest.param(
+            {
+                **{"population": "judged", "zero_relevant": "one", "duplicates": "keep"},
+                **{"bands": {"age": {"edges": [18, 25.5, 40]}}, "slices": ["age"]},
+            },
+            id="judged, bands by edges",
+        ),
         pytest.param({"population": "run", "models": ["als", "absent"], "given": ("segments",)}, id="run"),
-        pytest.param({"population": "intersection", "held_out_duplicates": "sum", "ties": "item_desc"}, id="sum"),
+        pytest.param(
+            {
+                **{"population": "intersection", "held_out_duplicates": "sum", "ties": "item_desc"},
+                "item_slices": ["head", "tail", "rock"],
+            },
+            id="sum, groups of items",
+        ),
         pytest.param({"ties": "expected", "measures": ["nDCG@3", "P@3"], "held_out_duplicates": "last"}, id="last"),
         pytest.param(
             {"measures": ["Judged@3", "unj@3", "RBPResidual@3", "CG(unjudged='mean')@3"], "population": "judged"},
@@ -121,10 +138,13 @@ def assert_agree(spark: SparkSession, inputs: Awkward, *names: str, **asked: Any
             {"judged_only": True, "seen_in_train": "drop", "score_precision": "single", "has_checks": True},
             id="seen dropped",
         ),
-        pytest.param({"seen_in_train": "drop_both", "ids": "bigint", "has_checks": True}, id="judgements dropped too"),
-        pytest.param({"unknown_items": "drop", "ids": "bigint", "has_checks": True}, id="unknown items dropped"),
-        pytest.param({"own_item": "drop_both", "has_checks": True}, id="own item dropped"),
-        pytest.param({"bands": {"age": {"edges": [18, 25.5, 40]}}, "slices": ["age"]}, id="bands by edges"),
+        pytest.param(
+            {
+                **{"seen_in_train": "drop_both", "unknown_items": "drop", "own_item": "drop_both"},
+                **{"ids": "bigint", "has_checks": True},
+            },
+            id="seen, unknown and own items dropped, judgements too",
+        ),
         pytest.param(
             {
                 "bands": {"age": {"quantiles": 3}, "activity": {"of": "train"}},
@@ -133,7 +153,6 @@ def assert_agree(spark: SparkSession, inputs: Awkward, *names: str, **asked: Any
             },
             id="bands by quantiles",
         ),
-        pytest.param({"item_slices": ["head", "tail", "rock"]}, id="groups of items"),
     ],
 )
 def test_policies_and_slices(spark: SparkSession, asked: dict[str, Any]) -> None:
@@ -146,7 +165,7 @@ def test_every_result_by_default(spark: SparkSession) -> None:
     assert_agree(spark, Awkward.make(1), *OF_USERS, *OF_GROUPS)
 
 
-@pytest.mark.parametrize("asked", [{}, {"rank_gaps": "keep"}, {"ties": "rank"}, {"ranks_from": 0}])
+@pytest.mark.parametrize("asked", [{}, {"rank_gaps": "keep"}, {"ties": "rank", "ranks_from": 0}])
 def test_ranks_of_the_log(spark: SparkSession, asked: dict[str, Any]) -> None:
     of_ranks = [] if asked else ["checks"]
     assert_agree(spark, Awkward.make(2, has_ranks=True), "ranked_items", *MADE_APART, *of_ranks, **asked)
@@ -162,8 +181,13 @@ def test_several_lists_a_user(spark: SparkSession, unit: str, ids: str) -> None:
     "asked",
     [
         pytest.param({"unit": "user", "has_checks": True, "measures": [*SIX, "alpha_nDCG@3"]}, id="user"),
-        pytest.param({"unit": "list", "population": "run", "held_out_duplicates": "last", "ids": "bigint"}, id="list"),
-        pytest.param({"judged_only": True, "seen_in_train": "drop", "unknown_items": "drop"}, id="dropped"),
+        pytest.param(
+            {
+                **{"unit": "list", "population": "run", "held_out_duplicates": "last", "ids": "bigint"},
+                **{"judged_only": True, "seen_in_train": "drop", "unknown_items": "drop"},
+            },
+            id="list, dropped",
+        ),
         pytest.param({"lists": "pooled", "has_checks": True}, id="pooled"),
     ],
 )
@@ -176,7 +200,7 @@ def test_judgements_that_name_their_list(spark: SparkSession, asked: dict[str, A
     assert_agree(spark, inputs, *names, baseline="popular", **rest)
 
 
-@pytest.mark.parametrize("asked", [{"lists": "pooled"}, {"order": "rank"}, {"order": "rank", "lists": "pooled"}])
+@pytest.mark.parametrize("asked", [{"order": "rank"}, {"order": "rank", "lists": "pooled"}])
 def test_lists_that_are_pooled_and_ranks_that_order_them(spark: SparkSession, asked: dict[str, Any]) -> None:
     inputs = Awkward.make(8, has_lists=True, has_ranks=True)
     assert_agree(spark, inputs, "ranked_items", *MADE_APART, "checks", **asked)
@@ -200,40 +224,37 @@ def test_measures_of_all_lists(spark: SparkSession) -> None:
     assert_agree(spark, Awkward.make(6, has_lists=True, ids="bigint"), "metrics", measures=TOGETHER)
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
-        pytest.param({"baseline": "popular"}, id="by t"),
-        pytest.param({"pairs": "all", "tests": EVERY_TEST, "replicates": 200}, id="every test"),
-    ],
-)
-def test_comparisons(spark: SparkSession, asked: dict[str, Any]) -> None:
-    assert_agree(spark, Awkward.make(7), "comparisons", **asked)
+def test_comparisons(spark: SparkSession) -> None:
+    assert_agree(spark, Awkward.make(7), "comparisons", pairs="all", tests=EVERY_TEST, replicates=200)
 
 
-@pytest.mark.parametrize("asked", [{}, {"unit": "list"}, {"intervals": "bootstrap", "replicates": 100}])
-def test_quantiles_and_margins(spark: SparkSession, asked: dict[str, Any]) -> None:
-    inputs = Awkward.make(11, has_lists="unit" in asked)
+@pytest.mark.parametrize("asked", [{"unit": "list"}, {"intervals": "bootstrap", "replicates": 100}])
+def test_quantiles_and_margins_without_rows_of_users(spark: SparkSession, asked: dict[str, Any]) -> None:
     asked = {"quantiles": [0.0, 0.1, 0.5, 1.0], "baseline": "popular", "margin": 0.1, **asked}
-    assert_agree(spark, inputs, "metrics", "comparisons", **asked)
-    on_spark, here = both(spark, inputs, **asked)  # without rows of users
-    assert_same(on_spark.metrics.toArrow(), here.metrics, tolerance=1e-12)
+    on_spark, here = both(spark, Awkward.make(11, has_lists="unit" in asked), **asked)
+    for name in ("metrics", "comparisons"):
+        assert_same(getattr(on_spark, name).toArrow(), getattr(here, name), tolerance=1e-12)
     assert here.metrics["quantile_error"].drop_null().unique().to_pylist() == [0.0]
 
 
-def test_a_bootstrap(spark: SparkSession) -> None:
-    asked = {"intervals": "bootstrap", "replicates": 200}
-    assert_agree(spark, Awkward.make(8), "metrics", **asked)
-    assert_agree(spark, Awkward.make(8, has_lists=True), "metrics", **asked)
+def test_a_bootstrap_on_seven_partitions(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.adaptive.enabled", "false")
+    asked = {"measures": (*SIX, "ItemCoverage@3"), "confidence": 0.9, "intervals": "bootstrap", "replicates": 200}
+    assert_agree(spark, Awkward.make(8, has_lists=True), "metrics", n_partitions=7, seed=11, **asked)
 
 
 def test_leaderboard_agreement_and_tests_of_gaps(spark: SparkSession) -> None:
-    on_spark, here = both(spark, Awkward.make(9))
+    on_spark, here = both(spark, Awkward.make(9), models=["als", "knn", "popular"])
+    with no_spark_jobs(spark):
+        agreement = on_spark.agreement("popular", k=5)
+        with pytest.raises(ConfigError, match=r"gap_tests\(measures=\)\[0\]"):
+            on_spark.gap_tests(measures=["RR@7"])
+    assert python_nodes(agreement) == ["MapInArrow"]
     leaders = on_spark.leaderboard().toArrow()
     assert_same(leaders, here.leaderboard(), tolerance=1e-12)
     assert here.leaderboard()["model_id"].to_pylist() == leaders["model_id"].to_pylist()
     assert_same(on_spark.leaderboard(k=3).toArrow(), here.leaderboard(k=3), tolerance=1e-12)
-    assert_same(on_spark.agreement("popular", k=5).toArrow(), here.agreement("popular", k=5), tolerance=0.0)
+    assert_same(agreement.toArrow(), here.agreement("popular", k=5), tolerance=0.0)
     hits = here.hit_ranks("als", "popular")
     assert_same(on_spark.hit_ranks("als", "popular").toArrow(), hits, tolerance=0.0)
     assert hits.num_rows

@@ -164,7 +164,8 @@ def in_process(result: Evaluation, log: Log, names: tuple[str, ...]) -> list[dic
 
 
 def assert_same(spark: SparkSession, log: Log, names: tuple[str, ...], options: dict[str, Any]) -> None:
-    """Check the log in both ways."""
+    """Check the log in both ways; days are those of UTC, whatever the zone of the session."""
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     frames = {name: log.frame(spark, name) for name in ("recommendations", "held_out", *names)}
     result = evaluate(
         **sections(**{**frames, "measures": ["P@2", "nDCG@4"], "evaluation_date": date(2026, 1, 2), **options})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,6 +26,7 @@ from rankeval_spark.in_process.cooccurrence import Interactions
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.spark.plans import bands, item_facts
 from rankeval_spark.spark.plans.item_facts import FactFrames
+from tests.support.plans import no_spark_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -233,7 +235,9 @@ def test_bands_are_the_same(spark: SparkSession, rule: str, n_rows: int) -> None
     request = requested({name: RULES[rule] for name in drawn})
     found, facts = user_segments.to_segments(table, None, request)
     frame = on_spark(spark, table)
-    assert_same(found, bands.with_bands(frame, bands=request.slicing.bands), C.USER_ID)
+    with no_spark_jobs(spark):
+        banded = bands.with_bands(frame.repartition(5), bands=request.slicing.bands)
+    assert_same(found, banded, C.USER_ID)
     expected = bands.to_facts(frame, bands=request.slicing.bands, name="segments").toArrow()
     assert [vars(fact) for fact in facts] == expected.to_pylist()
 
@@ -257,3 +261,34 @@ def test_activity_is_the_same(spark: SparkSession) -> None:
     ).toArrow().to_pylist()
     alone, _ = user_segments.to_segments(None, train, requested({name: rules[name] for name in names}))
     assert_same(alone, banded, C.USER_ID)
+
+
+def small_catalogue(spark: SparkSession) -> FactFrames:
+    random = np.random.default_rng(1)
+    train, items = train_of(random, "string", 200), items_of(random, "string")
+    return FactFrames(on_spark(spark, train), on_spark(spark, items), DAY, has_small_catalogue=True)
+
+
+def constants_of(sources: FactFrames, *, needs: frozenset[str]) -> dict[str, Any]:
+    """Return what every worker is handed, by name."""
+    with no_spark_jobs(sources.catalogue.sparkSession):
+        frame = item_facts.to_constants(sources, needs=needs, row_counts=None)
+    assert frame is not None
+    cells = unpack_constants(frame.toArrow()[row_kinds.SHARED].combine_chunks())
+    return {name: cell.to_pylist()[0] for name, cell in cells.items()}
+
+
+@pytest.mark.parametrize("names", [N.TOTALS, (*N.TOTALS, *N.GROUP_SIZES), (N.TOTAL_CATEGORIES,)])
+def test_totals_are_those_of_a_small_catalogue_where_it_is_large(spark: SparkSession, names: tuple[str, ...]) -> None:
+    small = small_catalogue(spark)
+    large = replace(small, has_small_catalogue=False)
+    found = constants_of(large, needs=frozenset(names))
+    assert found == constants_of(small, needs=frozenset(names))
+    assert set(found[C.TOTALS]) == set(names)
+
+
+def test_facts_of_a_large_catalogue_are_not_handed_to_every_worker(spark: SparkSession) -> None:
+    large = replace(small_catalogue(spark), has_small_catalogue=False)
+    assert item_facts.to_constants(large, needs=frozenset({N.ITEM_VECTORS, N.ITEM_KNOWN}), row_counts=None) is None
+    found = constants_of(large, needs=frozenset({N.ITEM_VECTORS, N.ITEM_USERS}))
+    assert set(found[row_kinds.ITEMS][0]) == {C.ITEM_ID, N.ITEM_USERS}

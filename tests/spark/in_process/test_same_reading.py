@@ -53,8 +53,8 @@ def frames_of(seed: int) -> Frames:
     return {name: nights.arrow_of(each) for name, each in rows.items()}
 
 
-@pytest.fixture(scope="module", params=["user", "list"])
-def roots(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+@pytest.fixture(scope="module")
+def roots(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """Publish two nights, and copy the root to a place whose name the library for Delta cannot open."""
     folder: Path = tmp_path_factory.mktemp("reading")
     made = nights.workspace(
@@ -63,7 +63,7 @@ def roots(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         cutoffs=[1, 3],
         slices=["country", ["country", "device"]],
         slicing__min_slice_size=5,
-        policies={"unit": request.param},
+        policies={"unit": "list"},
         comparisons={"baseline": "pop", "tests": ["t", "sign"]},
         gates=[{"measure": "nDCG@3", "margin": 0.5, "against": "previous", "slice": "country"}],
     )

@@ -21,7 +21,6 @@ TESTS: Final = ("t", "sign", "wilcoxon", "bootstrap", "randomization", "tukey", 
 KEYS: Final = ("user_id", "model_id", "slice", "slice_value", "measure", "test", "k")
 ROWS: Final = tuple((1.0 + user % 7, 1.0 + user % 5) for user in range(40))
 CASES: Final[dict[str, Sequence[tuple[float, float]]]] = {
-    "one great user": [(1e12, 1e12), *[(1.0, 2.0)] * 29],
     "one great user who differs": [(1e12, 2e12), *[(1.0, 2.0)] * 29],
     "no squares": [(one * 1e-170, other * 1e-170) for one, other in ROWS],
     "infinite squares": [(one * 1e200, other * 1e200) for one, other in ROWS],

@@ -47,5 +47,3 @@ def test_hosts_withhold_what_shares_no_judged_user_or_list(
     assert here["verdict"].null_count == here.num_rows == 1
     with pytest.warns(UserWarning, match="withheld: "):
         assert_same(makes(to_frame=spark.createDataFrame).comparisons.toArrow(), here, tolerance=1e-12)
-    with makes(to_frame=spark.createDataFrame).cached() as kept, pytest.warns(UserWarning, match="withheld: "):
-        assert_same(kept.comparisons.toArrow(), here, tolerance=1e-12)

@@ -18,7 +18,7 @@ from tests.support.plans import JOB_FAILED, cached_frames, no_spark_jobs, plan
 from tests.support.sections import sections
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -151,92 +151,53 @@ def test_results_have_the_declared_columns_and_keys(spark: SparkSession) -> None
         assert_key(kept.checks, ("input", "check"))
 
 
-@pytest.mark.parametrize(("n_partitions", "is_adaptive"), [(1, False), (20, True)])
-def test_the_order_and_the_partitions_of_the_rows_change_nothing(
-    spark: SparkSession, expected: tuple[Values, Values], n_partitions: int, is_adaptive: bool
-) -> None:
-    """Per-user values bit for bit, means within 1e-12."""
-    spark.conf.set("spark.sql.adaptive.enabled", str(is_adaptive).lower())
-    spark.conf.set("spark.sql.shuffle.partitions", str(min(n_partitions, 7)))
-    frames = LOGS.frames(spark, seed=n_partitions).repartition(n_partitions)
-    with evaluated(frames).cached() as result:
-        assert per_user(result) == expected[0]
-        assert_means_equal(means(result), expected[1])
-
-
-def test_results_used_inside_cached_are_computed_once_and_released(
-    spark: SparkSession, expected: tuple[Values, Values]
-) -> None:
-    result, before = evaluated(LOGS.frames(spark)), cached_frames(spark)
+def use_and_fail(result: Evaluation, n_kept: Callable[[], int]) -> None:
     with result.cached() as kept:
-        assert per_user(kept) == expected[0]
-        assert len(cached_frames(spark) - before) == 1
-        assert "InMemoryTableScan" in {node.name for node in plan(kept.user_metrics).walk()}
-    assert not cached_frames(spark) - before
-    assert "InMemoryTableScan" not in {node.name for node in plan(result.user_metrics).walk()}
+        kept.user_metrics.collect()
+        assert n_kept() == 1
+        raise ZeroDivisionError
+
+
+def is_kept(frame: DataFrame) -> bool:
+    return "InMemoryTableScan" in {node.name for node in plan(frame).walk()}
 
 
 def test_cached_needs_no_name_and_leaves_the_result_as_it_was(
     spark: SparkSession, expected: tuple[Values, Values]
 ) -> None:
     result, before = evaluated(LOGS.frames(spark)), cached_frames(spark)
-    for _ in range(2):  # a block can follow another
+    with result.cached() as kept:
+        assert per_user(kept) == expected[0]
         with result.cached():
-            assert per_user(result) == expected[0]
-            with result.cached():
-                assert_means_equal(means(result), expected[1])
-            for name in ("user_metrics", "user_values"):
-                assert "InMemoryTableScan" in {node.name for node in plan(getattr(result, name)).walk()}, name
-            assert len(cached_frames(spark) - before) == 1
-        assert not cached_frames(spark) - before
-        with no_spark_jobs(spark):
-            assert result.metrics.columns  # made inside, and kept
-    assert "InMemoryTableScan" not in {node.name for node in plan(result.user_values).walk()}
+            assert_means_equal(means(result), expected[1])
+        assert all(is_kept(frame) for frame in (kept.user_metrics, result.user_metrics, result.user_values))
+        assert len(cached_frames(spark) - before) == 1
+    assert not cached_frames(spark) - before
+    assert not any(is_kept(frame) for frame in (result.user_metrics, result.user_values))
+    with no_spark_jobs(spark):
+        assert result.metrics.columns  # made inside, and kept
+    with pytest.raises(ZeroDivisionError):  # a block can follow another
+        use_and_fail(result, lambda: len(cached_frames(spark) - before))
+    assert not cached_frames(spark) - before
 
 
 def test_cached_without_a_block_keeps_the_rows_until_release(spark: SparkSession) -> None:
     result, before = evaluated(LOGS.frames(spark)), cached_frames(spark)
-    result.cached()
+    kept = result.cached()
     result.cached()
     result.user_metrics.collect()
     assert len(cached_frames(spark) - before) == 1
-    assert "InMemoryTableScan" in {node.name for node in plan(result.user_metrics).walk()}
-    result.release()
+    with kept, kept as inside:
+        assert is_kept(inside.user_metrics)
     assert not cached_frames(spark) - before
-    assert "InMemoryTableScan" not in {node.name for node in plan(result.user_metrics).walk()}
-    result.release()  # nothing is kept
-
-
-def test_one_cached_object_serves_blocks_in_each_other_and_in_turn(
-    spark: SparkSession, expected: tuple[Values, Values]
-) -> None:
-    result, before = evaluated(LOGS.frames(spark)), cached_frames(spark)
-    kept = result.cached()
     with kept:
-        with kept, kept as inside:
-            assert per_user(inside) == expected[0]
+        with kept:
+            kept.user_metrics.collect()
         assert len(cached_frames(spark) - before) == 1  # inner blocks release nothing
-    assert not cached_frames(spark) - before
-    with kept:
-        kept.user_metrics.collect()
-        assert len(cached_frames(spark) - before) == 1
         kept.release()
         assert not cached_frames(spark) - before
-    assert not cached_frames(spark) - before
-
-
-def test_a_failure_inside_cached_releases_it_too(spark: SparkSession) -> None:
-    def use_and_fail(result: Evaluation) -> None:
-        with result.cached() as kept:
-            kept.user_metrics.collect()
-            assert cached_frames(spark) - before
-            raise ZeroDivisionError
-
-    result, before = evaluated(LOGS.frames(spark)), cached_frames(spark)
-    with pytest.raises(ZeroDivisionError):
-        use_and_fail(result)
-    assert not cached_frames(spark) - before
-    assert "InMemoryTableScan" not in {node.name for node in plan(result.user_metrics).walk()}
+    result.release()  # nothing is kept
+    assert not is_kept(result.user_metrics)
 
 
 @pytest.mark.parametrize(
@@ -307,3 +268,14 @@ def test_a_small_result_keeps_its_rows_next_to_an_empty_chunk(spark: SparkSessio
     rows = pa.table({"n": [1, 2]})
     chunked = pa.concat_tables([rows, rows.slice(0, 0), rows])
     assert tuples(result.host.frame(chunked), "n") == [(1,), (1,), (2,), (2,)]
+
+
+def test_what_a_measure_lacks_is_reported_before_any_job(spark: SparkSession) -> None:
+    log, held_out = ranking(spark, {"ann": "a b"}), judgements(spark, {"ann": {"a": 1}})
+    with no_spark_jobs(spark), pytest.raises(InputError) as raised:
+        evaluate(log, held_out, measures=["ClassAccuracy@3", "R(gains='value')@3"], policies={"ties": "rank"})
+    assert [fault.found for fault in raised.value.faults] == [
+        "no column 'rank'",
+        "ClassAccuracy@3 without a catalogue",
+        "no column 'value'",
+    ], "a policy, a measure without its input and one without its column, all at once"

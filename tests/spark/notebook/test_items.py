@@ -34,12 +34,8 @@ def on_spark(given: dict[str, Any], measures: list[str]) -> Evaluation:
     return evaluate(**sections(**given, measures=measures, evaluation_date=DATE))
 
 
-@pytest.mark.parametrize("is_broadcast", [True, False], ids=["broadcast", "joined"])
-def test_rows_and_partitions_in_any_order_give_the_bits_of_this_process(
-    spark: SparkSession, is_broadcast: bool
-) -> None:
-    if not is_broadcast:
-        spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+def test_rows_and_partitions_in_any_order_give_the_bits_of_this_process(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     given = {name: spark.createDataFrame(shuffled(rows, 7)).repartition(5) for name, rows in inputs().items()}
     values: dict[str, dict[str, float | None]] = {}
     for row in on_spark(given, list(EXPECTED)).user_values.collect():

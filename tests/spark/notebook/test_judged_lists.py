@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import attributed_interactions, evaluate
 from rankeval_spark.errors import InputError
-from tests.evaluate.test_judged_lists import FLOATS, IN_TIME, JUDGED, LOG, UNREAD, with_unread_lists
+from tests.evaluate.test_judged_lists import FLOATS, IN_TIME, JUDGED, LOG, with_unread_lists
 from tests.support.arrow_frames import by, where
 from tests.support.nested_logs import nested
 from tests.support.sections import sections
@@ -34,15 +34,17 @@ def test_each_list_is_scored_against_its_own_judgements(spark: SparkSession, for
     assert by(checks, "check", value="count")["null_keys"] == 2
 
 
-@pytest.mark.parametrize("unnamed", ["", "list_id"])
-@pytest.mark.parametrize("asked", [{}, IN_TIME])
-def test_pooled_lists_read_no_list_of_either_table(spark: SparkSession, asked: dict[str, Any], unnamed: str) -> None:
-    for name in UNREAD:
-        log, held_out = map(spark.createDataFrame, with_unread_lists(name))
-        result = evaluate(log.drop(unnamed), held_out, **sections(measures=["R"], lists="pooled", **asked))
-        assert where(result.metrics.toArrow(), slice="all")["value"].to_pylist() == [1.0]
-        checks = where(result.checks.toArrow(), check="null_keys")
-        assert by(checks, "input", value="count") == {"recommendations": 0, "held_out": 0}
+@pytest.mark.parametrize(
+    ("name", "asked", "unnamed"), [("floats", IN_TIME, ""), ("without a value", {}, "list_id"), ("arrays", {}, "")]
+)
+def test_pooled_lists_read_no_list_of_either_table(
+    spark: SparkSession, name: str, asked: dict[str, Any], unnamed: str
+) -> None:
+    log, held_out = map(spark.createDataFrame, with_unread_lists(name))
+    result = evaluate(log.drop(unnamed), held_out, **sections(measures=["R"], lists="pooled", **asked))
+    assert where(result.metrics.toArrow(), slice="all")["value"].to_pylist() == [1.0]
+    checks = where(result.checks.toArrow(), check="null_keys")
+    assert by(checks, "input", value="count") == {"recommendations": 0, "held_out": 0}
 
 
 def test_what_contradicts_lists_of_judgements_is_refused(spark: SparkSession) -> None:

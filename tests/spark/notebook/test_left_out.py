@@ -45,20 +45,6 @@ JUDGED: Final = [("u", "a", 1.0), ("v", "b", 1.0), ("w", "c", 1.0)]
             ],
             id="no common user",
         ),
-        pytest.param(
-            LOG,
-            [(user, f"item {item}", gain) for user, item, gain in JUDGED],
-            "metrics",
-            ["nothing is measured: no item of held_out is in a list; ids of both tables have to match"],
-            id="no common item",
-        ),
-        pytest.param(
-            LOG,
-            [(user, item, 0.5) for user, item, _ in JUDGED],
-            "metrics",
-            ["nothing is measured: no user has a relevant judgement (a gain of at least 1)"],
-            id="no relevant judgement",
-        ),
         pytest.param(LOG, JUDGED, "metrics", [], id="nothing"),
     ],
 )

@@ -67,10 +67,11 @@ def assert_same(one: DataFrame, other: DataFrame) -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        pytest.param({}, id="by default"),
-        pytest.param({"population": "run", "models": ["als", "popular", "absent"]}, id="users of the run"),
+        pytest.param(
+            {"population": "run", "models": ["als", "popular", "absent"], "n_partitions": 20},
+            id="users of the run, partitions of few users, some empty",
+        ),
         pytest.param({"ties": "expected", "measures": ["nDCG@3", "P@3"]}, id="expected ties"),
-        pytest.param({"n_partitions": 20}, id="partitions of few users, some empty"),
     ],
 )
 def test_means_are_the_same_without_rows_of_users(spark: SparkSession, asked: dict[str, Any]) -> None:
@@ -91,9 +92,10 @@ def test_intervals_of_a_bootstrap_are_the_same_without_rows_of_users(spark: Spar
 @pytest.mark.parametrize(
     "asked",
     [
-        pytest.param({"pairs": "all", "tests": EVERY_TEST, "replicates": 200}, id="every test"),
-        pytest.param({"baseline": "absent", "models": ["als", "absent"]}, id="a model without lists"),
-        pytest.param({"baseline": "als", "population": "run", "n_partitions": 12}, id="users of each run"),
+        pytest.param({"pairs": "all", "tests": EVERY_TEST, "replicates": 200, "n_partitions": 12}, id="every test"),
+        pytest.param(
+            {"baseline": "absent", "models": ["als", "absent"], "population": "run"}, id="a model without lists"
+        ),
     ],
 )
 def test_comparisons_are_the_same_without_rows_of_users(spark: SparkSession, asked: dict[str, Any]) -> None:

@@ -39,7 +39,7 @@ ASKED: Final = [
 LIST: Final = ("model_id", "user_id", "list_id")
 COUNTS: Final = ("n_judged", "n_relevant", "n_recommended", "n_hits")
 
-ON_BOTH_HOSTS: Final = [
+CASES: Final = [
     pytest.param({}, {}, id="by default"),
     pytest.param(
         {"ties": "item_desc_bytes", "duplicates": "keep", "held_out_duplicates": "sum"},
@@ -49,9 +49,6 @@ ON_BOTH_HOSTS: Final = [
     pytest.param(
         {"ties": "rank", "held_out_duplicates": "last"}, {"lists": ("am", "pm"), "order": "both"}, id="ties by rank"
     ),
-]
-CASES: Final = [
-    *ON_BOTH_HOSTS,
     pytest.param(
         {"ties": "optimistic", "judged_only": True, "population": "run", "zero_relevant": "one"},
         {"ids": "bigint", "lists": ("", "am", "pm")},
@@ -156,18 +153,6 @@ def test_values_of_users_are_those_of_the_engine(
     assert len(expected) > N_CASES * len(MODELS)
     assert found.keys() == expected.keys()
     assert differing(found, expected) == {}
-
-
-@pytest.mark.parametrize(("policies", "drawn"), ON_BOTH_HOSTS)
-def test_they_are_those_of_the_engine_on_spark(
-    spark: SparkSession, policies: dict[str, Any], drawn: dict[str, Any]
-) -> None:
-    frames = [spark.createDataFrame(table) for table in random_logs(**drawn)]
-    rows = evaluate(*frames, **sections(measures=ASKED, **policies)).user_metrics.toArrow()
-    expected = by_list(rows, [*LIST, "k"], [*COUNTS, *windows.MEASURES])
-    found = windows.user_metrics(*frames, cutoffs=CUTOFFS, **policies).toArrow()
-    assert differing(by_list(found, [*LIST, "k"], [*COUNTS, *windows.MEASURES]), expected) == {}
-    assert found.num_rows == rows.num_rows > N_CASES * len(MODELS)
 
 
 @pytest.mark.parametrize(

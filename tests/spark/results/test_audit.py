@@ -29,7 +29,11 @@ Look: TypeAlias = "Callable[[list[nights.Row]], list[Fault]]"
 TABLES = {schema.name: schema for schema in (schemas.USER_METRICS, schemas.METRICS)}
 
 
-@pytest.fixture(params=["on Spark", "here", "here, in parts"])
+here = pytest.mark.parametrize("audited", ["here", "here, in parts"], indirect=True)
+everywhere = pytest.mark.parametrize("audited", ["on Spark", "here", "here, in parts"], indirect=True)
+
+
+@pytest.fixture
 def audited(request: pytest.FixtureRequest) -> Callable[[pa.Table], StagedRows]:
     """Give the audit rows: by Spark, by this process, and in parts that split users."""
 
@@ -55,10 +59,12 @@ def look(audited: Callable[[pa.Table], StagedRows]) -> Look:
     return found
 
 
+@here
 def test_a_sound_night_passes(look: Look) -> None:
     assert look(nights.user_rows(nights.RANKS)) == []
 
 
+@here
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 1 + 1e-6, -1e-6])
 def test_a_value_out_of_range_is_found(look: Look, value: float) -> None:
     rows = nights.user_rows(nights.RANKS)
@@ -67,15 +73,31 @@ def test_a_value_out_of_range_is_found(look: Look, value: float) -> None:
     assert [fault.where for fault in faults] == ["table user_metrics, model als, RR at k = 1"]
 
 
+@everywhere
+def test_faults_of_several_rows_are_found_wherever_they_are_looked_for(look: Look) -> None:
+    rows = nights.user_rows(nights.RANKS)
+    assert look(rows) == []
+    for place, value in enumerate((float("nan"), float("-inf"), 1 + 1e-6)):
+        rows[2 * place]["rr"] = value
+    rows[1]["ap_denom_min"] = -1e-6
+    assert [fault.where for fault in look(rows)] == [
+        "table user_metrics, model als, RR at k = 1",
+        "table user_metrics, model als, AP(denom='min') at k = 2",
+    ]
+
+
+@here
 def test_a_mean_that_the_users_do_not_have_is_found(look: Look) -> None:
     faults = look(nights.user_rows({**nights.RANKS, "eve": 2}))
     assert "table metrics, model als, RR at k = 2, slice all" in [fault.where for fault in faults]
 
 
+@everywhere
 def test_a_missing_user_is_found(look: Look) -> None:
     assert look(nights.user_rows({"ann": 1, "bob": 2}))
 
 
+@here
 @pytest.mark.parametrize("n_lists", [3, 2, None])
 def test_a_user_with_several_lists_counts_once_with_their_mean(
     audited: Callable[[pa.Table], StagedRows], n_lists: int | None
@@ -102,6 +124,7 @@ def test_a_user_with_several_lists_counts_once_with_their_mean(
     assert all(fault.expected == "0.25 over 2 users with 3 lists, the mean of user_metrics" for fault in faults)
 
 
+@everywhere
 @pytest.mark.parametrize(
     ("unit", "mean", "ratio"), [("user", 5 / 8, (2 + 2 / 4) / (2 + 13 / 4)), ("list", 2 / 5, (2 + 2) / (2 + 13))]
 )
@@ -128,9 +151,8 @@ def test_means_over_lists_are_recomputed_from_all_lists(
     ]
 
 
-@pytest.mark.parametrize(
-    ("ratio", "mean", "wrong"), [(1 / 2, 1 / 4, []), (3 / 4, 1 / 4, ["P"]), (1 / 2, log(1 / 4), ["GMAP"])]
-)
+@everywhere
+@pytest.mark.parametrize(("ratio", "mean", "wrong"), [(1 / 2, 1 / 4, []), (3 / 4, log(1 / 4), ["P", "GMAP"])])
 def test_a_ratio_of_sums_and_a_mean_of_logarithms_are_recomputed_as_published(
     audited: Callable[[pa.Table], StagedRows], ratio: float, mean: float, wrong: list[str]
 ) -> None:
@@ -152,6 +174,7 @@ def test_a_ratio_of_sums_and_a_mean_of_logarithms_are_recomputed_as_published(
     ]
 
 
+@everywhere
 def test_a_key_that_occurs_twice_is_named(audited: Callable[[pa.Table], StagedRows]) -> None:
     rows = nights.user_rows(nights.RANKS)
     frames = {
@@ -163,6 +186,7 @@ def test_a_key_that_occurs_twice_is_named(audited: Callable[[pa.Table], StagedRo
     assert "user_id='ann', list_id='', k=1" in faults[0].found
 
 
+@everywhere
 @pytest.mark.parametrize(
     ("table", "column", "value", "rule"),
     [

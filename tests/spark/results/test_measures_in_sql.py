@@ -96,34 +96,34 @@ def test_means_over_lists_are_those_of_the_night(spark: SparkSession, root: str)
     assert {row[0]: row[1] for row in found} == pytest.approx({row[0]: row[1] for row in means}, rel=0, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("expression", "expected"),
-    [
-        ("ndcg(array(1, 3), array(1.0, 2.0), array(2.0, 1.0), 3)", (1 + 2 / log2(4)) / (2 + 1 / log2(3))),
-        ("ndcg(array(3, 1), array(2, 1), array(1, 2), 3)", (1 + 2 / log2(4)) / (2 + 1 / log2(3))),
-        ("dcg(array(1, 3), array(1D, 2D), array(2D, 1D), 2)", 1.0),
-        ("precision(array(1, 3), array(1F, 1F), array(1F, 1F), 2)", 1 / 2),
-        ("recall(array(1, 3), array(1, 1), array(1, 1, 1), 3)", 2 / 3),
-        ("recall(array(1, 3), array(1, 1), array(1, 1, 1), 1000000000)", 2 / 3),
-        ("reciprocal_rank(array(2, 3), array(0, 1), array(1, 0), 3)", 1 / 3),
-        (
-            "average_precision(k => 3, hit_gains => ones, hit_ranks => array(3, 1), judged_gains => ones)",
-            (1 + 2 / 3) / 2,
-        ),
-        ("hit_rate(array(2), array(1), array(1), 1)", 0.0),
-        ("hit_rate(array(), array(), array(1), 10)", 0.0),
-        ("hit_rate(NULL, NULL, array(1), 10)", 0.0),
-        ("recall(array(1), array(0), array(0), 10)", None),
-        ("ndcg(array(), array(), array(), 10)", None),
-        ("ndcg(array(1), array(1), NULL, 10)", None),
-        ("dcg(array(1), array(-1), array(-1), 10)", None),
-        ("ndcg(array(1), array(2), array(2, 2), 5L)", 1 / (1 + 1 / log2(3))),
-    ],
-)
-def test_of_arrays_written_down(spark: SparkSession, expression: str, expected: float | None) -> None:
+OF_ARRAYS: Final = [
+    ("ndcg(array(1, 3), array(1.0, 2.0), array(2.0, 1.0), 3)", (1 + 2 / log2(4)) / (2 + 1 / log2(3))),
+    ("ndcg(array(3, 1), array(2, 1), array(1, 2), 3)", (1 + 2 / log2(4)) / (2 + 1 / log2(3))),
+    ("dcg(array(1, 3), array(1D, 2D), array(2D, 1D), 2)", 1.0),
+    ("precision(array(1, 3), array(1F, 1F), array(1F, 1F), 2)", 1 / 2),
+    ("recall(array(1, 3), array(1, 1), array(1, 1, 1), 3)", 2 / 3),
+    ("recall(array(1, 3), array(1, 1), array(1, 1, 1), 1000000000)", 2 / 3),
+    ("reciprocal_rank(array(2, 3), array(0, 1), array(1, 0), 3)", 1 / 3),
+    (
+        "average_precision(k => 3, hit_gains => ones, hit_ranks => array(3, 1), judged_gains => ones)",
+        (1 + 2 / 3) / 2,
+    ),
+    ("hit_rate(array(2), array(1), array(1), 1)", 0.0),
+    ("hit_rate(array(), array(), array(1), 10)", 0.0),
+    ("hit_rate(NULL, NULL, array(1), 10)", 0.0),
+    ("recall(array(1), array(0), array(0), 10)", None),
+    ("ndcg(array(), array(), array(), 10)", None),
+    ("ndcg(array(1), array(1), NULL, 10)", None),
+    ("dcg(array(1), array(-1), array(-1), 10)", None),
+    ("ndcg(array(1), array(2), array(2, 2), 5L)", 1 / (1 + 1 / log2(3))),
+]
+
+
+def test_of_arrays_written_down(spark: SparkSession) -> None:
     register_functions(spark)
-    found = one(spark, expression)
-    assert found is None if expected is None else found == pytest.approx(expected, rel=0, abs=1e-12)
+    found = one(spark, f"array({', '.join(expression for expression, _ in OF_ARRAYS)})")
+    for (expression, expected), value in zip(OF_ARRAYS, found, strict=True):
+        assert value is None if expected is None else value == pytest.approx(expected, rel=0, abs=1e-12), expression
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --requi
 # A virtual environment holds absolute paths, so one that was moved or copied with its checkout is made anew.
 HERE := $(shell pwd | cksum | cut -d' ' -f1)
 
-.PHONY: help setup setup-test demo doctor test test-version test-versions test-cluster test-faults test-peers test-peers-torch test-versions lint types unit pytest format docs site notebooks bench bench-peers lock clean
+.PHONY: help setup setup-test demo doctor test test-version test-versions test-cluster test-faults test-peers test-peers-torch test-versions lint types quick unit pytest format docs site notebooks bench bench-peers lock clean
 
 help:  ## List the goals
 	@echo "rankeval-spark: make GOAL"
@@ -87,17 +87,23 @@ types: setup-test  ## mypy --strict
 	@echo "==> mypy"
 	@$(IN_VENV) -m mypy
 
-unit: setup-test  ## The tests that start no JVM, in seconds
-	@echo "==> pytest, without Spark"
-	@$(IN_VENV) -m pytest tests/unit tests/evaluate tests/meta rankeval_spark $(ARGS)
-
-# Two processes at a time, each with a Spark session of its own (some 3 GB). Tests of a file stay together, for its fixtures;
-# files go in their order, because the short ones come last and fill the gap at the end.
+# Two processes at a time, each with a Spark session of its own where a test asks for one (some 3 GB). Each begins with its
+# half of the tests in their order; the one that has ended takes half of what is left to the other.
 WORKERS ?= 2
+IN_PARALLEL := -n $(WORKERS) --dist worksteal
+
+quick: setup-test  ## Rules, and the tests without Spark but those of drawn examples, in a minute
+	@$(MAKE) --no-print-directory lint
+	@echo "==> pytest, without Spark and without drawn examples"
+	@$(IN_VENV) -m pytest -q tests/unit tests/evaluate tests/meta -m "not slow and not hypothesis" $(IN_PARALLEL) $(ARGS)
+
+unit: setup-test  ## The tests that start no JVM, in minutes
+	@echo "==> pytest, without Spark"
+	@$(IN_VENV) -m pytest tests/unit tests/evaluate tests/meta rankeval_spark $(IN_PARALLEL) $(ARGS)
 
 pytest: setup-test  ## All tests but those of test-faults; ARGS="tests/spark/session/test_session.py -k delta" for some
 	@echo "==> pytest"
-	@$(IN_VENV) -m pytest $(or $(ARGS),-m "not faults" -n $(WORKERS) --dist loadfile --no-loadscope-reorder)
+	@$(IN_VENV) -m pytest $(or $(ARGS),-m "not faults" $(IN_PARALLEL))
 
 test-faults: setup-test  ## The tests that kill, stop and starve runs, 15 minutes; ARGS="-m in_ci" for one of each kind
 	@echo "==> pytest, with faults"

@@ -51,14 +51,13 @@ TEST_SETTINGS = {
 }
 
 
-FIRST = ("tests/cluster/", "tests/spark/results/")
-"""What each of two test processes begins with: one publishes the nights that many tests read, the other needs none."""
+LAST = "tests/spark/"
+"""What the two test processes end with: while one runs these with a JVM, the other begins without one."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the folders of FIRST before all others."""
-    rank = {folder: place for place, folder in enumerate(FIRST)}
-    items.sort(key=lambda item: next((rank[one] for one in FIRST if item.nodeid.startswith(one)), len(FIRST)))
+    """Put the tests on a cluster first, and those on Spark last."""
+    items.sort(key=lambda item: (not item.nodeid.startswith("tests/cluster/"), item.nodeid.startswith(LAST)))
 
 
 @pytest.fixture(scope="session")

@@ -102,6 +102,12 @@ def _restore_settings(session: SparkSession, before: dict[str, str]) -> None:
             session.conf.set(key, value)
 
 
+@pytest.fixture
+def workspace(tmp_path: Path) -> nights.Workspace:
+    """Make a workspace in which nothing was published."""
+    return nights.workspace(tmp_path / "workspace")
+
+
 @pytest.fixture(scope="session")
 def _published(tmp_path_factory: pytest.TempPathFactory) -> tuple[nights.Workspace, Finished, Finished]:
     """Publish three dates and a sample in this process; ``tests/spark/test_night_hosts.py`` shows that Spark agrees."""

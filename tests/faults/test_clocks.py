@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-import deltalake
 import pytest
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.results import Results
 from tests.spark.results import nights
+from tests.support import nights as workspaces
 from tests.support.clocks import COMPILER, Clock
 from tests.support.processes import SETTINGS, rankeval_command, started
 from tests.support.readers import read_with_duckdb
@@ -109,7 +109,7 @@ def test_a_clock_set_back_between_two_heartbeats_takes_no_lock_and_no_order(
         done = holder.finish()
     assert done.code == 0, done.err
 
-    recorded = events(root)
+    recorded = workspaces.events(root)
     ahead = datetime.now(UTC) + BACK / 2
     published = [row for row in recorded if row["status"] in ("PUBLISHING", "PUBLISHED")]
     assert [(row[C.RUN_ID], row["status"]) for row in published] == [
@@ -176,9 +176,3 @@ def assert_whole(spark: SparkSession, root: str, expected: dict[object, str]) ->
         assert set(read_with_duckdb(f"{root}/{schema.name}", night)) == set(expected.items())
         plain = list(map(str, read_with_duckdb(f"{root}/{schema.name}", schema.key)))
         assert len(set(plain)) == len(plain)
-
-
-def events(root: str) -> list[dict[str, Any]]:
-    """Rows of ``runs`` in the order of their times."""
-    rows: list[dict[str, Any]] = deltalake.DeltaTable(f"{root}/runs").to_pyarrow_table().to_pylist()
-    return sorted(rows, key=lambda row: row["recorded_at"])

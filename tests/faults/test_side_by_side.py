@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import deltalake
 import pytest
 
 from rankeval_spark import columns as C, schemas
@@ -41,7 +40,7 @@ def test_two_first_runs_of_one_date_publish_one_after_the_other(
         ended = [one.finish(), other.finish()]
 
     assert [done.code for done in ended] == [0, 0], [done.err for done in ended]
-    recorded = events(workspace.root)
+    recorded = workspace.events()
     runs = [row[C.RUN_ID] for row in recorded if row["status"] == "PUBLISHED"]
     first, second = runs
     assert [(row[C.RUN_ID], row["status"]) for row in recorded] == [
@@ -56,7 +55,7 @@ def test_during_a_run_others_refuse_publish_maintain_or_wait_until_it_dies(
     command = rankeval_command("run", workspace.config, "--date", FIRST)
     with started(command, tmp_path / "held", held_at("after_staging")) as held:
         held.wait_until_it_says("failpoint after_staging holds")
-        own = events(workspace.root)[0][C.RUN_ID]
+        own = workspace.events()[0][C.RUN_ID]
 
         refused = rankeval("run", workspace.config, "--date", FIRST)
         assert refused.code == 5
@@ -72,7 +71,7 @@ def test_during_a_run_others_refuse_publish_maintain_or_wait_until_it_dies(
         waited = rankeval("run", workspace.config, "--date", FIRST, "--set", "results.on_busy=wait")
         assert waited.code == 0, waited.err
 
-    recorded = [row for row in events(workspace.root) if row[C.EVALUATION] != "rankeval.maintain"]
+    recorded = [row for row in workspace.events() if row[C.EVALUATION] != "rankeval.maintain"]
     by_date = {day: [(row["status"]) for row in recorded if row[C.EVALUATION_DATE] == day] for day in (FIRST, SECOND)}
     assert by_date == {
         FIRST: ["RUNNING", "FAILED", "RUNNING", "PUBLISHING", "PUBLISHED"],
@@ -96,8 +95,3 @@ def assert_one_run_a_date(spark: SparkSession, root: str, expected: dict[object,
         night = (C.EVALUATION_DATE, C.RUN_ID)
         assert set(read_with_duckdb(f"{root}/{schema.name}", night)) == set(expected.items())
         assert {tuple(row) for row in results.published(schema.name).select(*night).collect()} == set(expected.items())
-
-
-def events(root: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = deltalake.DeltaTable(f"{root}/runs").to_pyarrow_table().to_pylist()
-    return sorted(rows, key=lambda row: row["recorded_at"])

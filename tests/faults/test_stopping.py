@@ -5,9 +5,8 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import deltalake
 import pytest
 
 from rankeval_spark.spark.session import jars
@@ -65,7 +64,7 @@ def test_sigterm_ends_a_backfill_in_the_middle_of_a_job(
     lines = [line for line in done.out.splitlines() if line.strip().startswith("2026-01-")]
     assert [line.split("│")[1].strip() for line in lines] == ["failed, code 143"], done.out + done.err
     assert done.out.splitlines()[-1] == "1 failed, 1 not reached"
-    failed = events(workspace.root)
+    failed = workspace.events()
     assert [(row["evaluation_date"], row["status"]) for row in failed] == [(FIRST, "RUNNING"), (FIRST, "FAILED")]
     assert failed[-1]["error"]["stage"] in ("match", "score")
     assert (failed[-1]["error"]["type"], failed[-1]["error"]["message"]) == ("Stopped", "stopped by SIGTERM")
@@ -88,12 +87,12 @@ def test_ctrl_c_in_the_middle_of_a_publish_leaves_it_to_the_next_run(
 
     assert (done.code, done.message) == (130, "stopped by SIGINT"), done.err
     done.assert_readable()
-    assert [row["status"] for row in events(workspace.root)] == ["RUNNING", "PUBLISHING", "FAILED"]
-    assert events(workspace.root)[-1]["error"]["stage"] == "publish"
+    assert [row["status"] for row in workspace.events()] == ["RUNNING", "PUBLISHING", "FAILED"]
+    assert workspace.events()[-1]["error"]["stage"] == "publish"
 
     again = rankeval("run", workspace.config, "--date", SECOND)
     assert again.code == 0, again.err
-    statuses = [(row["evaluation_date"], row["status"]) for row in events(workspace.root)[3:]]
+    statuses = [(row["evaluation_date"], row["status"]) for row in workspace.events()[3:]]
     assert statuses == [(SECOND, "RUNNING"), (FIRST, "PUBLISHED"), (SECOND, "PUBLISHING"), (SECOND, "PUBLISHED")]
     assert list(Path(workspace.root, "_staging").iterdir()) == []
 
@@ -109,7 +108,7 @@ def test_sigterm_after_the_driver_was_killed_still_ends_with_one_message(workspa
     assert done.code == 143, done.err
     done.assert_readable()
     assert done.message == "stopped by SIGTERM"
-    assert [row["status"] for row in events(workspace.root)] == ["RUNNING", "FAILED"]
+    assert [row["status"] for row in workspace.events()] == ["RUNNING", "FAILED"]
     assert list(Path(workspace.root, "_staging").iterdir()) == []
 
 
@@ -142,15 +141,10 @@ def test_sigterm_under_spark_submit_leaves_what_the_next_run_mends(
         done = running.finish()
 
     assert done.code == 143, done.err
-    assert [row["status"] for row in events(workspace.root)][:2] == ["RUNNING", "PUBLISHING"]
+    assert [row["status"] for row in workspace.events()][:2] == ["RUNNING", "PUBLISHING"]
 
     again = rankeval("run", workspace.config, "--date", SECOND)
     assert again.code == 0, again.err
-    published = [row["evaluation_date"] for row in events(workspace.root) if row["status"] == "PUBLISHED"]
+    published = [row["evaluation_date"] for row in workspace.events() if row["status"] == "PUBLISHED"]
     assert published == [FIRST, SECOND]
     assert list(Path(workspace.root, "_staging").iterdir()) == []
-
-
-def events(root: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = deltalake.DeltaTable(f"{root}/runs").to_pyarrow_table().to_pylist()
-    return sorted(rows, key=lambda row: row["recorded_at"])

@@ -5,12 +5,11 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import deltalake
 import pytest
 
-from tests.support import nights
 from tests.support.nights import FIRST, SECOND
 from tests.support.processes import held_at, rankeval_command, started
 
@@ -34,19 +33,9 @@ def heard() -> Iterator[None]:
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return nights.workspace(tmp_path / "workspace")
-
-
 def rankeval(folder: Path, *arguments: object) -> Finished:
     with started(rankeval_command(*arguments), folder, WITHOUT_JAVA) as running:
         return running.finish()
-
-
-def events(workspace: Workspace) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = deltalake.DeltaTable(f"{workspace.root}/runs").to_pyarrow_table().to_pylist()
-    return sorted(rows, key=lambda row: row["recorded_at"])
 
 
 def runs_by_date(workspace: Workspace, table: str) -> dict[object, set[str]]:
@@ -70,12 +59,12 @@ def test_night_that_was_killed_is_finished_or_forgotten_by_the_next(
     with started(command, tmp_path / "run", {**WITHOUT_JAVA, **held_at(point)}) as running:
         running.wait_until_it_says(f"failpoint {point} holds")
         running.kill()
-    killed = events(workspace)[-1]["run_id"]
+    killed = workspace.events()[-1]["run_id"]
 
     done = rankeval(tmp_path / "next", "run", workspace.config, "--date", SECOND)
     assert done.code == 0, done.err
     is_announced = point != "after_staging"
-    assert (killed in {row["run_id"] for row in events(workspace) if row["status"] == "PUBLISHED"}) == is_announced
+    assert (killed in {row["run_id"] for row in workspace.events() if row["status"] == "PUBLISHED"}) == is_announced
     for table in ("lists", "user_metrics", "metrics", "group_metrics", "checks"):
         (of_first,) = runs_by_date(workspace, table)[FIRST]
         assert (of_first == killed) == is_announced, table
@@ -96,8 +85,8 @@ def test_night_that_is_stopped_says_so_and_records_it(
         done = running.finish()
     assert (done.code, done.message) == (code, f"stopped by {number.name}")
     done.assert_readable()
-    assert [row["status"] for row in events(workspace)] == ["RUNNING", "FAILED"]
-    assert events(workspace)[-1]["error"]["stage"] == "audit"
+    assert [row["status"] for row in workspace.events()] == ["RUNNING", "FAILED"]
+    assert workspace.events()[-1]["error"]["stage"] == "audit"
     assert list(Path(workspace.root, "_staging").iterdir()) == []
 
 
@@ -112,11 +101,14 @@ def test_backfill_that_is_stopped_while_it_publishes_leaves_that_to_the_next_run
         done = running.finish()
     assert (done.code, done.message) == (143, "stopped by SIGTERM"), done.err
     done.assert_readable()
-    announced = [(row["evaluation_date"], row["status"]) for row in events(workspace)]
+    announced = [(row["evaluation_date"], row["status"]) for row in workspace.events()]
     assert (FIRST, "PUBLISHING") in announced
     assert (SECOND, "FAILED") in announced
 
     again = rankeval(tmp_path / "again", "backfill", workspace.config, "--missing", "--from", FIRST, "--to", SECOND)
     assert again.code == 0, again.err
-    assert {row["evaluation_date"] for row in events(workspace) if row["status"] == "PUBLISHED"} == {FIRST, SECOND}
+    assert {row["evaluation_date"] for row in workspace.events() if row["status"] == "PUBLISHED"} == {
+        FIRST,
+        SECOND,
+    }
     assert list(Path(workspace.root, "_staging").iterdir()) == []

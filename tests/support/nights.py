@@ -102,6 +102,14 @@ class Workspace:
         """
         return write_table(self.folder / "inputs" / name, rows, format_ or self._format(name))
 
+    def rows(self, table: str) -> Rows:
+        """Return the rows of a published table as anybody reads them, sorted as text."""
+        return sorted(deltalake.DeltaTable(f"{self.root}/{table}").to_pyarrow_table().to_pylist(), key=str)
+
+    def events(self) -> Rows:
+        """Return the rows of ``runs``, oldest first."""
+        return events(self.root)
+
     def copy(self, folder: Path) -> Workspace:
         """Copy everything, published tables too: a Delta table may be moved as a folder."""
         return Workspace(Path(shutil.copytree(self.folder, folder / "workspace")))
@@ -241,6 +249,13 @@ def _write_orc(path: Path, rows: Rows) -> None:
 def arrow_of(rows: Sequence[Row]) -> Any:  # noqa: ANN401 - pyarrow has no types
     """Return rows as an Arrow table, a NULL as it is."""
     return pa.Table.from_pylist(list(rows))
+
+
+def events(root: str) -> Rows:
+    """Return the rows of ``runs``, oldest first."""
+    return sorted(
+        deltalake.DeltaTable(f"{root}/runs").to_pyarrow_table().to_pylist(), key=lambda row: row["recorded_at"]
+    )
 
 
 def no_session() -> NoReturn:

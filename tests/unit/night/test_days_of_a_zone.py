@@ -17,7 +17,6 @@ from rankeval_spark.errors import ConfigError
 from rankeval_spark.spark.session import on_demand
 from tests.support import nights
 from tests.support.nights import FIRST, Workspace, no_session
-from tests.unit.night.test_night_here import rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +44,7 @@ def night_of(folder: Path, zone: str, day: dt.date, times: pa.Array, *, window: 
 
 def judged(workspace: Workspace) -> list[str]:
     """Items that were judged, by their ranks in the list."""
-    (row,) = rows(workspace, "lists")
+    (row,) = workspace.rows("lists")
     return [ITEMS[rank - 1] for rank in row["hit_ranks"]]
 
 
@@ -78,7 +77,7 @@ def test_window_of_a_night_is_the_day_of_its_zone(tmp_path: Path, zone: str, day
 def test_zone_of_a_night_is_recorded_with_it(tmp_path: Path) -> None:
     times = pa.array([dt.datetime(2026, 1, 1, 8)], pa.timestamp("us"))
     tokyo = night_of(tmp_path, "Asia/Tokyo", FIRST, times)
-    assert {json.loads(row["config"])["inputs"]["time_zone"] for row in rows(tokyo, "runs")} == {"Asia/Tokyo"}
+    assert {json.loads(row["config"])["inputs"]["time_zone"] for row in tokyo.rows("runs")} == {"Asia/Tokyo"}
     hashes = [load_config(tokyo.config, [f"inputs.time_zone={zone}"]).config_hash for zone in ("UTC", "Asia/Tokyo")]
     assert len({*hashes}) == 2
     keys = _keys(tokyo)

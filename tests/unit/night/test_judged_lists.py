@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-import deltalake
 import pytest
 
 from rankeval_spark import columns as C
@@ -28,6 +26,10 @@ JUDGED: Final = [(1, "b"), (2, "c"), (3, "b")]
 
 @pytest.fixture
 def published(tmp_path: Path) -> Workspace:
+    return published_night(tmp_path)
+
+
+def published_night(tmp_path: Path) -> Workspace:
     made = nights.workspace(tmp_path / "workspace", measures=["RR", "R"], cutoffs=["all"], results={"root": "results"})
     log: list[dict[str, Any]] = [
         {"model_id": model, "user_id": "ann", "visit": visit, "item_id": item, "score": -place, "day": FIRST}
@@ -43,14 +45,9 @@ def published(tmp_path: Path) -> Workspace:
     return made
 
 
-def rows(workspace: Workspace, table: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = deltalake.DeltaTable(f"{workspace.root}/{table}").to_pyarrow_table().to_pylist()
-    return found
-
-
 def means(workspace: Workspace) -> dict[tuple[str, str], float]:
     return {
-        (row["model_id"], row["measure"]): row["value"] for row in rows(workspace, "metrics") if row["slice"] == "all"
+        (row["model_id"], row["measure"]): row["value"] for row in workspace.rows("metrics") if row["slice"] == "all"
     }
 
 
@@ -61,15 +58,15 @@ def test_means_are_over_the_judged_lists_of_each_user(published: Workspace) -> N
         ("pop", "RR"): pytest.approx((1 / 2 + 0 + 0) / 3, rel=0, abs=1e-12),
         ("pop", "R"): pytest.approx((1 + 0 + 0) / 3, rel=0, abs=1e-12),
     }
-    (count,) = {(row["n_users"], row["n_lists"], row["n_missing"]) for row in rows(published, "metrics")}
+    (count,) = {(row["n_users"], row["n_lists"], row["n_missing"]) for row in published.rows("metrics")}
     assert count == (1, 3, 0)
-    (unmatched,) = [row for row in rows(published, "checks") if row["check"] == "unmatched_lists"]
+    (unmatched,) = [row for row in published.rows("checks") if row["check"] == "unmatched_lists"]
     assert (unmatched["count"], unmatched["share"], unmatched["sample_keys"]) == (1, 1 / 3, ["ann 3"])
 
 
 def test_published_lists_hold_the_judgements_of_each_list_and_can_be_scored(published: Workspace) -> None:
     lists = {
-        (row["model_id"], row["list_id"]): (row["hit_ranks"], row["judged_gains"]) for row in rows(published, "lists")
+        (row["model_id"], row["list_id"]): (row["hit_ranks"], row["judged_gains"]) for row in published.rows("lists")
     }
     assert lists == {
         **{("als", "1"): ([1], [1.0]), ("als", "2"): ([2], [1.0]), ("als", "3"): ([], [1.0])},
@@ -104,20 +101,6 @@ def test_lists_by_name_and_by_time_contradict_each_other(published: Workspace) -
     with pytest.raises(ConfigError, match="finds lists by time"):
         load_config(published.config, ())
     assert C.LIST_ID in str(rankeval("validate", published.config).err)
-
-
-@pytest.mark.parametrize("policies", [{}, {"attribution": "all", "attribution_window": "1d"}])
-def test_pooled_nights_read_no_list_whatever_the_column_holds(published: Workspace, policies: dict[str, Any]) -> None:
-    """The log has no such column, and a judgement of another type."""
-    published.change(policies={"lists": "pooled", **policies}, inputs__recommendations__columns={"list_id": "none"})
-    seen = {"user_id": "ann", "visit": 1.5, "day": FIRST, "interacted_at": dt.datetime(2026, 1, 1, 1)}
-    published.write("held_out", [{**seen, "item_id": "b"}, {**seen, "item_id": "c", "visit": None}])
-    shown = {"user_id": "ann", "day": FIRST, "recommended_at": dt.datetime(2026, 1, 1), "model_id": "als"}
-    published.write("recommendations", [{**shown, "item_id": item, "score": 1.0} for item in "bc"])
-    assert rankeval("validate", published.config, "--date", FIRST).code == 0
-    done = rankeval("run", published.config, "--date", FIRST)
-    assert done.code == 0, done.err
-    assert means(published) == {("als", "RR"): 1.0, ("als", "R"): 1.0}
 
 
 def test_a_log_without_lists_is_refused_with_what_to_add(published: Workspace) -> None:

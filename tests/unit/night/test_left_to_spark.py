@@ -34,11 +34,6 @@ LOG = [
 ]
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return nights.workspace(tmp_path)
-
-
 def opened(workspace: Workspace, *overrides: str) -> dict[str, FileInput]:
     config = load_config(workspace.config, overrides)
     return {one.name: one for one in open_inputs(config, request_of(config, FIRST), FIRST)}

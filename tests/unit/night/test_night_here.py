@@ -29,22 +29,12 @@ if TYPE_CHECKING:
 TABLES = ("lists", "user_metrics", "metrics", "group_metrics", "checks")
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return nights.workspace(tmp_path)
-
-
 def run(workspace: Workspace, day: date = FIRST, *overrides: str) -> NightResult:
     return run_night(on_demand(no_session), load_config(workspace.config, overrides), day)
 
 
-def rows(workspace: Workspace, table: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = deltalake.DeltaTable(f"{workspace.root}/{table}").to_pyarrow_table().to_pylist()
-    return sorted(found, key=str)
-
-
 def runs(workspace: Workspace) -> list[tuple[str, date, str]]:
-    events = sorted(rows(workspace, "runs"), key=lambda event: event["recorded_at"])
+    events = sorted(workspace.rows("runs"), key=lambda event: event["recorded_at"])
     return [(event[C.RUN_ID], event[C.EVALUATION_DATE], event["status"]) for event in events]
 
 
@@ -53,14 +43,14 @@ def test_means_are_those_worked_out_by_hand(workspace: Workspace) -> None:
 
     everyone = {
         (row[C.MODEL_ID], row[C.MEASURE], row[C.K]): row[C.VALUE]
-        for row in rows(workspace, "metrics")
+        for row in workspace.rows("metrics")
         if row[C.SLICE] == C.ALL_USERS
     }
     # Four users have a relevant judgement: ann hits at 1, bob at 3, eve never, kim has no list.
     assert everyone["als", "nDCG", 2] == pytest.approx(3 / (3 + 1 / log2(3)) / 4, rel=0, abs=1e-12)
     assert everyone["als", "RR", 2] == 1 / 4
     assert everyone["pop", "RR", 2] == (1 / 2 + 1 + 1 + 1) / 4
-    assert result.n_rows == {table: len(rows(workspace, table)) for table in TABLES}
+    assert result.n_rows == {table: len(workspace.rows(table)) for table in TABLES}
     assert [status for _, _, status in runs(workspace)] == ["RUNNING", "PUBLISHING", "PUBLISHED"]
 
 
@@ -74,7 +64,7 @@ def lose(workspace: Workspace, *names: str, day: date = FIRST) -> None:
 @pytest.mark.parametrize("lost", [("recommendations",), ("held_out",), ("recommendations", "held_out")])
 def test_empty_night_replaces_no_published_means(workspace: Workspace, lost: tuple[str, ...]) -> None:
     first = run(workspace).run_id
-    before = {table: rows(workspace, table) for table in TABLES}
+    before = {table: workspace.rows(table) for table in TABLES}
     lose(workspace, *lost)
 
     with pytest.raises(InputError) as refused:
@@ -83,7 +73,7 @@ def test_empty_night_replaces_no_published_means(workspace: Workspace, lost: tup
     (fault,) = refused.value.faults
     assert (fault.where, fault.found) == ("nightly, 2026-01-01", f"no rows for 2026-01-01 in {' and '.join(lost)}")
     assert f"run {first} measured, whose results stay published" in fault.expected
-    assert {table: rows(workspace, table) for table in TABLES} == before
+    assert {table: workspace.rows(table) for table in TABLES} == before
     assert runs(workspace)[-1][2] == "FAILED"
     assert not any(Path(workspace.root, "_staging").iterdir())
 
@@ -163,13 +153,13 @@ def test_each_input_is_read_once_and_only_what_its_date_has(
 
 def test_check_that_fails_changes_nothing_and_is_recorded(workspace: Workspace) -> None:
     run(workspace)
-    before = {table: rows(workspace, table) for table in TABLES}
+    before = {table: workspace.rows(table) for table in TABLES}
     workspace.write(
         "held_out", [*nights.held_out(), {"day": FIRST.isoformat(), "user_id": None, "item_id": "a", "gain": 1.0}]
     )
     with pytest.raises(ChecksFailedError, match="held_out, null_keys: found 1"):
         run(workspace, FIRST, "checks.null_keys.error=0", "results.quarantine=false")
-    assert {table: rows(workspace, table) for table in TABLES} == before
+    assert {table: workspace.rows(table) for table in TABLES} == before
     assert runs(workspace)[-1][2] == "FAILED"
     assert not any(Path(workspace.root, "_staging").iterdir())
 
@@ -189,14 +179,14 @@ def test_next_night_finishes_what_a_crashed_one_announced(workspace: Workspace, 
         "PUBLISHED",
     ]
     for table in TABLES:
-        of_first = {row[C.RUN_ID] for row in rows(workspace, table) if row[C.EVALUATION_DATE] == FIRST}
+        of_first = {row[C.RUN_ID] for row in workspace.rows(table) if row[C.EVALUATION_DATE] == FIRST}
         assert of_first == {crashed}, table
     assert not any(Path(workspace.root, "_staging").iterdir())
 
 
 def test_night_whose_staging_was_lost_goes_back_to_what_was_published(workspace: Workspace) -> None:
     run(workspace)
-    before = {table: rows(workspace, table) for table in TABLES}
+    before = {table: workspace.rows(table) for table in TABLES}
     with failpoints.armed("after_user_metrics"), pytest.raises(failpoints.FailpointError):
         run(workspace, FIRST, "measures=[RR, AP]")
     for folder in Path(workspace.root, "_staging").iterdir():
@@ -205,7 +195,7 @@ def test_night_whose_staging_was_lost_goes_back_to_what_was_published(workspace:
 
     run(workspace, SECOND)
     for table in TABLES:
-        back = [row for row in rows(workspace, table) if row[C.EVALUATION_DATE] == FIRST]
+        back = [row for row in workspace.rows(table) if row[C.EVALUATION_DATE] == FIRST]
         names = keys if table == "user_metrics" else list(before[table][0])
         assert [[row[name] for name in names] for row in back] == [
             [row[name] for name in names] for row in before[table]
@@ -220,7 +210,7 @@ def test_measures_that_are_new_add_their_columns(workspace: Workspace) -> None:
     added = {field.name: field.metadata["comment"] for field in columns if field.name.startswith("p_")}
     assert set(added) == {"p_agg_micro", "p_agg_micro__weight"}
     assert added["p_agg_micro"].startswith("P(")
-    assert len({tuple(row) for row in rows(workspace, "user_metrics")}) == 1
+    assert len({tuple(row) for row in workspace.rows("user_metrics")}) == 1
 
 
 def without_run(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -230,13 +220,13 @@ def without_run(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_a_pinned_version_is_read_here_until_its_files_are_gone(workspace: Workspace) -> None:
     pinned = ("inputs.recommendations.version=0",)
     result = run(workspace)
-    before = without_run(rows(workspace, "user_metrics"))
+    before = without_run(workspace.rows("user_metrics"))
     workspace.write("recommendations", nights.recommendations({FIRST: {"als": {"ann": "x y z"}}}))
 
     again = run(workspace, FIRST, *pinned)
 
     assert again.n_rows == result.n_rows
-    assert without_run(rows(workspace, "user_metrics")) == before
+    assert without_run(workspace.rows("user_metrics")) == before
     log = deltalake.DeltaTable(f"{workspace.folder}/inputs/recommendations", version=0)
     for file in log.file_uris():
         Path(file).unlink()
@@ -247,7 +237,7 @@ def test_a_pinned_version_is_read_here_until_its_files_are_gone(workspace: Works
 def checks_of(workspace: Workspace, name: str) -> list[tuple[Any, ...]]:
     """Return input, count, share and verdict of a check."""
     read = ("input", "count", "share", "verdict")
-    return [tuple(row[column] for column in read) for row in rows(workspace, "checks") if row["check"] == name]
+    return [tuple(row[column] for column in read) for row in workspace.rows("checks") if row["check"] == name]
 
 
 def test_purchases_that_are_added_up_do_not_fail_a_night_as_duplicates(workspace: Workspace) -> None:
@@ -263,7 +253,7 @@ def test_purchases_that_are_added_up_do_not_fail_a_night_as_duplicates(workspace
     assert ("held_out", 6, 6 / 9, "ok") in checks_of(workspace, "duplicates")
     means = {
         row[C.MODEL_ID]: row[C.VALUE]
-        for row in rows(workspace, "metrics")
+        for row in workspace.rows("metrics")
         if row[C.SLICE] == C.ALL_USERS and row[C.K] == 2
     }
     assert means == {"als": 1 + 5, "pop": 5 + 1}
@@ -297,7 +287,7 @@ def test_a_night_drops_judgements_in_train_with_both(workspace: Workspace) -> No
     with_train(workspace, ("ann", "a"), ("eve", "e"))
     run(workspace, FIRST, "policies.seen_in_train=drop_both", "checks.held_out_in_train={}", "measures=[R]")
     means = {
-        (row[C.MODEL_ID], row[C.K]): row[C.VALUE] for row in rows(workspace, "metrics") if row[C.SLICE] == C.ALL_USERS
+        (row[C.MODEL_ID], row[C.K]): row[C.VALUE] for row in workspace.rows("metrics") if row[C.SLICE] == C.ALL_USERS
     }
     # als: ann b c, bob b a d, eve c d a, kim no list; pop: ann b c, bob d a b, eve a b, kim b a c.
     assert means == {("als", 1): 0.0, ("als", 2): 1 / 4, ("pop", 1): 2 / 4, ("pop", 2): 4 / 4}

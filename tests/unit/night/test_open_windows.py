@@ -22,7 +22,6 @@ from tests.support.attribution_cases import HOUR, WINDOW, moment
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, no_session
 from tests.support.young_impressions import impressions
-from tests.unit.night.test_night_here import rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,7 +86,7 @@ def test_events_are_complete_until_the_grace_before_they_are_read(settings: dict
 def test_a_night_whose_windows_are_over_is_published(tmp_path: Path) -> None:
     made = impressions(tmp_path, *hours(2.5, 4))
     run_night(on_demand(no_session), load_config(made.config), FIRST)
-    assert {row["check"]: (row["count"], row["verdict"]) for row in rows(made, "checks")}["open_windows"] == (0, "ok")
+    assert {row["check"]: (row["count"], row["verdict"]) for row in made.rows("checks")}["open_windows"] == (0, "ok")
 
 
 def test_a_night_with_an_open_window_ends_with_code_4_and_says_until_when(tmp_path: Path) -> None:
@@ -97,7 +96,7 @@ def test_a_night_with_an_open_window_ends_with_code_4_and_says_until_when(tmp_pa
     assert exit_code_of(failed.value) == 4
     assert "the last window ends" in str(failed.value)
     assert "checks.open_windows={warn: 0}" in str(failed.value)
-    (run,) = (row for row in rows(made, "runs") if row["status"] == "FAILED")
+    (run,) = (row for row in made.rows("runs") if row["status"] == "FAILED")
     assert run["failed_checks"] == ["recommendations, open_windows"]
 
 
@@ -115,7 +114,7 @@ def test_a_partial_run_says_in_its_checks_that_it_is_one(tmp_path: Path) -> None
     config = load_config(made.config, ("checks.open_windows={warn: 0}",))
     result = run_night(on_demand(no_session), config, FIRST)
     assert any("open_windows: 1 (50.00%)" in warning for warning in result.warnings)
-    (row,) = (row for row in rows(made, "checks") if row["check"] == "open_windows")
+    (row,) = (row for row in made.rows("checks") if row["check"] == "open_windows")
     assert (row["count"], row["share"], row["verdict"], row["sample_keys"]) == (1, 1 / 2, "warn", ["model u0"])
 
 

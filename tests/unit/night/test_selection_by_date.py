@@ -14,7 +14,6 @@ from rankeval_spark.errors import ChecksFailedError
 from rankeval_spark.spark.session import on_demand
 from tests.support import nights
 from tests.support.nights import FIRST, SECOND, no_session
-from tests.unit.night.test_night_here import rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,11 +32,11 @@ def test_only_what_could_be_recommended_on_the_day_is_in_the_lists(tmp_path: Pat
     )
     for day in sold_out:
         run_night(on_demand(no_session), load_config(made.config), day)
-    lists = {(row[C.EVALUATION_DATE], row["user_id"]): row for row in rows(made, "lists") if row["model_id"] == "als"}
+    lists = {(row[C.EVALUATION_DATE], row["user_id"]): row for row in made.rows("lists") if row["model_id"] == "als"}
     # The first day ann has the list a b c and b is not sold; the second day bob has d b a, and d is not.
     assert (lists[FIRST, "ann"]["n_recommended"], lists[FIRST, "ann"]["hit_ranks"]) == (2, [1, 2])
     assert (lists[SECOND, "bob"]["n_recommended"], lists[SECOND, "bob"]["hit_ranks"]) == (2, [2])
-    dropped = {row[C.EVALUATION_DATE]: row["count"] for row in rows(made, "checks") if row["check"] == "unknown_rows"}
+    dropped = {row[C.EVALUATION_DATE]: row["count"] for row in made.rows("checks") if row["check"] == "unknown_rows"}
     assert dropped == {
         day: sum(items.split().count(sold_out[day]) for lists in nights.LISTS[day].values() for items in lists.values())
         for day in sold_out
@@ -60,7 +59,7 @@ def test_cold_users_are_those_with_little_history_before_the_date(tmp_path: Path
     for day in (FIRST, SECOND):
         run_night(on_demand(no_session), load_config(made.config), day)
     users = {
-        (row[C.EVALUATION_DATE], row["user_id"]): dict(row["segments"])["history"] for row in rows(made, "user_metrics")
+        (row[C.EVALUATION_DATE], row["user_id"]): dict(row["segments"])["history"] for row in made.rows("user_metrics")
     }
     assert {user: users[FIRST, user] for user in ("ann", "bob", "eve")} == {"ann": "cold", "bob": "warm", "eve": "none"}
     assert {user: users[SECOND, user] for user in ("ann", "bob")} == {"ann": "warm", "bob": "warm"}
@@ -74,10 +73,10 @@ def test_a_night_over_a_window_of_days_is_that_of_two_plain_filters(tmp_path: Pa
         made[name] = nights.workspace(tmp_path / name, inputs__held_out__filters=filters)
         result = run_night(on_demand(no_session), load_config(made[name].config), SECOND)
         assert not result.reason
-    gains = {row["user_id"]: row["judged_gains"] for row in rows(made["window"], "lists") if row["model_id"] == "als"}
+    gains = {row["user_id"]: row["judged_gains"] for row in made["window"].rows("lists") if row["model_id"] == "als"}
     # Of ann, a and c were judged on the first day and b on the second one; of bob d on both days, best with 2, and a.
     assert (gains["ann"], gains["bob"]) == ([3, 1, 1], [2, 2])
-    recorded = [json.loads(rows(one, "runs")[0]["config"])["inputs"]["held_out"] for one in made.values()]
+    recorded = [json.loads(one.rows("runs")[0]["config"])["inputs"]["held_out"] for one in made.values()]
     assert recorded[0] == recorded[1]
     assert [each["op"] for each in recorded[0]["filters"]] == [">=", "<"]
 
@@ -86,7 +85,7 @@ def test_nights_of_sampled_candidates_warn_and_say_so_in_their_checks(tmp_path: 
     made = nights.workspace(tmp_path, inputs__recommendations__sampled_candidates=1000)
     result = run_night(on_demand(no_session), load_config(made.config), FIRST)
     assert any("lists rank 1,000 sampled candidates" in warning for warning in result.warnings)
-    (row,) = (row for row in rows(made, "checks") if row["check"] == "sampled_candidates")
+    (row,) = (row for row in made.rows("checks") if row["check"] == "sampled_candidates")
     assert (row["input"], row["count"], row["share"], row["verdict"]) == ("recommendations", 1, 1.0, "warn")
     with pytest.raises(ChecksFailedError, match="sampled_candidates"):
         run_night(on_demand(no_session), load_config(made.config, ("checks.sampled_candidates={error: 0}",)), SECOND)
@@ -95,4 +94,4 @@ def test_nights_of_sampled_candidates_warn_and_say_so_in_their_checks(tmp_path: 
 def test_other_nights_have_no_such_check(tmp_path: Path) -> None:
     made = nights.workspace(tmp_path)
     run_night(on_demand(no_session), load_config(made.config), FIRST)
-    assert all(row["check"] != "sampled_candidates" for row in rows(made, "checks"))
+    assert all(row["check"] != "sampled_candidates" for row in made.rows("checks"))

@@ -20,7 +20,6 @@ from tests.support import nights, trec
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, no_session
 from tests.support.united_logs import with_paths, with_trec
-from tests.unit.night.test_night_here import rows
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +35,7 @@ def published(workspace: Workspace) -> dict[str, list[dict[str, Any]]]:
     left_out = ("run_id", "has_rank_gaps", "is_out_of_order")
     return {
         table: sorted(
-            ({name: value for name, value in row.items() if name not in left_out} for row in rows(workspace, table)),
+            ({name: value for name, value in row.items() if name not in left_out} for row in workspace.rows(table)),
             key=str,
         )
         for table in TABLES
@@ -106,7 +105,7 @@ def test_a_model_without_rows_has_no_hit_where_that_may_be_published(tmp_path: P
     made = without_rows_of_als(tmp_path)
     config = load_config(made.config, ("checks.missing_users={}",))
     run_night(on_demand(no_session), config, FIRST)
-    of_all = [row for row in rows(made, "metrics") if row["slice"] == "all"]
+    of_all = [row for row in made.rows("metrics") if row["slice"] == "all"]
     assert {row["model_id"] for row in of_all} == {"als", "pop"}
     assert {row["value"] for row in of_all if row["model_id"] == "als"} == {0.0}
     assert least_cost(config).n_models == 2
@@ -121,7 +120,7 @@ def test_models_and_filters_choose_which_places_count(tmp_path: Path, key: str, 
         day = {"column": "day", "op": "=", "value": "{date}"}
         made.change(inputs__recommendations__filters=[day, {"column": "model_id", "op": "in", "value": ["als", "pop"]}])
     run_night(on_demand(no_session), load_config(made.config), FIRST)
-    assert {row["model_id"] for row in rows(made, "metrics")} == {*expected}
+    assert {row["model_id"] for row in made.rows("metrics")} == {*expected}
 
 
 @pytest.mark.parametrize("format_", ["delta", "parquet", "trec"])
@@ -136,7 +135,7 @@ def test_a_night_of_one_place_has_one_model(
 def test_each_place_is_recorded_and_shown(tmp_path: Path) -> None:
     made = with_paths(nights.workspace(tmp_path), "parquet")
     published(made)
-    (run,) = (row for row in rows(made, "runs") if row["status"] == "PUBLISHED")
+    (run,) = (row for row in made.rows("runs") if row["status"] == "PUBLISHED")
     folder = made.folder / "inputs"
     assert json.loads(run["inputs"][0]["location"]) == {"als": str(folder / "als"), "pop": str(folder / "pop")}
     done = rankeval("validate", made.config, "--date", FIRST, "--json")
@@ -190,7 +189,7 @@ def test_a_night_with_the_preset_has_the_numbers_of_the_command(tmp_path: Path) 
         }
     )
     run_night(on_demand(no_session), load_config(made.config), FIRST)
-    means = {row["measure"]: f"{row['value']:.4f}" for row in rows(made, "metrics")}
+    means = {row["measure"]: f"{row['value']:.4f}" for row in made.rows("metrics")}
     asked = ("-m", "map", "-m", "P.5", "-m", "recip_rank")
     command = rankeval("trec", "-c", "--trec-eval", "9", *asked, qrels_path, run_path)
     printed = {name.strip(): value for name, _, value in (line.split("\t") for line in command.out.splitlines())}

@@ -147,7 +147,7 @@ def test_rows_of_users_are_moved_once_and_cross_into_python_once(tables: dict[st
     assert joins(planned) == []
 
 
-def test_a_log_of_ranks_and_item_groups_of_a_catalogue_that_is_broadcast_take_no_more(
+def test_a_log_of_ranks_and_item_groups_that_are_broadcast_take_no_more(
     spark: SparkSession, tables: dict[str, DataFrame], folder: Path
 ) -> None:
     ranks = spark.read.parquet(f"{folder}/recommendations").drop("score")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow.compute as pc
@@ -166,11 +166,4 @@ def unended_runs(tables: TableStore) -> dict[str, list[str]]:
     for event in events:
         if event[C.RUN_ID] not in ended:
             found.setdefault(NightKey(event[C.EVALUATION], event[C.EVALUATION_DATE]).slug, []).append(event[C.RUN_ID])
-    return found
-
-
-def newest_date(tables: TableStore, evaluation: str | None) -> date | None:
-    """Return the newest published date, of one evaluation or all; None if nothing was published."""
-    where = [("status", "=", PUBLISHED), *([(C.EVALUATION, "=", evaluation)] if evaluation is not None else [])]
-    found: date | None = pc.max(event_table(tables.reader, columns=C.RUN_KEY, where=where)[C.EVALUATION_DATE]).as_py()
     return found

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from rankeval_spark import schemas
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.results import journal, staging
 from rankeval_spark.results.failpoints import failpoint
@@ -178,7 +180,10 @@ class Maintenance:
 
 def newest_date(tables: TableStore, evaluation: str | None) -> date | None:
     """Return the newest published date, of one evaluation or all; InputError for an evaluation without one."""
-    newest = journal.newest_date(tables, evaluation)
+    where = [("status", "=", journal.PUBLISHED)]
+    where += [(C.EVALUATION, "=", evaluation)] if evaluation is not None else []
+    events = journal.event_table(tables.reader, columns=C.RUN_KEY, where=where)
+    newest: date | None = pc.max(events[C.EVALUATION_DATE]).as_py()
     if newest is None and evaluation is not None:
         found = f"{evaluation!r}, of which nothing was published"
         raise InputError(Fault("--evaluation", found, "a published evaluation"))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, Final
@@ -228,21 +227,15 @@ class SparkTables(TableStore):
         return (done["numFilesRemoved"], done["numFilesAdded"]) if done else (0, 0)
 
     def vacuum(self, table: str, *, deletes: bool) -> int:
-        with self._listing_in_few_tasks():
+        before = str(self.spark.conf.get(LISTING_TASKS))
+        self.spark.conf.set(LISTING_TASKS, ENOUGH_TASKS)  # thousands of empty tasks take a minute for each table
+        try:
             n_files = self.spark.sql(f"VACUUM {self._identifier(table)} DRY RUN").count()
             if deletes and n_files:
                 self.spark.sql(f"VACUUM {self._identifier(table)}")
-        return n_files
-
-    @contextmanager
-    def _listing_in_few_tasks(self) -> Iterator[None]:
-        """Spare VACUUM thousands of empty tasks, a minute for each table; the session's setting comes back."""
-        before = str(self.spark.conf.get(LISTING_TASKS))
-        self.spark.conf.set(LISTING_TASKS, ENOUGH_TASKS)
-        try:
-            yield
-        finally:
+        finally:  # the session's setting comes back
             self.spark.conf.set(LISTING_TASKS, before)
+        return n_files
 
 
 def _is_of(evaluation: str | None) -> Column:

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config.request import Request
     from rankeval_spark.measures import Measure
-    from rankeval_spark.report.notebook import Plots
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.statistics import Correction
 
@@ -82,14 +81,12 @@ class Evaluation(Generic[Frame]):
         return tuple(self.request.notes)
 
     @property
-    def plot(self) -> Plots:
+    def plot(self) -> notebook.Plots:
         """Figures of the results: ``plot.leaderboard()``, ``plot.forest()``, ``plot.curves()`` and more.
 
         They need the extra ``report``; each is a chart of Altair, to be shown, changed or saved.
         """
-        from rankeval_spark.report.notebook import Plots  # noqa: PLC0415 - whoever draws nothing does not pay for it
-
-        return Plots(self)
+        return notebook.Plots(self)
 
     @property
     @refusals_of_call()
@@ -263,8 +260,11 @@ class Evaluation(Generic[Frame]):
             found, expected = "users with several lists, and means over lists", "means over users"
             raise ConfigError(Fault("gap_tests", found, expected, "evaluate with unit='user'"))
         measures = request.measure_set
-        means = [one for one in measures.per_list if one.column in measures.comparable and one.weight_column is None]
-        known = [str(measure) for measure in means]
+        known = [
+            str(measure)
+            for measure in measures.per_list
+            if measure.column in measures.comparable and measure.weight_column is None
+        ]
         others = {str(measure) for measure in measures.measures} - {*known}
         faults = []
         if not request.slices:

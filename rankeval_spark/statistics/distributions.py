@@ -18,9 +18,10 @@ Values: TypeAlias = Any  # float64, of the shape to which the arguments broadcas
 
 _Z, _Z_WEIGHTS = np.polynomial.legendre.leggauss(96)
 _S, _S_WEIGHTS = np.polynomial.legendre.leggauss(48)
-_POINTS: Final = 8.5 * _Z  # standard deviations; beyond 8.5 the normal density is 0 in double precision
+_FAR: Final = 8.5  # standard deviations beyond which the normal density is 0 in double precision
+_POINTS: Final = _FAR * _Z
 _BELOW: Final = special.ndtr(_POINTS)
-_OUTER: Final = 8.5 * _Z_WEIGHTS * (np.exp(-np.square(_POINTS) / 2) / np.sqrt(2 * np.pi))
+_OUTER: Final = _FAR * _Z_WEIGHTS * (np.exp(-np.square(_POINTS) / 2) / np.sqrt(2 * np.pi))
 _ROWS_AT_ONCE: Final = 256
 _MIN_FREEDOM: Final = 4  # degrees of freedom below which the tail of the density is too long for 48 points
 

@@ -239,7 +239,7 @@ class Evaluation(Generic[Frame]):
         Notes
         -----
         ``p = (1 + #{t* >= t}) / (1 + B)`` of B replicates, t being the greatest difference of two groups over its
-        standard error. In each replicate the users of each group are drawn anew with Poisson weights, and t* is that of
+        standard error. In each replicate the users of each group are drawn again with Poisson weights. t* is that of
         the distances to the means of the groups. Simulated sizes are in docs/slices.md.
         """
         given = {"measures": measures, "replicates": replicates, "seed": seed, "correction": correction}

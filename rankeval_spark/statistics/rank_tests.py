@@ -87,9 +87,9 @@ def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> float:
     and drops their ranks. ``W = sum of ranks with d > 0``; ties have the mean of their ranks. With at most 50
     differences, p is twice the share of all assignments of signs whose W is as far to one side.
 
-    Beyond 50, W is taken as normal, without a correction for continuity. Its mean is ``(n (n + 1) - z (z + 1)) / 4``,
-    its variance ``(n (n + 1)(2 n + 1) - z (z + 1)(2 z + 1)) / 24 - sum (t^3 - t) / 48``, with z the zeros that were
-    ranked and t the users of each magnitude.
+    Beyond 50, W is taken as normal, without a correction for continuity. Of z zeros that were ranked and t users of
+    each magnitude, its mean is ``(n (n + 1) - z (z + 1)) / 4``. Its variance is ``(n (n + 1)(2 n + 1) - z (z + 1)(2 z +
+    1)) / 24 - sum (t^3 - t) / 48``.
 
     Of 16 assignments of signs to the ranks 1 to 4, 7 have a sum of at least 6:
 

@@ -163,9 +163,9 @@ def skewed(
 ) -> tuple[Values, Values]:
     """Compute `m3` and `lean`, on which the skewness of a ratio's T depends; NaN if the denominators' sum is 0.
 
-    They are the sums over users of ``e^3`` and of ``e b / mean b``, with ``e = (numerator - ratio denominator) / mean
-    b`` the terms that :func:`linearised` squares. ``cubes`` are the sums of ``a a a``, ``b b b``, ``a a b`` and
-    ``a b b``, with a and b the deviations as in :class:`Ratios`. The second sum is 0 where all denominators are equal.
+    :func:`linearised` squares the terms ``e = (numerator - ratio denominator) / mean b``. `m3` is the sum over users of
+    ``e^3``, and `lean` that of ``e b / mean b``, which is 0 where all denominators are equal. ``cubes`` are the sums of
+    ``a a a``, ``b b b``, ``a a b`` and ``a b b``, with a and b the deviations as in :class:`Ratios`.
 
     1 of 2, 3 of 4 and 0 of 1 are 4 of 7, off by -1/7, 5/7 and -4/7 at a mean of 7/3:
 

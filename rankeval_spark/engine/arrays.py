@@ -229,7 +229,7 @@ def descending_key(numbers: pa.Array) -> UintVector:
     return key
 
 
-def packed(high: IntVector, low: UintVector, *, n_high: int) -> tuple[UintVector, int]:
+def pack_keys(high: IntVector, low: UintVector, *, n_high: int) -> tuple[UintVector, int]:
     """Pack two numbers into a sort key of 64 bits; return it, and how many bits at the end of ``low`` it lacks."""
     n_bits = max(1, int(n_high - 1).bit_length())
     return (high.astype(np.uint64) << np.uint64(64 - n_bits)) | (low >> np.uint64(n_bits)), n_bits

@@ -51,7 +51,7 @@ def hashes_of(users: pa.Array | pa.ChunkedArray) -> Hashes:
 
 BUDGET: Final = 256 << 20  # bytes of Arrow rows that are held at once; a worker needs six times as much at its peak
 N_BUCKETS: Final = 32  # buckets of a partition above the budget; a bucket that is still too large is cut again
-MOST_LEVELS: Final = 6  # times that a bucket is cut again; one that is still too large has the rows of a few users
+MAX_LEVELS: Final = 6  # times that a bucket is cut again; one that is still too large has the rows of a few users
 FOLDERS_OF_SPARK: Final = "SPARK_LOCAL_DIRS"  # variable of the folders that Spark's workers write to, by commas
 _ROWS_AT_ONCE: Final = 65_536
 
@@ -64,7 +64,7 @@ def in_buckets(
     ``budget``: bytes that are held at once. ``level``: times that these rows were cut before, by another hash each.
     """
     held: list[pa.RecordBatch] = []
-    n_bytes, n_rows, next_check, rest, may_split = 0, 0, most_rows, iter(batches), level < MOST_LEVELS
+    n_bytes, n_rows, next_check, rest, may_split = 0, 0, most_rows, iter(batches), level < MAX_LEVELS
     for batch in rest:
         if batch.num_rows:
             held.append(batch)

@@ -329,7 +329,7 @@ def refuse_unusable(counts: pa.Array) -> None:
     for row in counts[0].as_py():
         by_input.setdefault(row["input"], {})[row["check"]] = row["count"]
     for name, by_check in sorted(by_input.items()):
-        is_part = sum(by_check.values()) >= row_kinds.MOST_COUNTED
+        is_part = sum(by_check.values()) >= row_kinds.MAX_COUNTED
         refuse_by_check(name, by_check, or_more=" or more" if is_part else "")
 
 

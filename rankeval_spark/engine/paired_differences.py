@@ -53,8 +53,8 @@ all models at once, and no cutoff."""
 
 LISTED_USERS: Final = "listed_users"  # the same of all users, where lists that judgements name are counted too
 NO_CUTOFF: Final = -1  # cutoff of what is the same at all of them
-MOST_HELD: Final = 1 << 28  # bytes of sums above which they are handed on, to be merged elsewhere
-MOST_SUMMED: Final = 1 << 26
+MAX_HELD: Final = 1 << 28  # bytes of sums above which they are handed on, to be merged elsewhere
+MAX_SUMMED: Final = 1 << 26
 """Bytes of sums of replicates that are made in one go, or those of one pair and group of users where these are more:
 with more pairs and groups than fit, they take turns."""
 
@@ -91,7 +91,7 @@ class HeldSums:
             self._n_bytes += sums.nbytes
         else:
             before += sums
-        if self._n_bytes > MOST_HELD:
+        if self._n_bytes > MAX_HELD:
             yield from self.release()
 
     def release(self) -> Iterator[Partial]:
@@ -146,7 +146,7 @@ class ComparisonRequest:
     @property
     def n_columns(self) -> int:
         """Columns of sums of replicates that fit at a time."""
-        return MOST_SUMMED // (8 * self.replicates)
+        return MAX_SUMMED // (8 * self.replicates)
 
     @property
     def draws(self) -> Draws:

@@ -21,7 +21,7 @@ from rankeval_spark.engine.arrays import (
     ascending,
     descending_key,
     list_column,
-    packed,
+    pack_keys,
     starts_of_runs,
     to_arrow,
     to_codes,
@@ -121,7 +121,7 @@ def to_ranked(matched: MatchedLog, *, rules: ListRules) -> RankedLists:
     else:
         best_first = descending_key(columns[C.SCORE])
     n_copies = _count_copies(matched, best_first, logged, rules)
-    key, n_bits = packed(matched.log_list, best_first, n_high=matched.keys.n_lists)
+    key, n_bits = pack_keys(matched.log_list, best_first, n_high=matched.keys.n_lists)
     order = np.argsort(key)
     if not n_copies.all():
         order = order[n_copies[order] > 0]

@@ -68,4 +68,4 @@ COUNTS: Final = "_row_counts"
 
 The check is NULL for rows that can be used, of which at most one is counted."""
 
-MOST_COUNTED: Final = 10_000  # rows of an input that are looked at for the checks that they fail
+MAX_COUNTED: Final = 10_000  # rows of an input that are looked at for the checks that they fail

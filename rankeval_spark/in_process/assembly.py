@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.buckets import MOST_LEVELS, bucket_of
+from rankeval_spark.engine.buckets import MAX_LEVELS, bucket_of
 from rankeval_spark.engine.checks import (
     held_out_checks,
     item_checks,
@@ -66,7 +66,7 @@ UNREADABLE: Final = "_unreadable"  # whether a cell of a row of the catalogue co
 
 _ROWS_OF_A_PART: Final = 1 << 20
 _ROWS_LOOKED_AT: Final = 1 << 16  # rows that are looked at together for the first that can be used
-_LEVEL: Final = MOST_LEVELS + 1  # a bucket may be cut again by the engine, by other hashes than this
+_LEVEL: Final = MAX_LEVELS + 1  # a bucket may be cut again by the engine, by other hashes than this
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ class Interactions:
         return np.bincount(self.owned.indices, minlength=len(self.items))
 
 
-MOST_CELLS: Final = 1 << 24  # cosines that are in memory at a time: 200 MB
+MAX_CELLS: Final = 1 << 24  # cosines that are in memory at a time: 200 MB
 AT_ONCE: Final = 1 << 21  # pairs of items that are looked up at a time
 
 
@@ -152,12 +152,12 @@ def _cosines(owned: sparse.csr_array, items: IntVector) -> Iterator[_Part]:
     by_item = owned.T.tocsr()
     n_users, n_items = np.diff(by_item.indptr), owned.shape[1]
     most = np.minimum(by_item[items] @ np.diff(owned.indptr), n_items)
-    for start, end in _blocks(most, MOST_CELLS):
+    for start, end in _blocks(most, MAX_CELLS):
         own = items[start:end]
         together = (by_item[own] @ owned).tocsr()
         of_both = np.repeat(n_users[own], np.diff(together.indptr)).astype(np.int64) * n_users[together.indices]
         together.data /= np.sqrt(of_both.astype(np.float64))
-        if len(own) * n_items <= 2 * MOST_CELLS:
+        if len(own) * n_items <= 2 * MAX_CELLS:
             yield _Part(start, end, together.toarray())
         else:
             together.sort_indices()  # found by bisection

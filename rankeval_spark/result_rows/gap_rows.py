@@ -19,7 +19,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.slicing import slice_names
 from rankeval_spark.engine.aggregates import Users
 from rankeval_spark.engine.arrays import ABSENT, ascending, taken_or_null, to_arrow, to_codes, to_numpy, to_texts
-from rankeval_spark.engine.paired_differences import MOST_HELD
+from rankeval_spark.engine.paired_differences import MAX_HELD
 from rankeval_spark.engine.slices import (
     doubles,
     encoded,
@@ -237,7 +237,7 @@ class GapBootstrap:
                 continue
             for tests, found in self._resampled(Users.of(table, values, np.ones_like(values), self.ks)):
                 held[tests] = held[tests].merge(found) if tests in held else found
-                if sum(3 * sums.sums.nbytes for sums in held.values()) > MOST_HELD:
+                if sum(3 * sums.sums.nbytes for sums in held.values()) > MAX_HELD:
                     yield from _to_batches(held)
                     held = {}
         yield from _to_batches(held)

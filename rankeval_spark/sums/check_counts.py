@@ -39,7 +39,7 @@ COUNTS: Final = pa.schema(
         "newest": pa.int64(),  # newest event, in microseconds
     }.items()
 )
-"""A count of a check in some lists; counts of two parts add up, see :func:`united`."""
+"""A count of a check in some lists; counts of two parts add up, see :func:`add_counts`."""
 
 SUM_ROUNDING: Final = 0.01  # by which probabilities that were rounded may miss their sum
 N_LISTED: Final = "_n_listed"  # usable rows of the list in the log, copies of items included
@@ -67,7 +67,7 @@ def list_counts(lists: pa.Table, request: Request) -> pa.Table:
     return pa.Table.from_pylist(rows, COUNTS)
 
 
-def united(rows: pa.Table) -> pa.Table:
+def add_counts(rows: pa.Table) -> pa.Table:
     """Add up the counts of each check and model."""
     how = {"count": "sum", "total": "sum", "first": "min", "last": "max", "until": "max", "newest": "max"}
     found = rows.group_by(["check", C.MODEL_ID]).aggregate(list(how.items()))
@@ -81,7 +81,7 @@ def list_facts(rows: pa.Table, request: Request, metrics: pa.Table | None = None
     With a baseline also whether it has no list at all, and with the column :data:`columns.SEEN` the recommended items
     that their users have in the training data; not where these were dropped, which the rows of the log show.
     """
-    found, policies = united(rows).to_pylist(), request.policies
+    found, policies = add_counts(rows).to_pylist(), request.policies
     by_check: dict[CheckName, Mapping[str, Any]] = {row["check"]: row for row in found if not row[C.MODEL_ID]}
     models = sorted((row for row in found if row["check"] == OF_MODEL), key=lambda row: row[C.MODEL_ID])
     of_times: list[CheckName] = [*check_rows.OF_TIMING, check_rows.OPEN_WINDOWS, check_rows.EVENTS_END]

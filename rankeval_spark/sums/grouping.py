@@ -16,7 +16,7 @@ from rankeval_spark.engine.buckets import hashes_of
 from rankeval_spark.engine.failures import quoted, refuse_input
 
 
-def applied(
+def apply_by_key(
     table: pa.Table,
     names: Sequence[str],
     make: Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table],
@@ -49,7 +49,7 @@ NULL_TEXT: Final = "\0"  # NULL in the text of a key whose hash is its bucket
 _BETWEEN_COLUMNS, _BETWEEN_VALUES = "\1", "\2"  # joins the columns of such a key, and the values of a list in it
 
 
-MOST_ROWS: Final = 2_000_000
+MAX_ROWS: Final = 2_000_000
 """Rows of a small result, which one process holds; a slice with a value for almost every user makes more."""
 
 
@@ -58,7 +58,7 @@ def refuse_large(rows: pa.Table, *, most: int) -> pa.Table:
     if rows.num_rows > most and C.SLICE in rows.column_names:
         counts = pc.value_counts(rows[C.SLICE])
         largest = counts.field("values")[int(np.argmax(to_numpy(counts.field("counts"))))]
-        found = f"a result of more than {MOST_ROWS:,} rows, most of them of the slice {quoted(largest)}"
+        found = f"a result of more than {MAX_ROWS:,} rows, most of them of the slice {quoted(largest)}"
         fix = "leave the segment out, or make bands of its numbers"
         refuse_input("slices", found, expected="segments with few values", fix=fix)
     return rows

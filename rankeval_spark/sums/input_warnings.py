@@ -39,7 +39,7 @@ _CHOSEN_BY: Final = {row_kinds.INVALID_SCORES: "invalid_scores", check_rows.DUPL
 DROPPING: Final = ("judged_only", "seen_in_train", "unknown_items", "consumed_before", "own_item")
 """Policies that take items out of lists."""
 
-_MOST_EXPLAINED: Final = 3  # measures of which a warning says where they are undefined
+_MAX_EXPLAINED: Final = 3  # measures of which a warning says where they are undefined
 
 
 def warn_of_left_out(facts: Iterable[CheckCount], request: Request) -> None:
@@ -105,7 +105,7 @@ def no_list_left(request: Request) -> str:
 def where_undefined(request: Request) -> str:
     """Write where the first measures are undefined."""
     undefined = {measure.name: measure.entry.undefined for measure in request.measure_set.per_list}
-    reasons = [f"{name} is undefined ({where})" for name, where in [*undefined.items()][:_MOST_EXPLAINED]]
+    reasons = [f"{name} is undefined ({where})" for name, where in [*undefined.items()][:_MAX_EXPLAINED]]
     if request.policies.seen_in_train == "drop_both":
         reasons.append("judgements of items in train are left out by seen_in_train='drop_both'")
     return ": " + ", ".join(reasons)

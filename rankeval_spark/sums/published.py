@@ -29,7 +29,7 @@ from rankeval_spark.engine.scorer import COMPACT, IS_EVALUATED
 from rankeval_spark.engine.slices import PACKED, packed_values, segment_columns
 from rankeval_spark.measures.required_facts import LIST_NAMES
 from rankeval_spark.result_rows.night_change_rows import EARLIER, SCHEMA, NightChanges
-from rankeval_spark.sums.grouping import applied
+from rankeval_spark.sums.grouping import apply_by_key
 from rankeval_spark.sums.sums import Sum
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class NightDifferences(Sum):
         return self.compared.aggregate(both)
 
     def finish(self, rows: pa.Table) -> pa.Table:
-        return applied(rows, self.key, self.compared.finish, self.schema)
+        return apply_by_key(rows, self.key, self.compared.finish, self.schema)
 
 
 @dataclass(frozen=True)

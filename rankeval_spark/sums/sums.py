@@ -23,7 +23,7 @@ from rankeval_spark.result_rows.comparison_rows import comparison_finisher
 from rankeval_spark.result_rows.gap_rows import P_SCHEMA
 from rankeval_spark.result_rows.metric_rows import WITH_SPREAD, BootstrapIntervals, MetricRows, unsupported_in
 from rankeval_spark.sums import check_counts, grouping
-from rankeval_spark.sums.grouping import applied, in_order_of
+from rankeval_spark.sums.grouping import apply_by_key, in_order_of
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -91,7 +91,7 @@ class Means(Sum):
         layout = AggregateLayout.of(measures.columns, self.outputs.denominators, has_lists=self.outputs.averages_lists)
         if request.draws is not None:
             intervals = BootstrapIntervals(len(measures.columns), request.draws, request.intervals.confidence)
-            rows = applied(rows, aggregates.GROUP, intervals.merge, WITH_SPREAD)
+            rows = apply_by_key(rows, aggregates.GROUP, intervals.merge, WITH_SPREAD)
         found = MetricRows(measures, layout, request.reported).finish(rows.combine_chunks().to_batches())
         return pa.Table.from_batches(found, self.schema)
 
@@ -128,7 +128,7 @@ class Differences(Sum):
         return self._rows.unjudged(metrics)
 
     def finish(self, rows: pa.Table) -> pa.Table:
-        return applied(rows, paired_differences.GROUP, self._rows.finish, self.schema)
+        return apply_by_key(rows, paired_differences.GROUP, self._rows.finish, self.schema)
 
     def adjust(self, rows: pa.Table, totals: Mapping[str, pa.Table]) -> pa.Table:
         """Adjust the p-values, but of values with too little support: a family has all rows of a test."""
@@ -149,7 +149,7 @@ class GapTests(Sum):
         return self.resampling.draw(iter(part.users.to_batches()))
 
     def finish(self, rows: pa.Table) -> pa.Table:
-        return applied(rows, self.key, self.resampling.merge, self.schema)
+        return apply_by_key(rows, self.key, self.resampling.merge, self.schema)
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class ListCounts(Sum):
         yield from check_counts.list_counts(lists, self.request).to_batches()
 
     def finish(self, rows: pa.Table) -> pa.Table:
-        return check_counts.united(rows)
+        return check_counts.add_counts(rows)
 
 
 class Files(Sum):
@@ -265,4 +265,4 @@ def adjusted(sums: Mapping[str, Sum], tables: Mapping[str, pa.Table]) -> dict[st
     """Complete finished rows; a sum without a row is there too."""
     results = {name: sum_ for name, sum_ in sums.items() if sum_.into is None}
     found = {name: sum_.adjust(tables.get(name, sum_.schema.empty_table()), tables) for name, sum_ in results.items()}
-    return {name: grouping.refuse_large(rows, most=grouping.MOST_ROWS) for name, rows in found.items()}
+    return {name: grouping.refuse_large(rows, most=grouping.MAX_ROWS) for name, rows in found.items()}

@@ -511,9 +511,9 @@ def test_a_result_with_a_row_for_almost_every_user_names_the_slice(monkeypatch: 
     log = table("user_id item_id score", *((user, "a", 1.0) for user in users))
     judged = table("user_id item_id gain", ("u1", "a", 1.0))
     asked: dict[str, Any] = {"measures": ["P@1", "R@1"], "segments": segments, "slices": ["country", "phone"]}
-    monkeypatch.setattr("rankeval_spark.sums.grouping.MOST_ROWS", 66)
+    monkeypatch.setattr("rankeval_spark.sums.grouping.MAX_ROWS", 66)
     assert measured(log, judged, population="run", **asked).metrics.num_rows == 66
-    monkeypatch.setattr("rankeval_spark.sums.grouping.MOST_ROWS", 65)
+    monkeypatch.setattr("rankeval_spark.sums.grouping.MAX_ROWS", 65)
     with pytest.raises(RefusedCallError, match=r"evaluate\(slices=\): found a result of more than 65 rows, .*'phone'"):
         measured(log, judged, population="run", **asked).leaderboard()
 

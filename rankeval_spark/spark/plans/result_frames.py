@@ -138,7 +138,7 @@ def pack_by_key(name: str, rows: pa.RecordBatch, sums: Mapping[str, Sum]) -> Ite
 
 def to_merged(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> DataFrame:
     """Plan the merging of all sums: by sum and bucket, where their partial rows meet, and again of what these make."""
-    most = 2 * grouping.MOST_ROWS // grouping.N_BUCKETS  # of a bucket, of which some have more than others
+    most = 2 * grouping.MAX_ROWS // grouping.N_BUCKETS  # of a bucket, of which some have more than others
 
     def merge_in(group_rows: DataFrame, names: Collection[str]) -> DataFrame:
         def merge(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
@@ -148,7 +148,7 @@ def to_merged(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> DataFrame:
             one = sums[name]
             finished = one.finish(grouping.unpack(group["rows"]))
             if one.into is None:
-                few = grouping.refuse_large(finished, most=most if one.key else grouping.MOST_ROWS)
+                few = grouping.refuse_large(finished, most=most if one.key else grouping.MAX_ROWS)
                 return pa.Table.from_batches([grouping.pack(name, bucket, few)])
             parts = (pack_by_key(one.into, batch, sums) for batch in finished.combine_chunks().to_batches())
             return pa.Table.from_batches(list(chain(*parts)), grouping.SCHEMA)

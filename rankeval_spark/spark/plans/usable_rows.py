@@ -143,14 +143,14 @@ def to_row_counts(inputs: Iterable[tuple[DataFrame, RowChecks]]) -> DataFrame:
     """Look whether inputs have a row that can be used: one row, :data:`row_kinds.COUNTS`.
 
     An input is read up to its first usable row. Why rows are unusable is counted in the first
-    :data:`row_kinds.MOST_COUNTED` alone, because to count all would cost as much as to move them.
+    :data:`row_kinds.MAX_COUNTED` alone, because to count all would cost as much as to move them.
     """
     parts = []
     for frame, checks in inputs:
         failed = F.coalesce(
             *(F.when(flag, F.lit(check)) for check, flag in flags_of(checks).items() if check in row_kinds.UNUSABLE)
         )
-        first = frame.limit(row_kinds.MOST_COUNTED).where(failed.isNotNull())
+        first = frame.limit(row_kinds.MAX_COUNTED).where(failed.isNotNull())
         for part in (frame.where(failed.isNull()).limit(1), first):
             parts.append(part.select(F.lit(checks.input).alias("input"), failed.alias("check")))
     counts = reduce(DataFrame.union, parts).groupBy("input", "check").agg(F.count("*").alias("count"))

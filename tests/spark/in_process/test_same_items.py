@@ -155,11 +155,11 @@ def ranked_of(random: np.random.Generator, kind: str, *, has_lists: bool) -> pa.
     return pa.table(columns | own | {C.ITEM_ID: ids_of(kind, np.array(item)), C.RANK: pa.array(rank, pa.int32())})
 
 
-@pytest.mark.parametrize(("most_cells", "depth"), [(10, 0), (cooccurrence.MOST_CELLS, 5)])
+@pytest.mark.parametrize(("most_cells", "depth"), [(10, 0), (cooccurrence.MAX_CELLS, 5)])
 def test_cooccurrence_is_the_same(
     spark: SparkSession, tables: Drawn, monkeypatch: pytest.MonkeyPatch, most_cells: int, depth: int
 ) -> None:
-    monkeypatch.setattr(cooccurrence, "MOST_CELLS", most_cells)
+    monkeypatch.setattr(cooccurrence, "MAX_CELLS", most_cells)
     monkeypatch.setattr(cooccurrence, "AT_ONCE", most_cells)
     random, kind, train, _ = tables
     ranked = ranked_of(random, kind, has_lists=depth == 0)

@@ -255,7 +255,7 @@ def test_a_result_with_a_row_for_almost_every_user_names_the_slice(
     users = [f"u{number}" for number in range(30)]
     segments = table(spark, "user_id phone", *((user, user) for user in users))
     log, judged = ranking(spark, dict.fromkeys(users, "a")), judgements(spark, {"u1": {"a": 1}})
-    monkeypatch.setattr("rankeval_spark.sums.grouping.MOST_ROWS", 32)  # of a bucket 1
+    monkeypatch.setattr("rankeval_spark.sums.grouping.MAX_ROWS", 32)  # of a bucket 1
     result = evaluate(
         log, judged, measures=["P@1", "R@1"], segments=segments, slices=["phone"], policies={"population": "run"}
     )

@@ -67,7 +67,7 @@ def test_a_bucket_does_not_depend_on_the_batch_it_is_found_in() -> None:
 def test_rows_of_one_user_above_the_budget_are_not_cut_for_ever() -> None:
     (table,) = in_buckets(batches_of(["one"] * 50, 5), budget=1)
     assert table.num_rows == 50
-    assert buckets.MOST_LEVELS < 10
+    assert buckets.MAX_LEVELS < 10
 
 
 def test_bucket_that_is_mostly_one_user_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:

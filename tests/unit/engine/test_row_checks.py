@@ -314,7 +314,7 @@ def test_segments_are_not_read_where_all_slices_are_made_of_the_training_data() 
 
 
 @pytest.mark.parametrize(
-    ("n_unusable", "words"), [(9_999, "9999 rows and none"), (row_kinds.MOST_COUNTED, "10000 rows or more and none")]
+    ("n_unusable", "words"), [(9_999, "9999 rows and none"), (row_kinds.MAX_COUNTED, "10000 rows or more and none")]
 )
 def test_of_a_long_input_only_the_first_rows_are_counted(n_unusable: int, words: str) -> None:
     counts = [{"input": "recommendations", "check": "null_keys", "count": n_unusable}]

@@ -134,7 +134,7 @@ def test_familiarity_is_the_mean_similarity_to_the_items_of_the_user(
 @pytest.mark.parametrize("most", [1, 1 << 20])
 def test_pairs_are_those_with_users_in_common(most: int, pairs: list[Pair], lists: list[list[int]], depth: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cooccurrence, "MOST_CELLS", most)
+        patch.setattr(cooccurrence, "MAX_CELLS", most)
         patch.setattr(cooccurrence, "AT_ONCE", most)
         table = to_pairs(ranked_of(lists), Interactions.of(train_of(*pairs, ids=pa.int64())), depth)
     expected = {}

@@ -257,8 +257,8 @@ def test_ratios_of_sums_are_compared_by_the_delta_method_and_by_t_alone() -> Non
 
 def test_partitions_change_no_drawn_p_and_nothing_else_by_more_than_rounding(monkeypatch: pytest.MonkeyPatch) -> None:
     one = compared(scored(), tests=EVERY, pairs="all")
-    monkeypatch.setattr(paired_differences, "MOST_SUMMED", 1)  # a group of users at a time
-    monkeypatch.setattr(paired_differences, "MOST_HELD", 1)
+    monkeypatch.setattr(paired_differences, "MAX_SUMMED", 1)  # a group of users at a time
+    monkeypatch.setattr(paired_differences, "MAX_HELD", 1)
     other = compared(list(reversed(scored())), 7, tests=EVERY, pairs="all")
     assert one.keys() == other.keys()
     for key, row in one.items():

@@ -136,7 +136,7 @@ class PairTests:
 
     @cached_property
     def _t(self) -> Numbers:
-        """Numbers of the t test of all measures, of the delta method where a ratio of sums is no mean."""
+        """Numbers of the t test for all measures, by the delta method where a ratio of sums is no mean."""
         differences, options = self._differences, {"level": self.reported.confidence}
         found = paired_tests.compare_means(differences, least_users=self.reported.min_size, **options)
         change = paired_tests.relative_change(differences, **options)

@@ -1,6 +1,6 @@
 """Gaps between groups, a row per slicing, measure and cutoff; on request tested: a p of equal means.
 
-For a test, the users of each group are drawn anew in every replicate, with weights from the hash of their id alone.
+For a test, the users of each group are drawn again in every replicate, with weights from the hash of their id alone.
 Which groups are compared, and their means and deviations, is read from ``metrics`` before.
 """
 
@@ -166,7 +166,7 @@ class ComparedGroups:
 
     @property
     def can_be_tested(self) -> bool:
-        """Whether there is a gap, and every group has enough hits, and a spread unless all have the same mean."""
+        """A gap, enough hits in every group, and a spread unless all groups have the same mean."""
         is_apart = self.gap > TIE * np.abs(self.mean).max(initial=0.0)
         has_enough = (self.n_nonzero >= MIN_HITS) & ((self.std_dev > 0) | (not is_apart))
         return not np.isnan(self.gap) and bool(has_enough.all())

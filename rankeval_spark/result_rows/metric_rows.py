@@ -103,7 +103,7 @@ def rows_of_mean_weight(metrics: pa.Table) -> list[dict[str, Any]]:
 
 
 def support_key(row: Mapping[str, Any], model: str = C.MODEL_ID) -> SupportKey:
-    """Return the key of a row in ``metrics``, or of a model in a row of ``comparisons``."""
+    """Return the key of a row in ``metrics``, or a model's key in a row of ``comparisons``."""
     return row[model], row[C.SLICE], tuple(row[C.SLICE_VALUES]), row[C.MEASURE], row[C.K]
 
 

@@ -11,7 +11,7 @@ from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures import charts
-from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError
+from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError, Palette
 from rankeval_spark.report.tables import PAIRED, Row, distinct, keep, rows_of
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld
 
@@ -166,8 +166,15 @@ def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str
             charts.layer("rule", data, line, y=y, x=alt.X("low:Q", title=None), x2="high:Q", color=colour),
             charts.layer("point", data, point, y=y, x=x, color=colour, shape=shape, tooltip=shown),
         ]
-    # Verdict and p of each row are labels of a second axis; an expression has only our own words, as JSON.
-    places = list(range(len(rows)))
+    height = ROW_HEIGHT * max(len(order), 2)
+    both = charts.panel([alt.layer(*layers), _notes(rows, palette)], look, height=height, title=name)
+    both.resolve = alt.Resolve(scale={"y": "independent"})
+    return both
+
+
+def _notes(rows: Sequence[Row], palette: Palette) -> Chart:
+    """Build verdict and p of each row as labels of a second axis; an expression has only our own words, as JSON."""
+    alt, places = charts.library(), list(range(len(rows)))
     ticks = alt.Axis(
         title=None,
         orient="right",
@@ -182,8 +189,4 @@ def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str
         grid=False,
     )
     y = alt.Y("place:O", sort=places, scale=alt.Scale(domain=places), axis=ticks)
-    notes = charts.layer("point", [{"place": place} for place in places], {"opacity": 0, "size": 0}, y=y)
-    height = ROW_HEIGHT * max(len(order), 2)
-    both = charts.panel([alt.layer(*layers), notes], look, height=height, title=name)
-    both.resolve = alt.Resolve(scale={"y": "independent"})
-    return both
+    return charts.layer("point", [{"place": place} for place in places], {"opacity": 0, "size": 0}, y=y)

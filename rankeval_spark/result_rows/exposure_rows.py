@@ -26,7 +26,7 @@ from rankeval_spark.engine.slices import nullable
 from rankeval_spark.measures import Rates
 from rankeval_spark.measures.required_facts import BY_POPULARITY
 from rankeval_spark.result_rows import metric_rows
-from rankeval_spark.result_rows.histograms import COUNTS, EVERYONE, Entries, Histograms
+from rankeval_spark.result_rows.histograms import COUNTS, EVERYONE, Entries, to_exposures
 from rankeval_spark.result_rows.metric_rows import HAS_SUPPORT, N_EFFECTIVE, metric_batch
 from rankeval_spark.statistics import intervals
 
@@ -259,12 +259,11 @@ class ExposureRows:
         for k in dict.fromkeys(measure.k for measure in self.measures):
             measures = [measure for measure in self.measures if measure.k == k]
             for keys, entries, row in _parts(table.filter(pc.equal(table[C.K], k))):
-                histograms = Histograms.of(keys, entries, row, size)
-                counts = histograms.n_users, histograms.n_lists
+                exposure, of_everyone, n_users, n_lists = to_exposures(keys, entries, row, size)
                 for measure in measures:
-                    values = measure.entry.values(histograms.exposure, measure.options).reshape(-1, N_GROUPS + 1)
-                    shrinkage = first_order_share(measure, histograms.of_everyone, values[:, 0])
-                    yield jackknife_batch(self.reported, measure, keys, values, *counts, shrinkage)
+                    values = measure.entry.values(exposure, measure.options).reshape(-1, N_GROUPS + 1)
+                    shrinkage = first_order_share(measure, of_everyone, values[:, 0])
+                    yield jackknife_batch(self.reported, measure, keys, values, n_users, n_lists, shrinkage)
 
 
 def _parts(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.ndarray]]:

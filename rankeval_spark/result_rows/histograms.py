@@ -7,8 +7,6 @@ a few entries.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -267,49 +265,43 @@ def _to_pairs(shown: Times, by_length: ByLength) -> tuple[np.ndarray, np.ndarray
     return pair_sums(by_length.holder, by_length.length, by_length.times), left
 
 
-@dataclass(frozen=True)
-class Histograms:
-    """Histograms as exposures: N_GROUPS + 1 of each group of lists, the first with everyone."""
+def to_exposures(
+    rows: pa.RecordBatch,  # a row for each group of lists, with `k`
+    entries: pa.Table,  # may come in parts
+    row: IntVector,  # (n_entries,), row of each entry
+    catalogue_size: float,
+) -> tuple[Exposure, Exposure, IntVector, IntVector]:
+    """Build exposures from entries: N_GROUPS + 1 of each row, the first with everyone; and those with everyone alone.
 
-    exposure: Exposure
-    n_users: np.ndarray  # (n_rows, N_GROUPS), users with a list, by group
-    n_lists: np.ndarray  # (n_rows,), lists of all users
-
-    @classmethod
-    def of(cls, rows: pa.RecordBatch, entries: pa.Table, row: IntVector, catalogue_size: float) -> Histograms:
-        """Build from rows with ``k``, their entries, which may come in parts, and the row of each entry."""
-        n_rows, width = rows.num_rows, N_GROUPS + 1
-        without = to_numpy(entries["without"])
-        of_everyone = without == EVERYONE
-        # The entries of everyone are in each histogram; those of a group only where it is left out.
-        repeats = np.where(of_everyone, width, 1)
-        source = np.repeat(np.arange(len(row)), repeats)
-        first = np.repeat(np.cumsum(repeats) - repeats, repeats)
-        place = np.where(of_everyone[source], np.arange(len(source)) - first, without[source] + 1)
-        group = row[source] * width + place
-        columns = {name: to_numpy(entries[name]).astype(np.float64)[source] for name in ("times", *COUNTS)}
-        n_lists, n_users = (
-            np.bincount(group, weights=columns[name], minlength=n_rows * width).reshape(n_rows, width)
-            for name in ("n_lists", "n_users")
-        )
-        exposure = Exposure(
-            group=group,
-            **{name: columns[name] for name in ("times", "n_items", "n_catalogued", "shared", "cosine")},
-            n_lists=n_lists.ravel().astype(np.float64),
-            k=np.repeat(to_numpy(rows[C.K]), width).astype(np.int64),
-            catalogue_size=np.full(n_rows * width, catalogue_size),
-        ).merged()
-        users, lists = (np.rint(counts).astype(np.int64) for counts in (n_users, n_lists))
-        return cls(exposure, users[:, :1] - users[:, 1:], lists[:, 0])
-
-    @cached_property
-    def of_everyone(self) -> Exposure:
-        """Exposures with everyone."""
-        found, width = self.exposure, N_GROUPS + 1
-        chosen = found.group % width == 0
-        of_entry = ("times", "n_items", "n_catalogued", "shared", "cosine")
-        return Exposure(
-            group=found.group[chosen] // width,
-            **{name: getattr(found, name)[chosen] for name in of_entry},
-            **{name: getattr(found, name)[::width] for name in ("n_lists", "k", "catalogue_size")},
-        )
+    With them the users with a list, by group: shape (n_rows, N_GROUPS); and the lists of all users: (n_rows,).
+    """
+    n_rows, width = rows.num_rows, N_GROUPS + 1
+    without = to_numpy(entries["without"])
+    of_everyone = without == EVERYONE
+    # The entries of everyone are in each histogram; those of a group only where it is left out.
+    repeats = np.where(of_everyone, width, 1)
+    source = np.repeat(np.arange(len(row)), repeats)
+    first = np.repeat(np.cumsum(repeats) - repeats, repeats)
+    place = np.where(of_everyone[source], np.arange(len(source)) - first, without[source] + 1)
+    group = row[source] * width + place
+    columns = {name: to_numpy(entries[name]).astype(np.float64)[source] for name in ("times", *COUNTS)}
+    n_lists, n_users = (
+        np.bincount(group, weights=columns[name], minlength=n_rows * width).reshape(n_rows, width)
+        for name in ("n_lists", "n_users")
+    )
+    of_entry = ("times", "n_items", "n_catalogued", "shared", "cosine")
+    found = Exposure(
+        group=group,
+        **{name: columns[name] for name in of_entry},
+        n_lists=n_lists.ravel().astype(np.float64),
+        k=np.repeat(to_numpy(rows[C.K]), width).astype(np.int64),
+        catalogue_size=np.full(n_rows * width, catalogue_size),
+    ).merged()
+    chosen = found.group % width == 0
+    everyone = Exposure(
+        group=found.group[chosen] // width,
+        **{name: getattr(found, name)[chosen] for name in of_entry},
+        **{name: getattr(found, name)[::width] for name in ("n_lists", "k", "catalogue_size")},
+    )
+    users, lists = (np.rint(counts).astype(np.int64) for counts in (n_users, n_lists))
+    return found, everyone, users[:, :1] - users[:, 1:], lists[:, 0]

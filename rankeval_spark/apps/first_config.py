@@ -29,14 +29,14 @@ from rankeval_spark.config.inputs import (
 )
 from rankeval_spark.config.json_schema import SCHEMA
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_number, is_text
-from rankeval_spark.inputs.column_names import (
+from rankeval_spark.inputs.input_columns import (
     columns_by_name,
     columns_by_part,
+    input_schemas,
     is_item_name,
     is_score_name,
     plain_name,
 )
-from rankeval_spark.inputs.input_columns import input_schemas
 from rankeval_spark.measures import MeasureSet
 
 if TYPE_CHECKING:

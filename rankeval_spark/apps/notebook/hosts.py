@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault, InputError, kind_of, warn_user
-from rankeval_spark.inputs.column_names import columns_by_name
+from rankeval_spark.inputs.input_columns import columns_by_name
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request

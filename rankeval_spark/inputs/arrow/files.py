@@ -107,13 +107,10 @@ class FileTable:
         total = 0
         try:
             for footer in (file.metadata for file in files):
-                paths = [footer.schema.column(leaf).path.partition(".")[0] for leaf in range(footer.num_columns)]
-                if elements_of in paths:
-                    leaf = paths.index(elements_of)
-                    groups = map(footer.row_group, range(footer.num_row_groups))
-                    total += sum(group.column(leaf).num_values for group in groups)
-                else:
-                    total += footer.num_rows
+                leaves = () if elements_of is None else range(footer.num_columns)
+                own = [leaf for leaf in leaves if footer.schema.column(leaf).path.partition(".")[0] == elements_of]
+                groups = map(footer.row_group, range(footer.num_row_groups))
+                total += sum(group.column(own[0]).num_values for group in groups) if own else footer.num_rows
         except (OSError, pa.ArrowException) as error:
             raise ForSparkError(self.location, error) from error
         return total

@@ -149,27 +149,19 @@ def _open(spark: SparkSession, name: str, config: InputConfig, date: dt.date) ->
 
 
 def _open_delta(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> tuple[DataFrame, int]:
-    location = config.location(date)
-    expected = EXPECTED["delta"] if config.version is None else f"{EXPECTED['delta']} with version {config.version}"
+    location, moment, version = config.location(date), config.moment(date), config.version
+    expected = EXPECTED["delta"] if version is None else f"{EXPECTED['delta']} with version {version}"
     with as_input_error(name, location, expected):
-        version = _delta_version(spark, name, config, date)
+        if version is None and moment is None and not config.table:
+            version = probes.local_delta_version(spark, location)
+        if version is None:
+            table = _quoted(location) if config.table else f"delta.{C.quoted_name(location)}"
+            version = probes.delta_version(spark, table, moment)
+        if version is None:
+            found = f"no version as old as {moment} at {location}"
+            raise InputError(Fault(f"inputs.{name}.timestamp", found, "a time after the table was created"))
         reader = spark.read.format("delta").option("versionAsOf", version)
         return reader.table(_quoted(config.table)) if config.table else reader.load(location), version
-
-
-def _delta_version(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> int:
-    if config.version is not None:
-        return config.version
-    location, moment = config.location(date), config.moment(date)
-    newest = probes.local_delta_version(spark, location) if moment is None and not config.table else None
-    if newest is not None:
-        return newest
-    table = _quoted(location) if config.table else f"delta.{C.quoted_name(location)}"
-    version = probes.delta_version(spark, table, moment)
-    if version is None:
-        found = f"no version as old as {moment} at {location}"
-        raise InputError(Fault(f"inputs.{name}.timestamp", found, "a time after the table was created"))
-    return version
 
 
 def _open_typed(spark: SparkSession, name: str, config: InputConfig, location: str) -> DataFrame:

@@ -132,23 +132,6 @@ WHOLE: Final = {
 }
 
 
-@pytest.mark.parametrize("title", TEXTS)
-def test_ids_of_text_are_strings(title: str) -> None:
-    assert cells("user_id", TEXTS[title], schemas.TRAIN) == (pa.string(), ["7", None])
-
-
-@pytest.mark.parametrize("title", WHOLE)
-def test_whole_ids_are_of_64_bits(title: str) -> None:
-    assert cells("item_id", WHOLE[title], schemas.TRAIN) == (pa.int64(), [7, None])
-
-
-def test_column_that_only_holds_null_is_of_the_plain_type() -> None:
-    assert cells("user_id", pa.nulls(2), schemas.TRAIN) == (pa.string(), [None, None])
-    assert cells("gain", pa.nulls(2)) == (pa.float64(), [None, None])
-    assert cells("interacted_at", pa.nulls(2)) == (pa.timestamp("us", "UTC"), [None, None])
-    assert cells("categories", pa.nulls(2), schemas.ITEMS) == (pa.list_(pa.string()), [None, None])
-
-
 SCORES: Final[Mapping[str, tuple[pa.Array, pa.DataType, list[Any]]]] = {
     "float": (pa.array([0.5], pa.float32()), pa.float64(), [0.5]),
     "half": (pa.array([np.float16(0.5)], pa.float16()), pa.float64(), [0.5]),
@@ -163,19 +146,7 @@ SCORES: Final[Mapping[str, tuple[pa.Array, pa.DataType, list[Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("title", SCORES)
-def test_scores_stay_exact(title: str) -> None:
-    column, kind, expected = SCORES[title]
-    assert cells("score", column, schemas.RECOMMENDATIONS) == (kind, expected)
-
-
-@pytest.mark.parametrize(
-    "column",
-    [pa.array([2**53]), pa.array([Decimal(2**53)]), pa.array([2**53], pa.uint64()), pa.array([str(2**53)])],
-    ids=lambda column: str(column.type),
-)
-def test_gains_are_doubles(column: pa.Array) -> None:
-    assert cells("gain", column) == (pa.float64(), [2.0**53])
+GAINS: Final = (pa.array([2**53]), pa.array([Decimal(2**53)]), pa.array([2**53], pa.uint64()), pa.array([str(2**53)]))
 
 
 def test_judgements_without_gains_have_gains_of_1() -> None:
@@ -232,30 +203,18 @@ INSTANTS: Final[Mapping[str, tuple[pa.Array, dt.datetime]]] = {
 }
 
 
-@pytest.mark.parametrize("title", INSTANTS)
-def test_times_are_in_utc(title: str) -> None:
-    column, expected = INSTANTS[title]
-    assert cells("interacted_at", column) == (pa.timestamp("us", "UTC"), [expected])
-
-
 def test_seconds_that_are_no_time_are_unknown_and_not_marked() -> None:
     source = read(schemas.TRAIN, pa.table({**IDS, "interacted_at": [float("nan"), 1e30]}))
     assert source.table["interacted_at"].to_pylist() == [None, None]
     assert source.unreadable is None
 
 
-@pytest.mark.parametrize(
-    "column",
-    [
-        pa.array([dt.datetime(2026, 1, 31, 23, 30, tzinfo=UTC)], pa.timestamp("us", "Asia/Kolkata")),
-        pa.array([dt.datetime(2026, 1, 31, 23, 30)], pa.timestamp("ns")),
-        pa.array([DAY], pa.date64()),
-        pa.array(["2026-1-31T23:30"]),
-    ],
-    ids=lambda column: str(column.type),
+DAYS: Final = (
+    pa.array([dt.datetime(2026, 1, 31, 23, 30, tzinfo=UTC)], pa.timestamp("us", "Asia/Kolkata")),
+    pa.array([dt.datetime(2026, 1, 31, 23, 30)], pa.timestamp("ns")),
+    pa.array([DAY], pa.date64()),
+    pa.array(["2026-1-31T23:30"]),
 )
-def test_day_of_a_time_is_that_in_utc(column: pa.Array) -> None:
-    assert cells("published_at", column, schemas.ITEMS) == (pa.date32(), [DAY])
 
 
 def test_day_before_1970_begins_at_midnight() -> None:
@@ -285,16 +244,15 @@ def test_vectors_of_every_kind_are_lists_of_doubles(title: str, start: int) -> N
     )
 
 
-def test_categories_of_every_kind_are_lists_of_text() -> None:
-    wanted = pa.list_(pa.string())
-    assert cells("categories", pa.array([["a", "b"], []], pa.large_list(pa.large_string())), schemas.ITEMS) == (
-        wanted,
-        [["a", "b"], []],
-    )
-    coded = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), pa.array(["a", "b", "a"]).dictionary_encode())
-    assert cells("categories", coded, schemas.ITEMS) == (wanted, [["a", "b"], ["a"]])
-    assert cells("categories", pa.array([[1.0], [1e-5]]), schemas.ITEMS) == (wanted, [["1.0"], ["1.0E-5"]])
-    assert cells("categories", pa.array(['["a", 2]', "rock"]), schemas.ITEMS) == (wanted, [["a", "2"], None])
+CATEGORIES: Final[Mapping[str, tuple[pa.Array, list[list[str] | None]]]] = {
+    "large": (pa.array([["a", "b"], []], pa.large_list(pa.large_string())), [["a", "b"], []]),
+    "coded": (
+        pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), pa.array(["a", "b", "a"]).dictionary_encode()),
+        [["a", "b"], ["a"]],
+    ),
+    "numbers": (pa.array([[1.0], [1e-5]]), [["1.0"], ["1.0E-5"]]),
+    "text": (pa.array(['["a", 2]', "rock"]), [["a", "2"], None]),
+}
 
 
 def test_list_with_an_unreadable_element_is_unknown_and_marked() -> None:
@@ -329,17 +287,37 @@ SEGMENTS: Final[Mapping[str, tuple[pa.Array, list[str | None]]]] = {
 }
 
 
-@pytest.mark.parametrize("title", SEGMENTS)
-def test_segments_are_written_as_spark_writes_them(title: str) -> None:
-    column, expected = SEGMENTS[title]
-    assert cells("band", column, segments_schema(("band",))) == (pa.string(), expected)
+IN_UTC: Final = pa.timestamp("us", "UTC")
+BAND: Final = segments_schema(("band",))
+CELLS: Final[Mapping[str, tuple[schemas.Schema, str, pa.Array, pa.DataType, list[Any]]]] = {
+    **{f"text id {title}": (schemas.TRAIN, "user_id", ids, pa.string(), ["7", None]) for title, ids in TEXTS.items()},
+    **{f"whole id {title}": (schemas.TRAIN, "item_id", ids, pa.int64(), [7, None]) for title, ids in WHOLE.items()},
+    **{f"score {title}": (schemas.RECOMMENDATIONS, "score", *expected) for title, expected in SCORES.items()},
+    **{f"gain {gain.type}": (schemas.HELD_OUT, "gain", gain, pa.float64(), [2.0**53]) for gain in GAINS},
+    **{
+        f"time {title}": (schemas.HELD_OUT, "interacted_at", at, IN_UTC, [utc]) for title, (at, utc) in INSTANTS.items()
+    },
+    **{f"day {day.type}": (schemas.ITEMS, "published_at", day, pa.date32(), [DAY]) for day in DAYS},
+    **{
+        f"categories {title}": (schemas.ITEMS, "categories", given, pa.list_(pa.string()), expected)
+        for title, (given, expected) in CATEGORIES.items()
+    },
+    **{f"segment {title}": (BAND, "band", given, pa.string(), texts) for title, (given, texts) in SEGMENTS.items()},
+    "segment of numbers": (
+        *(segments_schema(("age",), numbers={"age"}), "age", pa.array(["31", "x"])),
+        *(pa.float64(), [31.0, None]),
+    ),
+    "null id": (schemas.TRAIN, "user_id", pa.nulls(2), pa.string(), [None, None]),
+    "null gain": (schemas.HELD_OUT, "gain", pa.nulls(2), pa.float64(), [None, None]),
+    "null time": (schemas.HELD_OUT, "interacted_at", pa.nulls(2), IN_UTC, [None, None]),
+    "null categories": (schemas.ITEMS, "categories", pa.nulls(2), pa.list_(pa.string()), [None, None]),
+}
 
 
-def test_segment_of_numbers_is_of_doubles() -> None:
-    assert cells("age", pa.array(["31", "x"]), segments_schema(("age",), numbers={"age"})) == (
-        pa.float64(),
-        [31.0, None],
-    )
+@pytest.mark.parametrize("title", CELLS)
+def test_cells_of_every_kind_are_read_exactly_into_one_type(title: str) -> None:
+    schema, name, column, kind, expected = CELLS[title]
+    assert cells(name, column, schema) == (kind, expected)
 
 
 def test_columns_that_are_right_already_are_not_copied() -> None:

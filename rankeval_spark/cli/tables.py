@@ -85,50 +85,58 @@ def leaderboard(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
     for measure in measures:
         cells = [by_cell.get((measure, model)) for model in models]
         values = [row[C.VALUE] for row in cells if row and row[C.VALUE] is not None and _has_support(row)]
-        table.add_row(escape(measure), *(_cell(row, _best(measure, values), before_interval) for row in cells))
+        try:
+            better = Measure.parse(measure).better
+        except ConfigError:  # a measure that this version does not know
+            better = "higher"
+        best = None if better == "neither" else (min if better == "lower" else max)(values, default=None)
+        table.add_row(escape(measure), *(_cell(row, best, before_interval) for row in cells))
     return table
 
 
-def _best(measure: str, values: Sequence[float]) -> float | None:
-    """Return the best value, if any; the highest of a measure that this version does not know."""
-    try:
-        better = Measure.parse(measure).better
-    except ConfigError:
-        better = "higher"
-    return None if better == "neither" else (min if better == "lower" else max)(values, default=None)
-
-
 def comparisons(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
-    """Build the table of differences between models or nights; on a narrow terminal names are below one another."""
+    """Build the table of differences between models or nights.
+
+    On a narrow terminal model, slice and measure are below one another, values below the difference, and p below the
+    verdict.
+    """
     method, family_size = rows[0]["correction"], max(row["family_size"] for row in rows)
     corrected = "" if method == "none" else f", p by {method.title()} over {family_size:,} tests"
     table = headed(title=f"{title}: {_level(rows)} % intervals{corrected}", caption=_withheld(rows))
     baselines = sorted({str(row[C.BASELINE_MODEL_ID]) for row in rows if C.BASELINE_MODEL_ID in row})
     whom = EACH_BASELINE if len(baselines) > 1 else " - ".join(["model", *map(escape, baselines)])
     has_slices = any(row[C.SLICE] != C.ALL_USERS for row in rows)
-    has_nights = "earlier_value" in rows[0]
-    if width < LINE + SLICE_WIDTH * has_slices + NIGHTS_WIDTH * has_nights:
-        return _narrow(table, rows, whom)
-    table.add_column(whom, overflow="fold")
-    if has_slices:
-        table.add_column("slice", overflow="fold")
-    table.add_column("measure", overflow="fold")
-    nights = list(NIGHTS) if has_nights else []
-    for heading in (*(NIGHTS[name] for name in nights), "difference"):
+    has_others = any(row.get(OTHER_TESTS) for row in rows)
+    nights = list(NIGHTS) if "earlier_value" in rows[0] else []
+    is_narrow = width < LINE + SLICE_WIDTH * has_slices + NIGHTS_WIDTH * bool(nights)
+    for heading in (f"{whom}, measure",) if is_narrow else (whom, *(["slice"] if has_slices else []), "measure"):
+        table.add_column(heading, overflow="fold")
+    for heading in () if is_narrow else (NIGHTS[name] for name in nights):
         table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("difference", justify="left" if is_narrow else "right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    for heading in ("change", "p"):
+    for heading in () if is_narrow else ("change", "p"):
         table.add_column(heading, justify="right", no_wrap=True)
-    has_others = any(row[OTHER_TESTS] for row in rows if OTHER_TESTS in row)
-    if has_others:
+    if has_others and not is_narrow:
         table.add_column("p of other tests", overflow="fold")
     for row in rows:
-        names = [_model_of(row, whom), *([_slice_of(row)] if has_slices else []), measure_label(row)]
-        values = (number(row[name]) for name in nights)
-        others = [_others(row)] if has_others else []
-        change = "-" if row["relative_delta"] is None else f"{row['relative_delta']:+.1%}"
-        numbers = _signed(row), _verdict(row), change, _p(row["p_adjusted"])
-        table.add_row(*map(escape, names), *values, *numbers, *others)
+        model = str(row[C.MODEL_ID])
+        model = f"{model} - {row[C.BASELINE_MODEL_ID]}" if whom == EACH_BASELINE else model
+        values = [number(row[name]) for name in nights]
+        p = "-" if row["p_adjusted"] is None else f"{row['p_adjusted']:.2g}"
+        of_tests = (row.get(OTHER_TESTS) or {}).items()  # each adjusted within its kind, as that of t
+        others = ", ".join(f"{test.replace('_', ' ')} {'-' if q is None else f'{q:.2g}'}" for test, q in of_tests)
+        if is_narrow:
+            slice_ = [] if row[C.SLICE] == C.ALL_USERS else [_slice_of(row)]
+            about = "\n".join(map(escape, (model, *slice_, measure_label(row))))
+            tests = ("" if p == "-" else f"p = {p}", others)
+            verdict = "\n".join(filter(None, (_verdict(row), *tests)))
+            table.add_row(about, "\n".join(filter(None, (_signed(row), " -> ".join(values)))), verdict)
+        else:
+            names = [model, *([_slice_of(row)] if has_slices else []), measure_label(row)]
+            change = "-" if row["relative_delta"] is None else f"{row['relative_delta']:+.1%}"
+            numbers = (*values, _signed(row), _verdict(row), change, p)
+            table.add_row(*map(escape, names), *numbers, *([others] if has_others else []))
     return table
 
 
@@ -143,39 +151,11 @@ def _withheld(rows: Sequence[Row]) -> list[str]:
     return [escape(line) for line in [*lines[:MAX_WITHHELD], *more]]
 
 
-def _narrow(table: Table, rows: Sequence[Row], whom: str) -> Table:
-    """Add rows with model, slice and measure below one another, and p below the verdict."""
-    table.add_column(f"{whom}, measure", overflow="fold")
-    table.add_column("difference", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for row in rows:
-        slice_ = [] if row[C.SLICE] == C.ALL_USERS else [_slice_of(row)]
-        about = "\n".join(escape(text) for text in (_model_of(row, whom), *slice_, measure_label(row)))
-        p = "" if row["p_adjusted"] is None else f"\np = {_p(row['p_adjusted'])}"
-        others = f"\n{_others(row)}" if row.get(OTHER_TESTS) else ""
-        values = " -> ".join(number(row[name]) for name in NIGHTS) if "earlier_value" in row else ""
-        table.add_row(about, "\n".join(filter(None, (_signed(row), values))), f"{_verdict(row)}{p}{others}")
-    return table
-
-
-def _model_of(row: Row, whom: str) -> str:
-    return f"{row[C.MODEL_ID]} - {row[C.BASELINE_MODEL_ID]}" if whom == EACH_BASELINE else str(row[C.MODEL_ID])
-
-
 def _verdict(row: Row) -> str:
-    reason = str(row["reason"] or "too many tests").replace("_", " ")
     if row["reason"] == TOO_LITTLE_SUPPORT:
         return NO_SUPPORT
+    reason = str(row["reason"] or "too many tests").replace("_", " ")
     return VERDICTS.get(row["verdict"], f"[dim]not tested: {escape(reason)}[/dim]")
-
-
-def _p(p: float | None) -> str:
-    return "-" if p is None else f"{p:.2g}"
-
-
-def _others(row: Row) -> str:
-    """Format the p of each other test, adjusted within its kind, as that of t."""
-    return ", ".join(f"{test.replace('_', ' ')} {_p(p)}" for test, p in row[OTHER_TESTS].items())
 
 
 def _level(rows: Sequence[Row]) -> str:
@@ -328,21 +308,20 @@ def to_json(rows: Sequence[Row], columns: Sequence[str]) -> str:
 
 
 def trec_json(lines: Iterable[str]) -> str:
-    r"""Return lines of trec_eval, ``name, topic, value`` between tabs, as a JSON array of objects.
+    r"""Return lines of trec_eval, ``name, topic, value`` between tabs, as a JSON array; the name of a run stays text.
 
     >>> print(trec_json(["map \tall\t0.5"]).replace("\n", ""))
     [  {    "measure": "map",    "topic": "all",    "value": 0.5  }]
     """
-    cells = ([cell.strip() for cell in line.split("\t")] for line in lines)
-    return json_text([{"measure": name, "topic": topic, "value": _number_of(text)} for name, topic, text in cells])
-
-
-def _number_of(text: str) -> float | int | str:
-    """Read a number; a text such as the name of a run stays one."""
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(text)
-    return text
+    rows = []
+    for line in lines:
+        name, topic, text = (cell.strip() for cell in line.split("\t"))
+        value: float | int | str = text
+        for kind in (float, int):
+            with suppress(ValueError):
+                value = kind(text)
+        rows.append({"measure": name, "topic": topic, "value": value})
+    return json_text(rows)
 
 
 WRITERS: Final = {"csv": to_csv, "json": to_json}  # formats for programs

@@ -84,22 +84,29 @@ def backfill_dates(
     """
     publishing: _Publishing | None = None
     for day in dates:
-        started = time.perf_counter()
-        begun = DateOutcome(day, kept=kept[day]) if kept and day in kept else _begun(day, run)
-        is_stopped = isinstance(begun, DateOutcome) and isinstance(begun.error, KeyboardInterrupt)
+        started, prepared = time.perf_counter(), None
+        try:
+            if kept and day in kept:
+                outcome = DateOutcome(day, kept=kept[day])
+            else:
+                result = run(day)
+                prepared = result if isinstance(result, Prepared) else None
+                published = None if isinstance(result, Prepared) else result
+                outcome = DateOutcome(day, result=published, seconds=time.perf_counter() - started)
+        except (Exception, KeyboardInterrupt) as error:  # a date that fails must not stop the others; it is reported
+            outcome = DateOutcome(day, error=interruption(error) or error, seconds=time.perf_counter() - started)
+        is_stopped = isinstance(outcome.error, KeyboardInterrupt)
         found, stopped = ([], None) if publishing is None else publishing.outcomes(is_stopped=is_stopped)
-        ending = stopped or _ending([*found, begun] if isinstance(begun, DateOutcome) else found)
-        if isinstance(begun, DateOutcome):
-            found.append(begun)
-        elif ending is not None:
-            begun.abandon(ending)
-            found.append(DateOutcome(day, error=ending, seconds=time.perf_counter() - started))
-        yield from found
+        ending = stopped or _ending([*found, outcome])
+        if prepared is not None and ending is not None:
+            prepared.abandon(ending)
+            outcome = DateOutcome(day, error=ending, seconds=time.perf_counter() - started)
+        yield from found if prepared is not None and ending is None else [*found, outcome]
         if isinstance(ending, KeyboardInterrupt):
             raise ending
         if ending is not None:
             return
-        publishing = None if isinstance(begun, DateOutcome) else _Publishing(day, started, begun.publish)
+        publishing = None if prepared is None else _Publishing(day, started, prepared.publish)
     if publishing is not None:
         found, stopped = publishing.outcomes()
         yield from found
@@ -114,33 +121,22 @@ def _ending(outcomes: Sequence[DateOutcome]) -> BaseException | None:
     return next((error for kind in kinds for error in errors if isinstance(error, kind)), None)
 
 
-def _begun(day: date, run: Callable[[date], NightResult | Prepared]) -> DateOutcome | Prepared:
-    """Run a date: its outcome, or what has yet to be published."""
-    started = time.perf_counter()
-    try:
-        result = run(day)
-    except (Exception, KeyboardInterrupt) as error:  # a date that fails must not stop the others; it is reported
-        return DateOutcome(day, error=interruption(error) or error, seconds=time.perf_counter() - started)
-    if isinstance(result, Prepared):
-        return result
-    return DateOutcome(day, result=result, seconds=time.perf_counter() - started)
-
-
 class _Publishing:
     """A date that is published in a thread, which does not outlive the process; its seconds end with its publish."""
 
     def __init__(self, day: date, started: float, publish: Callable[[], NightResult]) -> None:
         self.day, self.started, self.future = day, started, Future[DateOutcome]()
-        Thread(target=self._work, args=(publish,), name="publish", daemon=True).start()
 
-    def _work(self, publish: Callable[[], NightResult]) -> None:
-        result: NightResult | None = None
-        error: BaseException | None = None
-        try:
-            result = publish()
-        except BaseException as failure:
-            error = failure
-        self.future.set_result(DateOutcome(self.day, result, error, seconds=time.perf_counter() - self.started))
+        def work() -> None:
+            result: NightResult | None = None
+            error: BaseException | None = None
+            try:
+                result = publish()
+            except BaseException as failure:
+                error = failure
+            self.future.set_result(DateOutcome(day, result, error, seconds=time.perf_counter() - started))
+
+        Thread(target=work, name="publish", daemon=True).start()
 
     def outcomes(self, *, is_stopped: bool = False) -> tuple[list[DateOutcome], KeyboardInterrupt | None]:
         """Wait for its outcome, some seconds only if the backfill is to end; also return an interruption meanwhile."""

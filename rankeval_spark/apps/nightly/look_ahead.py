@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -13,7 +12,7 @@ from rankeval_spark.apps.nightly.night_plan import empty_reason
 from rankeval_spark.apps.run_history import require_no_means
 from rankeval_spark.config import check_roots, least_cost
 from rankeval_spark.config.request import request_of
-from rankeval_spark.errors import ConfigError, FaultsError, InputError, errors_of, raise_together
+from rankeval_spark.errors import ConfigError, InputError, errors_of, raise_together
 from rankeval_spark.inputs.arrow.file_inputs import TEXT_FORMATS, look_at_inputs
 from rankeval_spark.inputs.arrow.input_sizes import InputSize, sizes_of
 from rankeval_spark.inputs.input_files import ForSparkError, no_row
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.config.inputs import InputConfig
-    from rankeval_spark.config.request import Request
     from rankeval_spark.inputs.arrow.file_inputs import FileInput
 
 
@@ -42,17 +40,26 @@ class LookAhead:
     """
 
     def __init__(self, config: EvaluationConfig, day: date) -> None:
-        self.errors = config_errors(config, day)
+        self._config, self._day, self._request = config, day, request_of(config, day)
         self.sizes: list[InputSize] = []
         self.reason: str | None = None
         self.why_spark: str | None = None
+
+        def measure(name: str, source: InputConfig) -> None:
+            self.sizes += sizes_of(name, source, day)
+
+        # What a config is refused for whatever its inputs hold: its size, and places that cannot be used.
+        results = config.results
+        size = partial(least_cost(config).require_at_most, results.most_rows)
+        self.errors = errors_of(size, partial(check_roots, config, day))
         places = [fault.where for error in self.errors for fault in error.faults]
-        for name, each in config.inputs.given.items():  # those outside the allowed folders are not looked at
+        if "results.root" not in places:
+            self.errors += errors_of(partial(check_root, results.location, one_run_per_root=results.one_run_per_root))
+        for name, source in config.inputs.given.items():  # those outside the allowed folders are not looked at
             if not any(place.startswith(f"inputs.{name}.") for place in places):
-                self.errors += errors_of(partial(self._measure, name, each, day))
+                self.errors += errors_of(partial(measure, name, source))
         faults = [size.fault for size in self.sizes if size.fault is not None]
         self.errors += [InputError(*faults)] if faults else []
-        self._config, self._day, self._request = config, day, request_of(config, day)
         self._opened, errors = look_at_inputs(config, self._request, day)
         self.errors += errors
         read = {each.name: each.table.count(None) for each in self._opened if each.config.format in TEXT_FORMATS}
@@ -62,11 +69,11 @@ class LookAhead:
 
     def look_at_rows(self) -> LookAhead:
         """Find also what only rows show: inputs without one, or a baseline that is no model."""
-        self.errors += errors_of(lambda: self._count(self._opened, self._config, self._day))
+        self.errors += errors_of(self._count)
         compared = self._request.comparisons
         if compared is not None and compared.baseline is not None and self._request.models is None:
             for log in (each for each in self._opened if each.name == check_rows.RECOMMENDATIONS):
-                self.errors += errors_of(partial(_require_baseline, self._request, log))
+                self.errors += errors_of(partial(self._require_baseline, log))
         return self
 
     def look_at_host(self) -> LookAhead:
@@ -77,7 +84,12 @@ class LookAhead:
         if config.results.on_busy == "fail":
             night = NightKey(config.evaluation, self._day)
             self.errors += errors_of(partial(refuse_busy_night, config.results.location, night))
-        self.why_spark = needs_spark(config, self._day)
+        self.why_spark = wants_spark(config)
+        if self.why_spark is None:
+            try:
+                open_here(config, self._request, self._day)
+            except ForSparkError as error:
+                self.why_spark = str(error)
         if self.why_spark is not None:
             self.errors += errors_of(partial(require_startable, config.spark.resolved_settings(), why=self.why_spark))
         return self
@@ -86,24 +98,23 @@ class LookAhead:
         """Refuse the night for all of its faults at once."""
         raise_together(self.errors)
 
-    def _measure(self, name: str, config: InputConfig, day: date) -> None:
-        self.sizes += sizes_of(name, config, day)
+    def _require_baseline(self, log: FileInput) -> None:
+        refuse_unknown_baseline(self._request, log.models(), where="comparisons.baseline")
 
-    def _count(self, inputs: Sequence[FileInput], config: EvaluationConfig, day: date) -> None:
+    def _count(self) -> None:
         """Find the inputs without a row, of the date or at all."""
         empty = []
-        for each in inputs:
+        for each in self._opened:
             with suppress(ForSparkError):  # of very many files
                 empty += [each] if each.count() == 0 else []
-        wholly = [table for table in empty if not table.table.has_rows]
-        if wholly:
+        if wholly := [each for each in empty if not each.table.has_rows]:
             raise InputError(*(no_row(each.name, each.location) for each in wholly))
         names = [each.name for each in empty if each.name in (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)]
         if names:
-            self.reason, root = empty_reason(day, names), config.results.location
+            self.reason, root = empty_reason(self._day, names), self._config.results.location
             if is_native(root):
-                with suppress(ConfigError):  # no results yet; what is wrong with a root is said by `config_errors`
-                    require_no_means(None, root, NightKey(config.evaluation, day), self.reason)
+                with suppress(ConfigError):  # no results yet; what is wrong with a root is among the errors
+                    require_no_means(None, root, NightKey(self._config.evaluation, self._day), self.reason)
 
 
 def wants_spark(config: EvaluationConfig) -> str | None:
@@ -113,28 +124,3 @@ def wants_spark(config: EvaluationConfig) -> str | None:
     if is_chosen(config.spark.master):
         return "a Spark was chosen, by spark.master, spark-submit, SPARK_REMOTE or an active session"
     return None
-
-
-def needs_spark(config: EvaluationConfig, day: date) -> str | None:
-    """Return why Spark computes a night; None where this process does. No row is read."""
-    if reason := wants_spark(config):
-        return reason
-    try:
-        open_here(config, request_of(config, day), day)
-    except ForSparkError as error:
-        return str(error)
-    return None
-
-
-def config_errors(config: EvaluationConfig, day: date) -> list[FaultsError]:
-    """Find what a config is refused for whatever its inputs hold: its size, and places that cannot be used."""
-    size = partial(least_cost(config).require_at_most, config.results.most_rows)
-    errors = errors_of(size, partial(check_roots, config, day))
-    if not any(fault.where == "results.root" for error in errors for fault in error.faults):
-        root = partial(check_root, config.results.location, one_run_per_root=config.results.one_run_per_root)
-        errors += errors_of(root)
-    return errors
-
-
-def _require_baseline(request: Request, log: FileInput) -> None:
-    refuse_unknown_baseline(request, log.models(), where="comparisons.baseline")

@@ -89,9 +89,22 @@ def attributed_interactions(
                 raise InputError(Fault(_place((each,)), f"a {kind_of(frame)}", "a DataFrame of Spark", fix))
         if fault := zone_fault(time_zone):
             raise ConfigError(replace(fault, where=_place(("time_zone",))))
-        log = _log(recommendations, time_zone)
-        events = _events(_judged(held_out, attribution, time_zone), log)
-        rows = _exposures(log).unionByName(events, allowMissingColumns=True)
+        log = _canonical(recommendations, schemas.RECOMMENDATIONS, C.RECOMMENDED_AT, time_zone)
+        log = usable_rows.keep_usable(log, log_checks(log.columns, are_judged=False))
+        if C.LIST_ID in held_out.columns:
+            raise InputError(attributed_lists_fault(attribution))
+        judged = _canonical(held_out, schemas.HELD_OUT, C.INTERACTED_AT, time_zone)
+        judged = usable_rows.keep_usable(judged, held_out_checks(schemas.HELD_OUT.key))
+        # A row for each list and item, at the earliest time of the list; lists without any time leave.
+        of_list = Window.partitionBy(C.MODEL_ID, C.USER_ID, C.LIST_ID)
+        shown = log.withColumn(_TIME, F.min(_TIME).over(of_list)).where(F.col(_TIME).isNotNull())
+        listed = F.struct(F.col(_TIME).alias(_SHOWN), F.col(C.LIST_ID))
+        exposures = shown.select(C.MODEL_ID, C.USER_ID, C.ITEM_ID, _TIME, listed.alias(_LIST)).distinct()
+        # The interactions that have a time, for every model with a list of their user.
+        models = log.select(C.MODEL_ID, C.USER_ID).distinct()
+        events = models.join(judged.where(F.col(_TIME).isNotNull()), on=[C.USER_ID], how="inner")
+        events = events.select(C.MODEL_ID, C.USER_ID, C.ITEM_ID, _TIME, C.GAIN)
+        rows = exposures.unionByName(events, allowMissingColumns=True)
     return _claimed(rows, policies).select(
         C.MODEL_ID,
         C.USER_ID,
@@ -114,35 +127,6 @@ def _canonical(frame: DataFrame, schema: Schema, time: str, time_zone: str) -> D
     return found.frame.drop(*lacking).withColumn(_TIME, F.unix_micros(time))
 
 
-def _log(recommendations: DataFrame, time_zone: str) -> DataFrame:
-    """Keep the rows that enter lists."""
-    log = _canonical(recommendations, schemas.RECOMMENDATIONS, C.RECOMMENDED_AT, time_zone)
-    return usable_rows.keep_usable(log, log_checks(log.columns, are_judged=False))
-
-
-def _judged(held_out: DataFrame, attribution: str, time_zone: str) -> DataFrame:
-    """Keep the judgements that have a time."""
-    if C.LIST_ID in held_out.columns:
-        raise InputError(attributed_lists_fault(attribution))
-    judged = _canonical(held_out, schemas.HELD_OUT, C.INTERACTED_AT, time_zone)
-    usable = usable_rows.keep_usable(judged, held_out_checks(schemas.HELD_OUT.key))
-    return usable.where(F.col(_TIME).isNotNull())
-
-
-def _exposures(log: DataFrame) -> DataFrame:
-    """Return a row for each list and item, at the earliest time of the list; lists without any time leave."""
-    of_list = Window.partitionBy(C.MODEL_ID, C.USER_ID, C.LIST_ID)
-    shown = log.withColumn(_TIME, F.min(_TIME).over(of_list)).where(F.col(_TIME).isNotNull())
-    listed = F.struct(F.col(_TIME).alias(_SHOWN), F.col(C.LIST_ID))
-    return shown.select(C.MODEL_ID, C.USER_ID, C.ITEM_ID, _TIME, listed.alias(_LIST)).distinct()
-
-
-def _events(events: DataFrame, log: DataFrame) -> DataFrame:
-    """Repeat the interactions for every model with a list of their user."""
-    models = log.select(C.MODEL_ID, C.USER_ID).distinct()
-    return models.join(events, on=[C.USER_ID], how="inner").select(C.MODEL_ID, C.USER_ID, C.ITEM_ID, _TIME, C.GAIN)
-
-
 def _claimed(rows: DataFrame, policies: Policies) -> DataFrame:
     """Find the lists in whose window an interaction falls, those with the item first; a list may not be as late.
 
@@ -161,5 +145,5 @@ def _claimed(rows: DataFrame, policies: Policies) -> DataFrame:
     if policies.attribution == "all":
         every = claims.drop(_LIST).select("*", F.explode("_of_any").alias(_LIST))
         return every.withColumn(_HAS_ITEM, F.array_contains("_with_item", F.col(_LIST)))
-    one = claims.withColumn(_LIST, F.coalesce("_with_item", "_of_any"))
-    return one.withColumn(_HAS_ITEM, F.col("_with_item").isNotNull()).where(F.col(_LIST).isNotNull())
+    found = claims.withColumn(_LIST, F.coalesce("_with_item", "_of_any"))
+    return found.withColumn(_HAS_ITEM, F.col("_with_item").isNotNull()).where(F.col(_LIST).isNotNull())

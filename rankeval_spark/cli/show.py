@@ -230,6 +230,7 @@ _VIEWS: Final[Mapping[View, tuple[Sequence[str], Callable[..., list[Row]], Calla
 """Columns of each view, the reader of its rows, and the layout of the rows of one night."""
 
 _HIT: Final = "\u2713"
+_LIST_OF: Final = itemgetter(C.MODEL_ID, C.LIST_ID)
 
 
 def chosen_night(spark: SparkSession | None, root: str, selection: RowSelection) -> PastNight:
@@ -247,86 +248,66 @@ def user_command(root: str, user: str, selection: RowSelection, *, is_json: bool
     spark = on_demand(partial(new_session, "rankeval user"))
     night = chosen_night(spark, root, selection)
     found = user_lists(spark, root, night, [user])
-    if is_json:
-        write_out(json_text(_for_programs(found, night, user)))
-    else:
+    if not is_json:
         _show_lists(found, f"{night}, user {user}", selection.ks[0])
+        return
+    ranked, values = found.ranked.to_pylist(), found.values.to_pylist()
+
+    def of_list(rows: Iterable[Row], key: ListKey) -> list[Row]:
+        own = (row for row in rows if _LIST_OF(row) == key)
+        return [{name: value for name, value in row.items() if name not in C.LIST_KEY} for row in own]
+
+    document = {
+        C.EVALUATION: night.evaluation,
+        C.EVALUATION_DATE: night.evaluation_date,
+        C.USER_ID: user,
+        "judged": found.judged.drop_columns([C.USER_ID]).to_pylist(),
+        "lists": [
+            {C.MODEL_ID: key[0], C.LIST_ID: key[1], "items": of_list(ranked, key), "values": of_list(values, key)}
+            for key in sorted({*map(_LIST_OF, ranked), *map(_LIST_OF, values)})
+        ],
+    }
+    write_out(json_text(document))
 
 
 def _show_lists(found: UserLists, title: str, k: int) -> None:
-    """Print the items of each list down to rank ``k``, missed judgements, and the values."""
+    """Print the items of each list down to rank ``k``, missed judgements, and the values at the cutoff for ``k``."""
     ranked, judged, values = (table.to_pylist() for table in (found.ranked, found.judged, found.values))
-    lists, out = _lists(ranked, values), console()
-    n_relevant = sum(map(_is_relevant, judged))
+    # A model without a list has values if missing users count.
+    lists, out = sorted({*map(_LIST_OF, ranked), *map(_LIST_OF, values)}), console()
+    headings = [escape(", ".join(filter(None, key))) for key in lists]
+
+    def is_relevant(row: Row) -> bool:
+        return row[C.GAIN] is not None and row[C.GAIN] >= RELEVANT
+
+    def item(row: Row) -> str:
+        """Format an item: a mark if it is relevant, and its gain if that is not 1."""
+        gain = "" if row[C.GAIN] in (None, 1) else f"({row[C.GAIN]:g})"
+        return " ".join(filter(None, (_HIT if is_relevant(row) else "", str(row[C.ITEM_ID]), gain)))
+
+    n_relevant = sum(map(is_relevant, judged))
     say_done(f"{title}: {n_relevant:,} of {len(judged):,} judged items are relevant; {_HIT} marks them")
-    table = tables.headed("rank", *map(_heading, lists))
-    cells = {(_list_of(row), row[C.RANK]): _cell(row) for row in ranked}
+    table = tables.headed("rank", *headings)
+    cells = {(_LIST_OF(row), row[C.RANK]): item(row) for row in ranked}
     for rank in range(1, min(k, max((row[C.RANK] for row in ranked), default=0)) + 1):
         table.add_row(str(rank), *(escape(cells.get((key, rank), "")) for key in lists))
     out.print(table)
     of_list = [C.LIST_ID] if C.LIST_ID in found.judged.column_names else []
     place = itemgetter(C.ITEM_ID, *of_list)
     listed = {place(row) for row in ranked if row[C.RANK] <= k}
-    missed = [" of ".join([_cell(row), *(row[name] for name in of_list)]) for row in judged if place(row) not in listed]
+    missed = [" of ".join([item(row), *(row[name] for name in of_list)]) for row in judged if place(row) not in listed]
     if missed:
         out.print(f"judged, and in no list down to rank {k}: {', '.join(missed)}", markup=False, soft_wrap=True)
     out.print()
-    out.print(_values(values, lists, k))
-
-
-def _values(values: Sequence[Row], lists: Sequence[ListKey], k: int) -> Table:
-    """Build the table of measures x lists at one cutoff: the first that is not below ``k``, else the last."""
+    # Measures x lists at one cutoff: the first that is not below ``k``, else the last.
     cutoffs = sorted({row[C.K] for row in values if row[C.K]})
     shown = next((cutoff for cutoff in cutoffs if cutoff >= k), cutoffs[-1] if cutoffs else 0)
     own = [row for row in values if row[C.K] in (shown, 0)]
-    cells = {(tables.measure_label(row), _list_of(row)): row[C.VALUE] for row in own}
-    table = tables.headed("measure", *map(_heading, lists))
+    numbers = {(tables.measure_label(row), _LIST_OF(row)): row[C.VALUE] for row in own}
+    table = tables.headed("measure", *headings)
     for label in dict.fromkeys(map(tables.measure_label, own)):
-        table.add_row(label, *(tables.number(cells.get((label, key))) for key in lists))
-    return table
-
-
-def _for_programs(found: UserLists, night: PastNight, user: str) -> dict[str, Any]:
-    items, values = found.ranked.to_pylist(), found.values.to_pylist()
-
-    def of_list(rows: Iterable[Row], one: ListKey) -> list[Row]:
-        own = (row for row in rows if _list_of(row) == one)
-        return [{name: value for name, value in row.items() if name not in C.LIST_KEY} for row in own]
-
-    return {
-        C.EVALUATION: night.evaluation,
-        C.EVALUATION_DATE: night.evaluation_date,
-        C.USER_ID: user,
-        "judged": found.judged.drop_columns([C.USER_ID]).to_pylist(),
-        "lists": [
-            {C.MODEL_ID: key[0], C.LIST_ID: key[1], "items": of_list(items, key), "values": of_list(values, key)}
-            for key in _lists(items, values)
-        ],
-    }
-
-
-def _lists(ranked: Iterable[Row], values: Iterable[Row]) -> list[ListKey]:
-    """Return the lists of the user; a model without a list has values if missing users count."""
-    return sorted({*map(_list_of, ranked), *map(_list_of, values)})
-
-
-def _list_of(row: Row) -> ListKey:
-    return row[C.MODEL_ID], row[C.LIST_ID]
-
-
-def _heading(one: ListKey) -> str:
-    return escape(", ".join(filter(None, one)))
-
-
-def _is_relevant(row: Row) -> bool:
-    return row[C.GAIN] is not None and row[C.GAIN] >= RELEVANT
-
-
-def _cell(row: Row) -> str:
-    """Format an item: a mark if it is relevant, and its gain if that is not 1."""
-    says_more = row[C.GAIN] not in (None, 1)
-    parts = (_HIT if _is_relevant(row) else "", str(row[C.ITEM_ID]), f"({row[C.GAIN]:g})" if says_more else "")
-    return " ".join(filter(None, parts))
+        table.add_row(label, *(tables.number(numbers.get((label, key))) for key in lists))
+    out.print(table)
 
 
 PREVIOUS: Final = "previous"

@@ -279,7 +279,6 @@ def answer(night: Night) -> Answer:
 
 
 def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
-    """Group the rows by rule, what failed first."""
     by_number: dict[int, list[dict[str, Any]]] = {}
     for row in gates:
         by_number.setdefault(row["gate"], []).append(row)
@@ -333,6 +332,5 @@ def _highlights(night: Night) -> list[Sentence]:
 
 
 def _sentence(text: str) -> str:
-    """Add a capital and a full stop."""
     text = text.strip()
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"

@@ -55,7 +55,6 @@ def _some(names: Sequence[str]) -> list[str]:
 
 
 def _board(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the table of models by measures, the best first."""
     names = [name for name in (rows[0] if rows else {}) if name not in (C.MODEL_ID, "n_users")]
     measures = names[:MAX_MEASURES]
     head = _row("th", ["model", *measures, "users"])
@@ -160,7 +159,6 @@ class Plots:
         return figures.user_differences(self._users(named), measure=named, models=models, **options)
 
     def _users(self, measure: str) -> object:
-        """Return the rows of users with the few columns that a measure needs."""
         label, k = parsed(measure)
         columns = [*KEY, C.K, C.N_RECOMMENDED, *filter(None, [column_of(label)])]
         return pruned(self._evaluation.user_metrics, columns, k=k)
@@ -179,7 +177,6 @@ class Plots:
 
     @property
     def _options(self) -> dict[str, Any]:
-        """Return the baseline, if any, and the look."""
         compared = self._evaluation.request.comparisons
         return {"baseline": None if compared is None else compared.baseline, "look": self._look}
 

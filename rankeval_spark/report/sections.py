@@ -120,7 +120,6 @@ def _board(night: Night) -> TableView:
 
 
 def _interval(row: Row) -> str:
-    """Return the interval of a figure's row, empty if it has none."""
     return "" if row["interval"] == "none" else str(row["interval"])
 
 
@@ -329,7 +328,6 @@ def groups_section(night: Night, drawer: Drawer) -> Section:
 
 
 def _gaps(night: Night, measure: MeasureKey) -> TableView:
-    """Build the table of gap, ratio and worst group by slicing and model."""
     found: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows_of(night.group_metrics, k=measure[1]):
         kind, label = group_statistics.parts_of(row[C.MEASURE]) or ("", "")

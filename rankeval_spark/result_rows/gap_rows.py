@@ -217,7 +217,6 @@ class GapBootstrap:
 
     @cached_property
     def _group_sets(self) -> Mapping[str, Mapping[str, Sequence[_GroupSet]]]:
-        """Sets of groups that are drawn, by slicing and model."""
         tests: dict[tuple[str, str, tuple[Values, ...]], list[int]] = {}
         for test, gap in enumerate(self.gaps):
             if gap.can_be_tested:

@@ -111,7 +111,6 @@ def numbered(table: pa.Table, names: Sequence[str]) -> tuple[IntVector, IntVecto
 
 
 def _by_slicing(rows: pa.Table) -> Iterator[pa.Table]:
-    """Yield the rows of each model and slicing."""
     pair = row_codes(rows, (C.MODEL_ID, C.SLICE))
     for code in np.unique(pair).tolist():
         yield rows.filter(pa.array(pair == code))

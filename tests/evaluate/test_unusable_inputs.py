@@ -295,103 +295,63 @@ def seen(*items: str) -> dict[str, Any]:
     }
 
 
-GRADES: Final = table(
-    "user_id item_id gain",
-    *(("u", "a", 2.0), ("u", "b", 1.0), ("v", "a", 2.0), ("v", "b", 2.0), ("w", "a", 1.0), ("w", "b", 1.0)),
-)
+GRADES: Final = [
+    (user, item, gain)
+    for user, gains in (("u", (2, 1)), ("v", (2, 2)), ("w", (1, 1)))
+    for item, gain in zip("ab", map(float, gains), strict=True)
+]
 """User w has no list, and v's grades are equal: FCP has a value for u alone."""
+
+
+RUN_OF_SEEN: Final = {"population": "run", **seen("a", "b"), "seen_in_train": "keep"}
 
 
 @pytest.mark.parametrize(
     ("measure", "judged", "options", "expected"),
     [
-        pytest.param("FCP", GRADES, {}, [1.0], id="most users are undefined"),
-        pytest.param("FCP", GRADES, {"population": "intersection"}, [1.0], id="in an intersection"),
-        pytest.param(
-            "ARP",
-            table("user_id item_id gain", ("x", "a", 1.0)),
-            {"population": "run", **seen("a", "b"), "seen_in_train": "keep"},
-            [3.0],
-            id="measures of lists need no judgement",
-        ),
-        pytest.param(
-            "ItemCoverage", table("user_id item_id gain", ("x", "y", 0.0)), {}, [2.0], id="nor do those of all lists"
-        ),
-        pytest.param("R", table("user_id item_id gain", ("u", "a", 1.0)), seen("b"), [1.0], id="one item is dropped"),
-        pytest.param(
-            "R",
-            table("user_id item_id gain", ("u", "c", 1.0), ("v", "a", 1.0)),
-            seen("a"),
-            [0.0],
-            id="hits are dropped",
-        ),
+        ("FCP", GRADES, {}, 1.0),  # most users are undefined
+        ("FCP", GRADES, {"population": "intersection"}, 1.0),
+        ("ARP", [("x", "a", 1.0)], RUN_OF_SEEN, 3.0),  # measures of lists need no judgement
+        ("ItemCoverage", [("x", "y", 0.0)], {}, 2.0),  # nor do those of all lists
+        ("R", [("u", "a", 1.0)], seen("b"), 1.0),  # one item is dropped
+        ("R", [("u", "c", 1.0), ("v", "a", 1.0)], seen("a"), 0.0),  # hits are dropped
     ],
 )
 def test_a_mean_that_is_measured_is_no_reason_to_warn(
-    measure: str, judged: pa.Table, options: dict[str, Any], expected: list[float]
+    measure: str, judged: list[tuple[Any, ...]], options: dict[str, Any], expected: float
 ) -> None:
+    held_out = table("user_id item_id gain", *judged)
     with warnings.catch_warnings(action="error"):
-        assert (
-            measured(pairs_of("u", "v"), judged, measures=[measure], **options).metrics["value"].to_pylist() == expected
-        )
+        found = measured(pairs_of("u", "v"), held_out, measures=[measure], **options).metrics
+    assert found["value"].to_pylist() == [expected]
+
+
+NO_GRADE: Final = r"no user has a value: FCP is undefined \(no two held-out items"
+TOO_LOW: Final = r"no user has a relevant judgement \(a gain of at least 1; the largest is 0.5\)"
+OF_OTHERS: Final = "no user with a relevant judgement has a list; see"
+ALL_SEEN: Final = "no user of held_out has a list left by seen_in_train"
+UNKNOWN: Final = {"items": table("item_id", ("c",)), "unknown_items": "drop"}
 
 
 @pytest.mark.parametrize(
     ("judged", "options", "said"),
     [
-        pytest.param(
-            [("u", "a", 2.0), ("v", "a", 1.0)],
-            {"measures": ["FCP"]},
-            r"no user has a value: FCP is undefined \(no two held-out items",
-            id="one judgement each",
-        ),
-        pytest.param(
-            [("u", "a", 0.5), ("v", "a", math.inf)],
-            {},
-            r"no user has a relevant judgement \(a gain of at least 1; the largest is 0.5\)",
-            id="low gains",
-        ),
-        pytest.param(
-            [("u", "a", 0.5), ("w", "a", 2.0)],
-            {},
-            "no user with a relevant judgement has a list; see",
-            id="relevant for others",
-        ),
-        pytest.param(
-            [("u", "a", 0.5), ("w", "a", 2.0)],
-            {"population": "intersection"},
-            "no user with a relevant judgement has a list; see",
-            id="relevant for others alone",
-        ),
-        pytest.param(
-            [("u", "a", 1.0)], seen("a", "b"), "no user of held_out has a list left by seen_in_train", id="all is seen"
-        ),
-        pytest.param(
-            [("u", "a", 1.0)],
-            {"missing": "exclude", **seen("a", "b")},
-            "no user of held_out has a list left by seen_in_train",
-            id="all is seen, and left out",
-        ),
-        pytest.param(
-            [("u", "a", 1.0)],
-            {"items": table("item_id", ("c",)), "unknown_items": "drop"},
-            "no recommended item is in the catalogue",
-            id="none is known",
-        ),
-        pytest.param(
-            [("x", "a", 1.0)],
-            {"measures": ["GMAP"]},
-            "no user of held_out has a list; ids of both",
-            id="no common user, and no 0",
-        ),
+        ([("u", "a", 2.0), ("v", "a", 1.0)], {"measures": ["FCP"]}, NO_GRADE),  # one judgement each
+        ([("u", "a", 0.5), ("v", "a", math.inf)], {}, TOO_LOW),
+        ([("u", "a", 0.5), ("w", "a", 2.0)], {}, OF_OTHERS),
+        ([("u", "a", 0.5), ("w", "a", 2.0)], {"population": "intersection"}, OF_OTHERS),
+        ([("u", "a", 1.0)], seen("a", "b"), ALL_SEEN),
+        ([("u", "a", 1.0)], {"missing": "exclude", **seen("a", "b")}, ALL_SEEN),
+        ([("u", "a", 1.0)], UNKNOWN, "no recommended item is in the catalogue"),
+        ([("x", "a", 1.0)], {"measures": ["GMAP"]}, "no user of held_out has a list; ids of both"),  # and no 0
     ],
 )
 def test_the_cause_why_nothing_is_measured_is_that_of_ids_and_gains(
     judged: list[tuple[Any, ...]], options: dict[str, Any], said: str
 ) -> None:
-    asked = {"measures": ["R"], **options}
+    held_out, asked = table("user_id item_id gain", *judged), {"measures": ["R"], **options}
     with pytest.warns(UserWarning, match=f"nothing is measured: {said}"):
-        assert measured(pairs_of("u", "v"), table("user_id item_id gain", *judged), **asked).metrics.num_rows
+        assert measured(pairs_of("u", "v"), held_out, **asked).metrics.num_rows
 
 
 def test_a_missing_column_says_to_rename_the_one_that_is_it() -> None:

@@ -224,7 +224,6 @@ def chosen(table: pa.Table, measures: Sequence[str]) -> list[MeasureKey]:
 
 
 def _tooltips(measure: MeasureKey) -> list[Any]:
-    """Return the fields of a point's tooltip."""
     return charts.tooltips(model="model", text=with_cutoff(*measure), interval="interval", users="users")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -15,10 +16,10 @@ from rankeval_spark.measures.options import GROUP
 from rankeval_spark.measures.ties import over_all_orders
 from tests.support import oracles
 from tests.support.rankings import GRADES, MEMBERSHIPS, VALUES, Apart, rankings
+from tests.support.scored import assert_all_equal, by_measure
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from rankeval_spark.measures.arrays import FloatVector
     from rankeval_spark.measures.definition import Definition
 
 KS: Final = (1, 2, 3, 5, 0)
@@ -79,17 +80,11 @@ def orders(ranking: Ranking, sizes: list[int]) -> Iterator[Ranking]:
         yield ranking_of([place for block in chosen for place in block], missed)
 
 
-def values(measures: list[Measure], lists: Lists) -> dict[Measure, NDArray[np.float64]]:
-    """Score a batch, measure by measure."""
-    asked = MeasureSet.of(measures)
-    scores = asked.score(lists)
-    return {measure: scores[measure.column][:, asked.ks.index(measure.k)] for measure in measures}
-
-
-def taking_variants(entry: Definition) -> list[Measure]:
+@cache
+def taking_variants(entry: Definition) -> MeasureSet:
     """Every valid combination of a measure's options that has a mean over all orders."""
     variants = filter(oracles.takes_every_list, oracles.variants(entry, KS))
-    return [measure for measure in variants if measure.has_mean_over_ties]
+    return MeasureSet.of([measure for measure in variants if measure.has_mean_over_ties])
 
 
 @pytest.mark.parametrize("entry", TAKING, ids=lambda entry: entry.name)
@@ -97,22 +92,20 @@ def taking_variants(entry: Definition) -> list[Measure]:
 @given(one=tied_lists())
 def test_value_is_the_mean_over_every_order_of_the_ties(entry: Definition, one: Tied) -> None:
     measures = taking_variants(entry)
-    every_order = Lists.of(list(orders(*one)))
-    found = values(measures, batch_of([one]))
-    for measure, each in values(measures, every_order).items():
-        np.testing.assert_allclose(found[measure], [each.mean()], rtol=0, atol=1e-12, err_msg=str(measure))
+    every_order = by_measure(measures, Lists.of(list(orders(*one))))
+    means = {measure: [each.mean()] for measure, each in every_order.items()}
+    assert_all_equal(by_measure(measures, batch_of([one])), means)
 
 
-EVERYTHING: Final = [measure for entry in TAKING for measure in taking_variants(entry)]
+EVERYTHING: Final = MeasureSet.of([measure for entry in TAKING for measure in taking_variants(entry).measures])
 
 
 @settings(max_examples=10, deadline=None)
 @given(lists=st.lists(tied_lists(), max_size=5))
 def test_lists_of_a_batch_do_not_touch_one_another(lists: list[Tied]) -> None:
-    together = values(EVERYTHING, batch_of(lists))
-    alone = [values(EVERYTHING, batch_of([one])) for one in lists]
-    for measure, found in together.items():
-        np.testing.assert_array_equal(found, [each[measure][0] for each in alone], err_msg=str(measure))
+    together = by_measure(EVERYTHING, batch_of(lists))
+    alone = [by_measure(EVERYTHING, batch_of([one])) for one in lists]
+    assert_all_equal(together, {measure: [each[measure][0] for each in alone] for measure in together}, atol=0)
 
 
 @settings(max_examples=10, deadline=None)
@@ -120,17 +113,15 @@ def test_lists_of_a_batch_do_not_touch_one_another(lists: list[Tied]) -> None:
 def test_lists_without_ties_keep_their_values_to_the_bit(rankings: list[Tied]) -> None:
     """In a batch with one that has some, too."""
     without = [(ranking, [1] * len(ranking.gains)) for ranking, _ in rankings]
-    expected = values(EVERYTHING, Lists.of([ranking for ranking, _ in without]))
-    found = values(EVERYTHING, batch_of([*without, (Ranking([1, None]), [2])]))
-    for measure, each in expected.items():
-        np.testing.assert_array_equal(found[measure][:-1], each, err_msg=str(measure))
+    expected = by_measure(EVERYTHING, Lists.of([ranking for ranking, _ in without]))
+    found = by_measure(EVERYTHING, batch_of([*without, (Ranking([1, None]), [2])]))
+    assert_all_equal({measure: each[:-1] for measure, each in found.items()}, expected, atol=0)
 
 
 def test_worked_example() -> None:
     """Ranks 2 to 4 tie, two of the three are relevant; the orders are 110, 101 and 011, equally likely."""
     one = (Ranking([None, 1, None, 1]), [1, 3])
-    names = ["P@2", "Success@2", "RR", "AP"]
-    found = values([Measure.parse(name) for name in names], batch_of([one]))
+    found = by_measure(MeasureSet.parse(["P@2", "Success@2", "RR", "AP"]), batch_of([one]))
     assert [each[0] for each in found.values()] == pytest.approx(
         [
             (1 + 1 + 0) / 3 / 2,
@@ -157,8 +148,10 @@ BOUNDED: Final = [
     for measure in filter(oracles.takes_every_list, oracles.variants(entry, KS))
     if measure.is_bounded_by_gains
 ]
-READING: Final = [measure for measure in BOUNDED if GROUP in measure.options]
+READING: Final = MeasureSet.of([measure for measure in BOUNDED if GROUP in measure.options])
 """Those that read judgements, in every variant that the order of the gains is said to bound."""
+_COUNTING = ("ClassAccuracy", "MCC", "IPS", "ClippedIPS", "SNIPS", "DR", "ImportanceWeight")
+OTHERS: Final = MeasureSet.of([one for one in BOUNDED if GROUP not in one.options and one.name not in _COUNTING])
 
 
 def by_gain(one: Tied, *, falling: bool) -> Ranking:
@@ -176,10 +169,9 @@ def by_gain(one: Tied, *, falling: bool) -> Ranking:
     return ranking._replace(gains=[ranking.gains[place] for place in order], **facts)
 
 
-def bounds(measures: list[Measure], one: Tied) -> dict[Measure, tuple[float, float]]:
+def bounds(measures: MeasureSet, one: Tied) -> dict[Measure, FloatVector]:
     """Value of each measure with the ties in the falling and in the rising order of their gains."""
-    found = values(measures, Lists.of([by_gain(one, falling=True), by_gain(one, falling=False)]))
-    return {measure: (each[0], each[1]) for measure, each in found.items()}
+    return by_measure(measures, Lists.of([by_gain(one, falling=True), by_gain(one, falling=False)]))
 
 
 @settings(max_examples=20, deadline=None)
@@ -187,11 +179,10 @@ def bounds(measures: list[Measure], one: Tied) -> dict[Measure, tuple[float, flo
 def test_orders_of_the_gains_are_the_best_and_the_worst_of_all(one: Tied) -> None:
     ranking, sizes = one
     scores = [1 / number for number, size in enumerate(sizes, 1) for _ in range(size)]
-    every_order = values(READING, Lists.of([each._replace(scores=scores) for each in orders(*one)]))
-    for measure, found in bounds(READING, (ranking._replace(scores=scores), sizes)).items():
-        each = every_order[measure]
-        extremes = (each.max(), each.min()) if measure.entry.better == "higher" else (each.min(), each.max())
-        np.testing.assert_allclose(found, extremes, rtol=0, atol=1e-12, err_msg=str(measure))
+    every_order = by_measure(READING, Lists.of([each._replace(scores=scores) for each in orders(*one)]))
+    extremes = {measure: [each.max(), each.min()] for measure, each in every_order.items()}
+    best_first = {m: each if m.entry.better == "higher" else each[::-1] for m, each in extremes.items()}
+    assert_all_equal(bounds(READING, (ranking._replace(scores=scores), sizes)), best_first)
 
 
 _DEAR_AND_CHEAP = Ranking([2, 1], values=[1, 99])
@@ -225,7 +216,7 @@ _IDEAL_DCG = 3 + 1 / np.log2(3)
 def test_orders_of_the_gains_can_be_the_wrong_way_round(text: str, one: Tied, expected: tuple[float, float]) -> None:
     """What the falling order of the gains gives is less than what the rising one, or another, does."""
     measure = Measure.parse(text)
-    assert bounds([measure], one)[measure] == pytest.approx(expected, rel=0, abs=1e-12)
+    assert bounds(MeasureSet.of([measure]), one)[measure] == pytest.approx(expected, rel=0, abs=1e-12)
     assert not measure.is_bounded_by_gains
 
 
@@ -239,8 +230,5 @@ def test_what_reads_more_than_gains_is_not_bounded_by_them(text: str) -> None:
 @given(one=rankings())
 def test_other_measures_that_may_be_computed_with_them_read_no_gains(one: Ranking) -> None:
     """But for two that count hits in a catalogue, which every better order raises, and those that no order changes."""
-    counting = ("ClassAccuracy", "MCC", "IPS", "ClippedIPS", "SNIPS", "DR", "ImportanceWeight")
-    without = [measure for measure in BOUNDED if measure not in READING and measure.name not in counting]
-    same = Lists.of([one, one._replace(gains=[None] * len(one.gains))])
-    for measure, (found, of_none) in values(without, same).items():
-        np.testing.assert_equal(found, of_none, err_msg=str(measure))
+    found = by_measure(OTHERS, Lists.of([one, one._replace(gains=[None] * len(one.gains))]))
+    assert_all_equal({m: each[0] for m, each in found.items()}, {m: each[1] for m, each in found.items()}, atol=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ from rankeval_spark.measures.options import GROUP, JUDGED_ONLY
 from rankeval_spark.measures.ties import over_all_orders
 from tests.support import oracles
 from tests.support.rankings import batches
+from tests.support.scored import assert_all_equal
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.definition import Definition
@@ -33,12 +35,18 @@ def judged_alone(measure: Measure) -> Measure:
     return Measure.of(measure.name, k=measure.k, **{**measure.options, JUDGED_ONLY: True})
 
 
-def assert_option_is_policy(whole: list[Measure], lists: Lists, closed_up: Lists) -> None:
+@cache
+def pair_of(whole: tuple[Measure, ...]) -> tuple[MeasureSet, MeasureSet]:
+    """Put measures together, and the same restricted to the judged items."""
+    return MeasureSet.of(whole), MeasureSet.of(list(map(judged_alone, whole)))
+
+
+def assert_option_is_policy(whole: tuple[Measure, ...], lists: Lists, closed_up: Lists) -> None:
     """Compare the values and denominators of each measure to the bit."""
-    alone = MeasureSet.of(list(map(judged_alone, whole)))
-    by_option, by_policy = alone.score(lists), MeasureSet.of(whole).score(closed_up, judged_only=True)
-    for name, of_policy in zip(alone.stored, MeasureSet.of(whole).stored, strict=True):
-        np.testing.assert_array_equal(by_option[name], by_policy[of_policy], err_msg=name)
+    asked, alone = pair_of(whole)
+    by_policy = asked.score(closed_up, judged_only=True)
+    names = dict(zip(alone.stored, asked.stored, strict=True))
+    assert_all_equal(alone.score(lists), {name: by_policy[of_policy] for name, of_policy in names.items()}, atol=0)
 
 
 def test_measures_that_unjudged_items_take_places_in_have_the_option() -> None:
@@ -47,10 +55,11 @@ def test_measures_that_unjudged_items_take_places_in_have_the_option() -> None:
     assert {entry.name for entry in RESTRICTED} <= grouped
 
 
-def whole_variants(entry: Definition) -> list[Measure]:
+@cache
+def whole_variants(entry: Definition) -> tuple[Measure, ...]:
     """Every variant that is not restricted to the judged items, and can be; those of a group too."""
     variants = filter(oracles.takes_every_list, oracles.variants(entry, (1, 3, 0)))
-    return [one for one in variants if not one.is_judged_only and one.options.get("unjudged", "zero") == "zero"]
+    return tuple(one for one in variants if not one.is_judged_only and one.options.get("unjudged", "zero") == "zero")
 
 
 @pytest.mark.parametrize("entry", RESTRICTED, ids=lambda entry: entry.name)
@@ -82,12 +91,12 @@ def spread(rankings: list[Ranking], tied: list[list[int]]) -> Lists:
 def test_means_over_all_orders_of_ties_are_those_of_the_judged_items_alone() -> None:
     lists = spread([ranking for ranking, _ in TIED], [ranks for _, ranks in TIED])
     closed_up = spread([oracles.judged_only(ranking) for ranking, _ in TIED], TIED_ALONE)
-    taking = [
+    taking = tuple(
         one
         for entry in RESTRICTED
         for one in whole_variants(entry)
         if one.has_mean_over_ties and required_facts.VALUES not in one.needs
-    ]
+    )
     assert len({one.name for one in taking}) > 15
     assert_option_is_policy(taking, lists, closed_up)
 

@@ -15,18 +15,14 @@ from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registr
 from rankeval_spark.measures.arrays import product_of_earlier
 from tests.support import oracles
 from tests.support.rankings import batches, binary_rankings
+from tests.support.scored import assert_all_equal, by_measure
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.definition import Definition
 
 KS = (1, 2, 3, 5, 20)
 EVERYTHING = MeasureSet.of(list(filter(oracles.takes_every_list, oracles.all_variants(ks=(1, 3, 0)))))
-
-
-def by_measure(asked: MeasureSet, batch: list[Ranking]) -> dict[Measure, list[float]]:
-    """Score a batch and give each measure its values, list by list."""
-    scores = asked.score(Lists.of(batch))
-    return {measure: scores[measure.column][:, asked.ks.index(measure.k)].tolist() for measure in asked.measures}
+AT_ONE_CUTOFF = [MeasureSet.of([each for each in EVERYTHING.measures if each.k == k]) for k in EVERYTHING.ks]
 
 
 @pytest.mark.parametrize("entry", registry.entries("list"), ids=lambda entry: entry.name)
@@ -36,9 +32,8 @@ def test_kernel_agrees_with_its_naive_reference(entry: Definition, batch: list[R
     measures = list(filter(oracles.takes_every_list, oracles.variants(entry, sorted(ks))))
     if not measures:
         return  # only the whole list was drawn, for a measure that needs a cutoff
-    for measure, values in by_measure(MeasureSet.of(measures), batch).items():
-        expected = [oracles.expected(measure, one) for one in batch]
-        np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12, err_msg=str(measure))
+    expected = {measure: [oracles.expected(measure, one) for one in batch] for measure in measures}
+    assert_all_equal(by_measure(MeasureSet.of(measures), Lists.of(batch)), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("batch", [[], [Ranking([])], [Ranking([], missed=[1])], [Ranking([None, None])]])
@@ -50,9 +45,9 @@ def test_every_variant_takes_no_lists_empty_lists_and_lists_without_judgements(b
 
 def test_user_without_a_list_has_the_worst_value_where_a_relevant_item_was_missed() -> None:
     missed = Ranking([], missed=[3], missed_groups=["tail"])
-    for measure, values in by_measure(EVERYTHING, [missed]).items():
-        np.testing.assert_array_equal(values, [measure.without_relevant], err_msg=str(measure))
-        np.testing.assert_array_equal(values, [without_hit(measure)], err_msg=str(measure))
+    found = by_measure(EVERYTHING, Lists.of([missed]))
+    assert_all_equal(found, {measure: measure.without_relevant for measure in found}, atol=0)
+    assert_all_equal(found, {measure: without_hit(measure) for measure in found}, atol=0)
 
 
 def without_hit(measure: Measure) -> float:
@@ -82,28 +77,25 @@ def test_permuting_or_splitting_a_batch_changes_no_bit(batch: list[Ranking], dat
     whole = EVERYTHING.score(Lists.of(batch))
     permuted = EVERYTHING.score(Lists.of([batch[position] for position in order]))
     parts = [EVERYTHING.score(Lists.of(part)) for part in (batch[:cut], batch[cut:])]
-    for column, values in whole.items():
-        np.testing.assert_array_equal(permuted[column], values[order])
-        np.testing.assert_array_equal(np.concatenate([part[column] for part in parts]), values)
+    assert_all_equal(permuted, {column: values[order] for column, values in whole.items()}, atol=0)
+    assert_all_equal({column: np.concatenate([part[column] for part in parts]) for column in whole}, whole, atol=0)
 
 
 @settings(max_examples=10)
 @given(batch=batches())
 def test_asking_for_more_cutoffs_changes_no_value(batch: list[Ranking]) -> None:
-    together = by_measure(EVERYTHING, batch)
-    for k in EVERYTHING.ks:
-        alone = MeasureSet.of([measure for measure in EVERYTHING.measures if measure.k == k])
-        for measure, values in by_measure(alone, batch).items():
-            np.testing.assert_allclose(values, together[measure], rtol=0, atol=1e-12, err_msg=str(measure))
+    together = by_measure(EVERYTHING, Lists.of(batch))
+    for alone in AT_ONE_CUTOFF:
+        found = by_measure(alone, Lists.of(batch))
+        assert_all_equal(found, {measure: together[measure] for measure in found})
 
 
 @settings(max_examples=30)
 @given(batch=batches())
 def test_values_lie_within_the_declared_range(batch: list[Ranking]) -> None:
-    for measure, values in by_measure(EVERYTHING, batch).items():
+    for measure, values in by_measure(EVERYTHING, Lists.of(batch)).items():
         low, high = measure.entry.bounds
-        defined = [value for value in values if not np.isnan(value)]
-        assert all(low <= value <= high + 1e-12 for value in defined), str(measure)
+        assert np.all(((values >= low) & (values <= high + 1e-12)) | np.isnan(values)), str(measure)
 
 
 @pytest.mark.parametrize("name", ["CG({})", "nCG({})", "DCG(dcg='jk2',{})", "nDCG({},ideal='retrieved')"])

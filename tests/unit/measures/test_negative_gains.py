@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry
 from tests.support import oracles
 from tests.support.rankings import batches
+from tests.support.scored import assert_all_equal
 
 POOLED: Final = {"infAP"}
 """Counts the items of the pool."""
@@ -21,11 +21,13 @@ NUMBERS: Final = {"RMSE", "MSE", "MAE", "PredictedShare", "FCP", "KendallTau", "
 REWARDS: Final = {entry.name for entry in registry.entries("list") if entry.family == "off_policy"}
 """Read rewards of impressions, which may be negative."""
 READING: Final = {*POOLED, *CLASSES, *NUMBERS, *REWARDS}
-OTHERS: Final = [
-    measure
-    for measure in filter(oracles.takes_every_list, oracles.all_variants(ks=(1, 3, 0)))
-    if measure.entry.kind == "list" and measure.name not in READING
-]
+OTHERS: Final = MeasureSet.of(
+    [
+        measure
+        for measure in filter(oracles.takes_every_list, oracles.all_variants(ks=(1, 3, 0)))
+        if measure.entry.kind == "list" and measure.name not in READING
+    ]
+)
 
 
 @settings(max_examples=30, deadline=None)
@@ -35,10 +37,7 @@ def test_item_with_a_negative_gain_is_as_if_nobody_had_judged_it(batch: list[Ran
         oracles.forget(one, [gain is not None and gain >= 0 for gain in one.gains], [gain >= 0 for gain in one.missed])
         for one in batch
     ]
-    asked = MeasureSet.of(OTHERS)
-    found, expected = asked.score(Lists.of(batch)), asked.score(Lists.of(without))
-    for name in asked.stored:
-        np.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-12, err_msg=name)
+    assert_all_equal(OTHERS.score(Lists.of(batch)), OTHERS.score(Lists.of(without)))
 
 
 @pytest.mark.parametrize("name", sorted(READING))

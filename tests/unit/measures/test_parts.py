@@ -12,9 +12,11 @@ from rankeval_spark.measures.arrays import Ratio
 from rankeval_spark.statistics import intervals
 from tests.support import oracles
 from tests.support.rankings import batches
+from tests.support.scored import assert_all_equal
 
 VARIANTS = filter(oracles.takes_every_list, oracles.all_variants(ks=(1, 3, 0)))
 MICRO = [measure for measure in VARIANTS if measure.is_micro and measure.group is None and not measure.is_judged_only]
+ASKED = MeasureSet.of(MICRO)
 WITH_PARTS = {
     *("P", "R", "F", "Rprec", "RMSE", "MSE", "MAE", "PredictedShare", "LogLoss", "FCP", "GAUC", "PopLift"),
     *("AP", "nDCG", "nCG", "nERR", "ARHR", "MAR", "Rprec_mult", "SetP", "SetR", "SetF", "RecallCeiling"),
@@ -35,19 +37,22 @@ def test_measures_that_are_ratios_have_the_option_and_no_others() -> None:
 @given(batch=batches())
 def test_ratio_of_the_parts_is_the_value_and_the_denominator_its_weight(batch: list[Ranking]) -> None:
     lists = Lists.of(batch)
+    scores = ASKED.score(lists)
+    seen = {is_weighted: (lists.weighted() if is_weighted else lists).cut(ASKED.ks) for is_weighted in (False, True)}
+    values, weights, kernels, denominators, sums = ({} for _ in range(5))
     for measure in MICRO:
-        asked = MeasureSet.of([measure])
-        scores = asked.score(lists)
-        values, weights = (scores[name][:, 0] for name in asked.stored)
-        seen = lists.weighted() if measure.is_weighted else lists
-        ratio = measure.entry.kernel(seen.cut(asked.ks), **measure.kernel_options)
+        place = ASKED.ks.index(measure.k)
+        ratio = measure.entry.kernel(seen[measure.is_weighted], **measure.kernel_options)
         assert isinstance(ratio, Ratio)
-        kernel = np.broadcast_to(ratio.values, (len(batch), 1))[:, 0]
-        np.testing.assert_allclose(intervals.published(measure.link, values), kernel, rtol=0, atol=1e-12)
-        np.testing.assert_array_equal(weights, np.broadcast_to(ratio.denominator, (len(batch), 1))[:, 0])
-        is_defined = ~np.isnan(values)
-        sums = np.broadcast_to(ratio.numerator, (len(batch), 1))[is_defined, 0]
-        np.testing.assert_allclose((values * weights)[is_defined], sums, rtol=1e-12, atol=1e-12)
+        parts = (ratio.values, ratio.denominator, ratio.numerator)
+        shape = (len(batch), len(ASKED.ks))
+        kernels[measure], denominators[measure], numerators = (np.broadcast_to(part, shape)[:, place] for part in parts)
+        found, weights[measure] = (scores[name][:, place] for name in (measure.column, measure.weight_column))
+        values[measure] = intervals.published(measure.link, found)
+        sums[measure] = np.where(np.isnan(found), np.nan, numerators), found * weights[measure]
+    assert_all_equal(values, kernels)
+    assert_all_equal(weights, denominators, atol=0)
+    assert_all_equal(*({m: pair[side] for m, pair in sums.items()} for side in (1, 0)), rtol=1e-12)
 
 
 OF_CATEGORIES = {"PopLift", "alpha_nDCG", "ERR_IA"}
@@ -66,16 +71,13 @@ def test_every_denominator_has_a_naive_reference() -> None:
 @settings(max_examples=15)
 @given(batch=batches())
 def test_users_are_put_together_by_what_naive_references_divide_by(batch: list[Ranking]) -> None:
-    asked = MeasureSet.of(WITH_DENOMINATOR)
-    scores = asked.score(Lists.of(batch))
+    scores, weights, expected = ASKED.score(Lists.of(batch)), {}, {}
     for measure in WITH_DENOMINATOR:
-        place = asked.ks.index(measure.k)
-        weights = scores[f"{measure.column}__weight"][:, place]
+        place = ASKED.ks.index(measure.k)
         is_defined = ~np.isnan(scores[measure.column][:, place])
-        expected = np.array([oracles.expected_denominator(measure, one) for one in batch])
-        np.testing.assert_allclose(
-            weights[is_defined], expected[is_defined], rtol=1e-12, atol=1e-12, err_msg=str(measure)
-        )
+        weights[measure] = scores[f"{measure.column}__weight"][is_defined, place]
+        expected[measure] = np.array([oracles.expected_denominator(measure, one) for one in batch])[is_defined]
+    assert_all_equal(weights, expected, rtol=1e-12)
 
 
 def test_columns_of_values_and_weights_are_distinct() -> None:

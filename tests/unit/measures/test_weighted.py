@@ -12,6 +12,7 @@ from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registr
 from rankeval_spark.measures.options import WEIGHTED
 from tests.support import oracles
 from tests.support.rankings import batches
+from tests.support.scored import assert_all_equal, by_measure
 
 OFFERED: Final = {"R", "SetR", "NumHits", "CG", "nCG", "DCG", "nDCG", "ARHR", "MAR"}
 VARIANTS: Final = [
@@ -22,6 +23,10 @@ VARIANTS: Final = [
 def plain(measure: Measure) -> Measure:
     """Take the weights out of a measure."""
     return Measure.of(measure.name, k=measure.k, **{**measure.options, WEIGHTED: None})
+
+
+ASKED: Final = MeasureSet.of(VARIANTS)
+UNWEIGHTED: Final = MeasureSet.of(list(map(plain, VARIANTS)))
 
 
 def is_sum(measure: Measure) -> bool:
@@ -43,32 +48,25 @@ def test_measures_that_add_up_relevant_items_have_the_option() -> None:
 @given(batch=batches())
 def test_weights_of_1_change_no_bit(batch: list[Ranking]) -> None:
     lists = Lists.of([with_weight(one, 1.0) for one in batch])
-    weighted = MeasureSet.of(VARIANTS)
-    unweighted = MeasureSet.of(list(map(plain, VARIANTS)))
-    found, expected = weighted.score(lists), unweighted.score(lists)
-    for name, without in zip(weighted.stored, unweighted.stored, strict=True):
-        np.testing.assert_array_equal(found[name], expected[without], err_msg=name)
+    found, expected = ASKED.score(lists), UNWEIGHTED.score(lists)
+    names = dict(zip(ASKED.stored, UNWEIGHTED.stored, strict=True))
+    assert_all_equal(found, {name: expected[without] for name, without in names.items()}, atol=0)
 
 
 @settings(max_examples=30)
 @given(batch=batches(), weight=st.sampled_from((0.1, 3.0, 1e6)))
 def test_equal_weights_multiply_sums_and_leave_ratios(batch: list[Ranking], weight: float) -> None:
     lists = Lists.of([with_weight(one, weight) for one in batch])
-    for measure in VARIANTS:
-        found = MeasureSet.of([measure]).score(lists)[measure.column]
-        unweighted = MeasureSet.of([plain(measure)]).score(lists)[plain(measure).column]
-        expected = unweighted * weight if is_sum(measure) else unweighted
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12, err_msg=str(measure))
+    unweighted = zip(VARIANTS, by_measure(UNWEIGHTED, lists).values(), strict=True)
+    expected = {measure: each * weight if is_sum(measure) else each for measure, each in unweighted}
+    assert_all_equal(by_measure(ASKED, lists), expected, rtol=1e-12)
 
 
 @settings(max_examples=30)
 @given(batch=batches())
 def test_judgement_of_weight_0_is_as_if_it_were_not_there(batch: list[Ranking]) -> None:
     without = [oracles.forget(one, one.weights, one.missed_weights) for one in batch]
-    asked = MeasureSet.of(VARIANTS)
-    found, expected = asked.score(Lists.of(batch)), asked.score(Lists.of(without))
-    for name in asked.stored:
-        np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, atol=1e-12, err_msg=name)
+    assert_all_equal(ASKED.score(Lists.of(batch)), ASKED.score(Lists.of(without)), rtol=1e-12)
 
 
 def test_values_do_not_see_the_weights_unless_they_are_asked_for() -> None:

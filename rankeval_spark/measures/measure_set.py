@@ -134,7 +134,7 @@ class MeasureSet:
 
     def is_requested_at(self, column: str) -> NDArray[np.bool_]:
         """Return, for each of ``ks``, whether the measure of a column is requested there."""
-        return np.isin(self.ks, self.requested_ks[column])
+        return np.array([k in self.requested_ks[column] for k in self.ks])
 
     @cached_property
     def with_mean_weight(self) -> MeasureSet:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 
-from rankeval_spark.measures import Background, Item, Lists, MeasureSet, Ranking
+from rankeval_spark.measures import Background, Item, Lists, Ranking
 from tests.support.rankings import rankings
-
-if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import FloatMatrix
+from tests.support.scored import assert_all_equal, assert_equal, by_measure, parsed, values
 
 TRAINED: Final = Background(interactions=7, users=4, catalogue=4, profile_interactions=3)
 A: Final = Item(interactions=3, users=1, is_seen=True)
@@ -32,15 +30,6 @@ OF_ITEMS: Final = (
     *("P(denom='len')", "Judged", "UserCoverage(min_items=2)", "RecallCeiling", "R", "NumHits", "Success"),
 )
 """Measures that see which items a list has at ranks 1..k, and nothing of their ranks."""
-
-
-def values_of(names: list[str], *lists: Ranking) -> dict[str, FloatMatrix]:
-    """Compute measures at the cutoff that each is asked at, by their names."""
-    found = {}
-    for name in names:
-        asked = MeasureSet.parse([name])
-        found[name] = asked.score(Lists.of(lists))[asked.columns[0]]
-    return found
 
 
 @pytest.mark.parametrize(
@@ -80,26 +69,26 @@ def values_of(names: list[str], *lists: Ranking) -> dict[str, FloatMatrix]:
     }.items(),
 )
 def test_item_at_rank_2_alone(name: str, value: float) -> None:
-    np.testing.assert_allclose(values_of([name], SECOND)[name], [[value]], rtol=0, atol=1e-12)
+    assert_equal(values(name, SECOND), [value])
 
 
 @pytest.mark.parametrize(
     ("name", "value"), {"UnrepeatedReco@4": 3 / 4, "SufficientReco(kind='share')@4": 3 / 4, "unj@4": 1 / 4}.items()
 )
 def test_repeated_item_leaves_its_place_empty(name: str, value: float) -> None:
-    np.testing.assert_allclose(values_of([name], REPEATED)[name], [[value]], rtol=0, atol=1e-12)
+    assert_equal(values(name, REPEATED), [value])
 
 
 def test_items_without_a_judgement_are_worth_something_and_empty_ranks_nothing() -> None:
     one = Ranking([None, None, 4], missed=[2], empty=[1])
-    assert values_of(["CG(unjudged='mean')@3"], one)["CG(unjudged='mean')@3"] == [[3 + 4]]
+    assert values("CG(unjudged='mean')@3", one).tolist() == [3 + 4]
 
 
 def test_lists_of_two_models_share_the_items_that_they_have() -> None:
     """Item a at rank 2 beside a, b: of two items one is common, although the list has two places."""
     one = Ranking([None, None], background=Background(others=(("popular", (2, None)),)), empty=[1])
-    found = values_of(["Jaccard(model='popular')@2", "Overlap(model='popular')@2"], one)
-    assert [each.tolist() for each in found.values()] == [[[1 / 2]], [[1 / 2]]]
+    for name in ("Jaccard(model='popular')@2", "Overlap(model='popular')@2"):
+        assert values(name, one).tolist() == [1 / 2]
 
 
 def test_diversity_discounts_by_the_ranks_between_two_items() -> None:
@@ -113,9 +102,7 @@ def test_diversity_discounts_by_the_ranks_between_two_items() -> None:
         (near + near) / 2,
     ]
     expected = np.average(of_items, weights=discounts[[0, 2, 3]])
-    np.testing.assert_allclose(
-        values_of(["ILD(discount='log2')"], one)["ILD(discount='log2')"], [[expected]], rtol=0, atol=1e-12
-    )
+    assert_equal(values("ILD(discount='log2')", one), [expected])
 
 
 @given(ranking=rankings(min_size=2), data=st.data())
@@ -143,12 +130,11 @@ def test_measures_of_items_are_those_of_the_list_closed_up(ranking: Ranking, dat
     gains = [gain if place in kept else None for place, gain in enumerate(ranking.gains)]
     gapped = ranking._replace(gains=gains, empty=sorted(empty), background=background)
 
-    left = values_of([f"{name}@{k}" for name in OF_ITEMS], gapped)
-    right = values_of([f"{name}@{n_items}" for name in OF_ITEMS], closed)
+    left = by_measure(parsed(*(f"{name}@{k}" for name in OF_ITEMS)), Lists.of([gapped]))
+    right = by_measure(parsed(*(f"{name}@{n_items}" for name in OF_ITEMS)), Lists.of([closed]))
 
-    for name in OF_ITEMS:
-        found, expected = left[f"{name}@{k}"], right[f"{name}@{n_items}"]
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12, err_msg=name)
+    found, expected = ({measure.label: each for measure, each in side.items()} for side in (left, right))
+    assert_all_equal(found, expected)
 
 
 @given(ranking=rankings(min_size=1))

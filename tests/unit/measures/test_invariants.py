@@ -11,40 +11,21 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, required_facts
+from rankeval_spark.measures import Lists, MeasureSet, Ranking, required_facts
 from tests.support import oracles
 from tests.support.accuracy import is_accuracy
 from tests.support.rankings import binary_rankings, rankings
+from tests.support.scored import KS, assert_all_equal, assert_equal, by_measure, curve, parsed
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
 
-KS = (1, 2, 3, 5, 8)
 AP_DENOMINATORS = ("R", "min", "len", "hits")
-
-
-def curve(name: str, ranking: Ranking) -> FloatVector:
-    """Value of a measure at each of ``KS``."""
-    asked = at_every_cutoff(name)
-    values: FloatVector = asked.score(Lists.of([ranking]))[asked.columns[0]][0]
-    return values
-
-
-@cache
-def at_every_cutoff(name: str) -> MeasureSet:
-    """One measure at each of ``KS``."""
-    measure = Measure.parse(f"{name}@1")
-    return MeasureSet.of([measure.at(k) for k in KS])
 
 
 def at_least(high: FloatVector, low: FloatVector) -> bool:
     """Whether ``high >= low`` everywhere, up to rounding; undefined values are skipped."""
     return bool(np.all((high >= low - 1e-12) | np.isnan(high)))
-
-
-def assert_equal(left: FloatVector, right: FloatVector) -> None:
-    """Compare two curves."""
-    np.testing.assert_allclose(left, right, rtol=0, atol=1e-12)
 
 
 def n_relevant(ranking: Ranking) -> int:
@@ -74,8 +55,7 @@ def test_precision_success_and_reciprocal_rank_are_one_at_rank_1(ranking: Rankin
 @given(ranking=rankings())
 def test_first_hits_at_the_ranks_down_to_k_add_up_to_success(ranking: Ranking) -> None:
     ranks = range(1, max(KS) + 1)
-    histogram = MeasureSet.of([Measure.of("FirstHit", k=rank) for rank in ranks])
-    at_rank = histogram.score(Lists.of([ranking]))["firsthit"][0]
+    at_rank = parsed(*(f"FirstHit@{rank}" for rank in ranks)).score(Lists.of([ranking]))["firsthit"][0]
     assert_equal(np.cumsum(at_rank)[np.array(KS) - 1], curve("Success", ranking))
 
 
@@ -102,29 +82,16 @@ def test_measure_never_falls_with_the_cutoff(ranking: Ranking, name: str) -> Non
 
 
 PERFECT_IS_1 = (
-    "nDCG(dcg='jk2')",
-    "nDCG(dcg='inverse')",
-    "nDCG(gains={0.5:0,1:1,2:1,3:9})",
-    "nDCG(ideal='retrieved')",
-    "nDCG(ideal='len')",
-    "nERR(max_rel=3)",
+    *("nDCG", "nDCG(dcg='exp-log2')", "nCG", "AP(denom='min')", "ARHR(denom='ideal')", "Rprec", "PAUC", "PAP"),
+    *("nDCG(dcg='jk2')", "nDCG(dcg='inverse')", "nDCG(gains={0.5:0,1:1,2:1,3:9})", "nDCG(ideal='retrieved')"),
+    *("nDCG(ideal='len')", "nERR(max_rel=3)"),
 )
 
 
 @given(gains=st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, 3.0]), min_size=1, max_size=8))
 def test_perfect_order_scores_1(gains: list[float]) -> None:
     best = Ranking(sorted(gains, reverse=True))
-    for name in (
-        "nDCG",
-        "nDCG(dcg='exp-log2')",
-        "nCG",
-        "AP(denom='min')",
-        "ARHR(denom='ideal')",
-        "Rprec",
-        "PAUC",
-        "PAP",
-        *PERFECT_IS_1,
-    ):
+    for name in PERFECT_IS_1:
         values = curve(name, best)
         assert np.all(np.isnan(values)) or np.all(np.abs(values - 1) <= 1e-12), name
 
@@ -144,20 +111,8 @@ def test_moving_a_higher_grade_up_never_hurts(ranking: Ranking, data: st.DataObj
     assume((gains[high] or 0) > (gains[low] or 0))
     gains[low], gains[high] = gains[high], gains[low]
     for name in (
-        "DCG",
-        "DCG(dcg='exp-log2')",
-        "RR",
-        "AP",
-        "AP(denom='min')",
-        "AP(denom='k')",
-        "ARHR",
-        "MAR(kind='hits_R')",
-        "MAR(kind='cutoffs')",
-        "MeanP",
-        "PAUC",
-        "PAP",
-        "RBP(max_rel=3)",
-        "ERR(max_rel=3)",
+        *("DCG", "DCG(dcg='exp-log2')", "RR", "AP", "AP(denom='min')", "AP(denom='k')", "ARHR", "MAR(kind='hits_R')"),
+        *("MAR(kind='cutoffs')", "MeanP", "PAUC", "PAP", "RBP(max_rel=3)", "ERR(max_rel=3)"),
     ):
         assert at_least(curve(name, Ranking(gains, ranking.missed)), curve(name, ranking)), name
 
@@ -258,10 +213,8 @@ def test_irrelevant_items_beyond_the_cutoff_change_no_measure_that_has_one(
     asked = every_variant((1, 3))
     closing_up = {name for one in asked.measures if one.is_judged_only for name in (one.column, one.weight_column)}
     of_shorter, of_unjudged, of_longer = (asked.score(Lists.of([one])) for one in (shorter, unjudged, longer))
-    for column, values in of_shorter.items():
-        np.testing.assert_array_equal(of_unjudged[column], values, err_msg=column)
-        if column not in closing_up:
-            np.testing.assert_array_equal(of_longer[column], values, err_msg=column)
+    assert_all_equal(of_unjudged, of_shorter, atol=0)
+    assert_all_equal(of_longer, {name: each for name, each in of_shorter.items() if name not in closing_up}, atol=0)
 
 
 @settings(max_examples=20)
@@ -279,7 +232,7 @@ def test_list_of_a_user_without_a_relevant_item_has_no_value(ranking: Ranking) -
 def test_user_whom_the_model_gave_no_list_divides_the_mean_by_one_more(
     batch: list[Ranking], missed: list[float]
 ) -> None:
-    names = [
+    names = (
         "P@3",
         "R@3",
         "AP",
@@ -291,15 +244,14 @@ def test_user_whom_the_model_gave_no_list_divides_the_mean_by_one_more(
         "Bpref",
         "RBP(rel=2)",
         "F1@3",
-    ]
-    asked = MeasureSet.parse(names)
-    without, with_one = asked.score(Lists.of(batch)), asked.score(Lists.of([*batch, Ranking([], missed)]))
-    for measure in asked.measures:
-        k = asked.ks.index(measure.k)
-        values = without[measure.column][:, k]
-        n_users = np.count_nonzero(~np.isnan(values))
-        mean = np.nanmean(with_one[measure.column][:, k])
-        np.testing.assert_allclose(mean, np.nansum(values) / (n_users + 1), rtol=0, atol=1e-12, err_msg=str(measure))
+    )
+    without, with_one = (
+        by_measure(parsed(*names), Lists.of(lists)) for lists in (batch, [*batch, Ranking([], missed)])
+    )
+    expected = {
+        measure: np.nansum(values) / (np.count_nonzero(~np.isnan(values)) + 1) for measure, values in without.items()
+    }
+    assert_all_equal({measure: np.nanmean(values) for measure, values in with_one.items()}, expected)
 
 
 @pytest.mark.parametrize("name", ["P", "AP(denom='min')", "nDCG", "P(denom='len')", "Judged"])
@@ -324,7 +276,7 @@ def test_means_of_the_parts_of_a_population_weighted_by_their_users_are_the_mean
     batch: list[Ranking], data: st.DataObject
 ) -> None:
     part = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(batch), max_size=len(batch))))
-    for name, values in MeasureSet.parse(["nDCG", "AP", "P@3", "LogAP"]).score(Lists.of(batch)).items():
+    for name, values in parsed("nDCG", "AP", "P@3", "LogAP").score(Lists.of(batch)).items():
         value = values[:, -1] if name != "p" else values[:, 0]
         is_defined = ~np.isnan(value)
         total = sum(
@@ -345,7 +297,7 @@ def test_average_precision_grows_as_its_denominator_shrinks(ranking: Ranking) ->
 @given(ranking=rankings())
 def test_mean_precision_and_recall_over_cutoffs_are_means_of_their_curves(ranking: Ranking) -> None:
     for mean, each in (("MeanP", "P"), ("MAR(kind='cutoffs')", "R")):
-        values = MeasureSet.parse([f"{each}@{k}" for k in range(1, max(KS) + 1)]).score(Lists.of([ranking]))
+        values = parsed(*(f"{each}@{k}" for k in range(1, max(KS) + 1))).score(Lists.of([ranking]))
         running_mean = np.cumsum(values[each.casefold()][0]) / np.arange(1, max(KS) + 1)
         assert_equal(curve(mean, ranking), running_mean[np.array(KS) - 1])
 
@@ -353,31 +305,31 @@ def test_mean_precision_and_recall_over_cutoffs_are_means_of_their_curves(rankin
 @given(ranking=rankings(min_size=1))
 def test_set_measures_are_those_of_the_list_cut_at_its_end(ranking: Ranking) -> None:
     for whole, at_k in (("SetP", "P"), ("SetR", "R"), ("SetF", "F1")):
-        found = MeasureSet.parse([f"{at_k}@{len(ranking.gains)}", whole]).score(Lists.of([ranking]))
+        found = parsed(f"{at_k}@{len(ranking.gains)}", whole).score(Lists.of([ranking]))
         assert_equal(found[whole.casefold()][:, 1], found[at_k.casefold()][:, 0])
 
 
 @given(ranking=rankings())
 def test_r_precision_cut_at_r_and_at_once_r_is_r_precision(ranking: Ranking) -> None:
     r = max(n_relevant(ranking), 1)
-    found = MeasureSet.parse([f"Rprec@{r}", "Rprec", "Rprec_mult(x=1)"]).score(Lists.of([ranking]))
+    found = parsed(f"Rprec@{r}", "Rprec", "Rprec_mult(x=1)").score(Lists.of([ranking]))
     at_r, whole = found["rprec"][0]
     np.testing.assert_array_equal([at_r, found["rprec_mult_x_1"][0, 1]], [whole, whole])
 
 
 @given(ranking=rankings(), need=st.sampled_from(["ceil", "v9", "v10"]))
 def test_eleven_point_curve_never_rises_and_starts_at_the_highest_precision(ranking: Ranking, need: str) -> None:
-    levels = MeasureSet.parse([f"IPrec(need='{need}',recall={tenths / 10})" for tenths in range(11)])
+    levels = parsed(*(f"IPrec(need='{need}',recall={tenths / 10})" for tenths in range(11)))
     points = np.concatenate(list(levels.score(Lists.of([ranking])).values()), axis=1)[0]
     assert at_least(points[:-1], points[1:])
-    precision = MeasureSet.parse([f"P@{k}" for k in range(1, len(ranking.gains) + 2)]).score(Lists.of([ranking]))["p"]
+    precision = parsed(*(f"P@{k}" for k in range(1, len(ranking.gains) + 2))).score(Lists.of([ranking]))["p"]
     assert_equal(points[:1], precision.max(axis=1))
 
 
 @given(ranking=rankings())
 def test_recall_never_exceeds_its_ceiling(ranking: Ranking) -> None:
     assert at_least(curve("RecallCeiling", ranking), curve("R", ranking))
-    asked = MeasureSet.parse(["RecallCeiling", *(f"IPrec@{tenths / 10}" for tenths in range(11))])
+    asked = parsed("RecallCeiling", *(f"IPrec@{tenths / 10}" for tenths in range(11)))
     (ceiling,), *points = (values[:, 0] for values in asked.score(Lists.of([ranking])).values())
     assert all(point == 0 for tenths, (point,) in enumerate(points) if tenths / 10 > ceiling + 1e-12)
 
@@ -386,7 +338,7 @@ def test_recall_never_exceeds_its_ceiling(ranking: Ranking) -> None:
 def test_recall_is_met_in_whole_items(n_items: int, n_found: int, percent: int) -> None:
     assume(n_found <= n_items)
     perfect = Ranking([1.0] * n_found, missed=[1.0] * (n_items - n_found))
-    asked = MeasureSet.parse([f"IPrec@{percent / 100}"])
+    asked = parsed(f"IPrec@{percent / 100}")
     (value,) = asked.score(Lists.of([perfect]))[asked.columns[0]][:, 0]
     assert value == (n_found > 0 and 100 * n_found >= percent * n_items)
 
@@ -411,13 +363,13 @@ def test_judged_and_unjudged_items_fill_the_list(ranking: Ranking) -> None:
 
 @given(ranking=rankings(grades=(1.0, 2.0)))
 def test_without_irrelevant_judgements_bpref_is_recall(ranking: Ranking) -> None:
-    found = MeasureSet.parse(["Bpref", "SetR"]).score(Lists.of([ranking]))
+    found = parsed("Bpref", "SetR").score(Lists.of([ranking]))
     assert_equal(found["bpref"], found["setr"])
 
 
 @given(ranking=rankings(grades=(0.0, 1.0, 2.0)))
 def test_where_the_pool_is_judged_inferred_average_precision_is_average_precision(ranking: Ranking) -> None:
-    found = MeasureSet.parse(["infAP", "AP"]).score(Lists.of([ranking]))
+    found = parsed("infAP", "AP").score(Lists.of([ranking]))
     np.testing.assert_allclose(found["infap"], found["ap"], rtol=0, atol=1e-4)  # the smoothing is 1e-5
 
 
@@ -425,7 +377,7 @@ def test_where_the_pool_is_judged_inferred_average_precision_is_average_precisio
 def test_bpref_does_not_see_unjudged_items(ranking: Ranking, place: int) -> None:
     gains = list(ranking.gains)
     gains.insert(place, None)
-    asked = MeasureSet.parse(["Bpref"])
+    asked = parsed("Bpref")
     with_one, without = asked.score(Lists.of([Ranking(gains, ranking.missed), ranking]))["bpref"]
     np.testing.assert_array_equal(with_one, without)
 

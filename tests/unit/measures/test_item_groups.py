@@ -17,34 +17,22 @@ from rankeval_spark.measures.options import GROUP
 from rankeval_spark.measures.required_facts import BY_POPULARITY, MAX_GROUPS
 from tests.support import oracles
 from tests.support.rankings import batches
+from tests.support.scored import by_measure, parsed
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from rankeval_spark.measures.arrays import FloatVector
     from rankeval_spark.measures.definition import Definition
 
 GROUPED: Final = [entry for entry in registry.entries() if entry.option(GROUP)]
 RATINGS: Final = {
-    "RMSE",
-    "MSE",
-    "MAE",
-    "PredictedShare",
-    "FCP",
-    "KendallTau",
-    "Spearman",
-    "AUC",
-    "GAUC",
-    "LogLoss",
-    "infAP",
+    *("RMSE", "MSE", "MAE", "PredictedShare", "FCP", "KendallTau", "Spearman", "AUC", "GAUC", "LogLoss", "infAP"),
 }
 """Measures that read negative gains, as their sources say."""
 
 
-def values(texts: list[str], batch: list[Ranking]) -> list[NDArray[np.float64]]:
+def values(texts: list[str], batch: list[Ranking]) -> list[FloatVector]:
     """Score a batch and give each measure its values, list by list."""
-    asked = MeasureSet.parse(texts)
-    scores = asked.score(Lists.of(batch))
-    return [scores[m.column][:, asked.ks.index(m.k)] for m in asked.measures]
+    return [*by_measure(parsed(*texts), Lists.of(batch)).values()]
 
 
 def test_measures_of_judgements_have_groups_and_those_of_other_items_have_none() -> None:

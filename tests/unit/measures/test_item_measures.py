@@ -3,33 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, strategies as st
 from scipy import spatial, stats
 
-from rankeval_spark.measures import Background, Item, Lists, MeasureSet, Ranking
+from rankeval_spark.measures import Background, Item, Ranking
 from tests.support.rankings import ITEMS, rankings
+from tests.support.scored import KS, assert_equal, curve, parsed, values
 
-if TYPE_CHECKING:
-    from rankeval_spark.measures.arrays import FloatVector
-
-KS = (1, 2, 3, 5, 8)
 KNOWN = [item for item in ITEMS if item.categories and any(item.vector or ())]
-
-
-def curve(name: str, ranking: Ranking) -> FloatVector:
-    """Value of a measure at each of ``KS``."""
-    asked = MeasureSet.parse([f"{name}@{k}" for k in KS])
-    values: FloatVector = asked.score(Lists.of([ranking]))[asked.columns[0]][0]
-    return values
-
-
-def assert_equal(left: FloatVector, right: FloatVector) -> None:
-    """Compare two curves, undefined values too."""
-    np.testing.assert_allclose(left, right, rtol=0, atol=1e-12)
 
 
 @given(
@@ -45,16 +29,16 @@ def test_diversity_and_similarity_are_one_together(ranking: Ranking, sim: str, u
 
 @given(item=st.sampled_from(KNOWN), length=st.integers(2, 9), sim=st.sampled_from(["vector", "jaccard", "hamming"]))
 def test_list_of_one_item_again_and_again_has_no_diversity(item: Item, length: int, sim: str) -> None:
-    values = curve(f"ILD(sim='{sim}')", Ranking([None] * length, items=[item] * length))
-    assert math.isnan(values[0])
-    assert_equal(values[1:], np.zeros(len(KS) - 1))
+    found = curve(f"ILD(sim='{sim}')", Ranking([None] * length, items=[item] * length))
+    assert math.isnan(found[0])
+    assert_equal(found[1:], np.zeros(len(KS) - 1))
 
 
 @given(flags=st.lists(st.tuples(*[st.sampled_from([0.0, 1.0, -2.5])] * 4), min_size=2, max_size=9))
 def test_distance_of_flags_is_the_mean_of_the_pairs_by_scipy(flags: list[tuple[float, ...]]) -> None:
-    values = curve("ILD(sim='hamming')", Ranking([None] * len(flags), items=[Item(vector=one) for one in flags]))
+    found = curve("ILD(sim='hamming')", Ranking([None] * len(flags), items=[Item(vector=one) for one in flags]))
     expected = [spatial.distance.pdist(flags[:k], metric="hamming").mean() if k > 1 else math.nan for k in KS]
-    assert_equal(values, np.array(expected))
+    assert_equal(found, np.array(expected))
 
 
 @given(drawn=st.lists(st.sampled_from(KNOWN), min_size=2, max_size=8), data=st.data(), factor=st.floats(0.1, 10))
@@ -66,11 +50,9 @@ def test_diversity_sees_neither_the_order_nor_the_length_of_vectors(
     ]
     for sim in ("vector", "jaccard"):
         one, other = (
-            MeasureSet.parse([f"ILD(sim='{sim}')"]).score(Lists.of([Ranking([None] * len(drawn), items=items)]))
-            for items in (drawn, longer)
+            values(f"ILD(sim='{sim}')", Ranking([None] * len(drawn), items=items)) for items in (drawn, longer)
         )
-        (column,) = one
-        assert_equal(one[column], other[column])
+        assert_equal(one, other)
 
 
 @given(
@@ -105,9 +87,9 @@ def test_popularity_lift_is_the_popularity_over_that_of_the_profile(ranking: Ran
 @given(ranking=rankings(), alpha=st.sampled_from([0.25, 0.5, 0.9]))
 def test_relevant_categories_are_never_lost_further_down(ranking: Ranking, alpha: float) -> None:
     """Gains only add up; a list that repeats one category earns less the more repetition costs."""
-    values = curve(f"ERR_IA(alpha={alpha})", ranking)
-    assert np.all(((values >= 0) & (values <= 1 + 1e-12)) | np.isnan(values))
-    assert_equal(np.isnan(values), np.isnan(curve(f"alpha_nDCG(alpha={alpha})", ranking)))
+    found = curve(f"ERR_IA(alpha={alpha})", ranking)
+    assert np.all(((found >= 0) & (found <= 1 + 1e-12)) | np.isnan(found))
+    assert_equal(np.isnan(found), np.isnan(curve(f"alpha_nDCG(alpha={alpha})", ranking)))
 
 
 @given(drawn=st.lists(st.sampled_from("abcde"), min_size=1, max_size=8))
@@ -119,7 +101,7 @@ def test_list_that_deals_the_categories_out_in_turn_is_ideal(drawn: list[str]) -
 
 
 def test_repeated_items_are_counted_of_the_log_which_every_run_has() -> None:
-    asked = MeasureSet.parse(["UnrepeatedReco@5"])
+    asked = parsed("UnrepeatedReco@5")
     assert asked.requiring() == {"the rows of the log": ["UnrepeatedReco"]}
     assert asked.lacking([]) == {}
     assert asked.measures[0].entry.requires == ""
@@ -163,8 +145,8 @@ def test_serendipity_is_never_above_unexpectedness(ranking: Ranking, sim: str) -
 
 @given(ranking=rankings(), name=st.sampled_from(["SRecall", "SRecall(of='all')", "ACLT"]))
 def test_what_is_covered_is_never_lost_further_down(ranking: Ranking, name: str) -> None:
-    values = curve(name, ranking)
-    assert np.all((values[1:] >= values[:-1]) | np.isnan(values[1:]))
+    found = curve(name, ranking)
+    assert np.all((found[1:] >= found[:-1]) | np.isnan(found[1:]))
 
 
 @given(
@@ -173,15 +155,14 @@ def test_what_is_covered_is_never_lost_further_down(ranking: Ranking, name: str)
 def test_list_of_the_items_that_the_user_has_is_calibrated(drawn: list[Item], distance: str) -> None:
     profile = [(name, len(item.categories), 1) for item in drawn for name in item.categories]
     one = Ranking([None] * len(drawn), items=drawn, background=Background(profile=profile))
-    found = MeasureSet.parse([f"Calibration(distance='{distance}')"]).score(Lists.of([one]))
-    (values,) = found.values()
-    np.testing.assert_allclose(values, [[0]], rtol=0, atol=1e-12 if distance != "Hellinger" else 1e-8)
+    found = values(f"Calibration(distance='{distance}')", one)
+    np.testing.assert_allclose(found, [0], rtol=0, atol=1e-12 if distance != "Hellinger" else 1e-8)
 
 
 @given(ranking=rankings(), distance=st.sampled_from(["JS", "Hellinger"]))
 def test_bounded_distances_are_bounded(ranking: Ranking, distance: str) -> None:
-    values = curve(f"Calibration(distance='{distance}')", ranking)
-    assert np.all((values <= 1 + 1e-12) | np.isnan(values))
+    found = curve(f"Calibration(distance='{distance}')", ranking)
+    assert np.all((found <= 1 + 1e-12) | np.isnan(found))
 
 
 @given(ranking=rankings(), distance=st.sampled_from(["KL", "JS"]))
@@ -203,8 +184,7 @@ def test_divergences_are_those_of_scipy(base: str, number: float, drawn: list[tu
         "JS": spatial.distance.jensenshannon(p, q, base=number) ** 2,  # there its root, which is a metric
     }
     for distance, value in expected.items():
-        found = MeasureSet.parse([f"Calibration(base='{base}',distance='{distance}')"]).score(Lists.of([ranking]))
-        np.testing.assert_allclose([*found.values()], [[[value]]], rtol=0, atol=1e-12)
+        assert_equal(values(f"Calibration(base='{base}',distance='{distance}')", ranking), [value])
 
 
 @given(ranking=rankings(), days=st.integers(1, 60))

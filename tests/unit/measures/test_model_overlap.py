@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,36 +16,37 @@ from rankeval_spark.engine.scorer import to_item_facts
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Background, Lists, Measure, MeasureSet, Ranking
 from tests.support.oracles.agreement import rank_biased_overlap
+from tests.support.scored import KS, assert_equal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rankeval_spark.measures.arrays import FloatVector
 
-KS = (1, 2, 3, 5, 8)
 NAMES = ("Overlap", "Jaccard", "RBO(p=0.9)", "RBO(p=0.4)")
 
 shown = st.lists(st.sampled_from("abcdefghij"), unique=True, max_size=9)
 
 
+@cache
 def measure_of(name: str, model: str = "other") -> Measure:
     """Read a measure beside a model."""
     base, _, options = name.partition("(")
     return Measure.parse(f"{base}(model='{model}'{',' + options if options else ')'}@1")
 
 
+@cache
+def at_every_cutoff(name: str) -> MeasureSet:
+    """Read a measure beside a model at each of ``KS``."""
+    return MeasureSet.of([measure_of(name).at(k) for k in KS])
+
+
 def curve(name: str, own: Sequence[str], other: Sequence[str]) -> FloatVector:
     """Value of a measure at each of ``KS``, of two lists of items."""
-    asked = MeasureSet.of([measure_of(name).at(k) for k in KS])
     ranks = [own.index(item) + 1 if item in own else None for item in other]
     one = Ranking([None] * len(own), background=Background(others=[("other", ranks)]))
-    values: FloatVector = asked.score(Lists.of([one]))[asked.columns[0]][0]
-    return values
-
-
-def assert_equal(left: FloatVector, right: FloatVector) -> None:
-    """Compare two curves, undefined values too."""
-    np.testing.assert_allclose(left, right, rtol=0, atol=1e-12)
+    (found,) = at_every_cutoff(name).score(Lists.of([one])).values()
+    return found[0]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -17,6 +17,7 @@ from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry
 from rankeval_spark.measures.options import with_options
 from rankeval_spark.measures.prediction import inversions, pairs_of
 from tests.support.rankings import rankings
+from tests.support.scored import parsed, values
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.definition import Definition
@@ -35,8 +36,7 @@ def rated(pairs: list[tuple[float, float]]) -> Ranking:
 
 def value(name: str, one: Ranking) -> float:
     """Value of one measure for one list."""
-    asked = MeasureSet.parse([name])
-    return float(asked.score(Lists.of([one]))[asked.columns[0]][0, 0])
+    return float(values(name, one)[0])
 
 
 @settings(max_examples=200)
@@ -94,9 +94,12 @@ def test_pairs_of_a_long_list_are_counted_exactly_without_looking_at_each() -> N
 def test_long_list_with_ties_has_the_correlation_of_scipy() -> None:
     draw = np.random.default_rng(20260102)
     scores, gains = draw.integers(0, 500, LONG) / 500, draw.integers(0, 5, LONG).astype(float)
-    one = rated(list(zip(scores.tolist(), gains.tolist(), strict=True)))
-    assert value("KendallTau", one) == pytest.approx(stats.kendalltau(scores, gains).statistic, rel=0, abs=1e-12)
-    assert value("Spearman", one) == pytest.approx(stats.spearmanr(scores, gains).statistic, rel=0, abs=1e-12)
+    best_first, ranks, owner = np.argsort(-scores, kind="stable"), np.arange(1, LONG + 1), np.zeros(LONG, np.int64)
+    hits, judged = (owner, ranks, gains[best_first]), (owner, np.sort(gains)[::-1])
+    lists = Lists(np.array([LONG]), *hits, *judged, hit_score=scores[best_first])
+    found = {name: each[0, 0] for name, each in parsed("KendallTau", "Spearman").score(lists).items()}
+    assert found["kendalltau"] == pytest.approx(stats.kendalltau(scores, gains).statistic, rel=0, abs=1e-12)
+    assert found["spearman"] == pytest.approx(stats.spearmanr(scores, gains).statistic, rel=0, abs=1e-12)
 
 
 @given(ranking=rankings())

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry
+from rankeval_spark.measures import Ranking, registry
 from tests.support.accuracy import is_accuracy
+from tests.support.scored import values
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.definition import Definition
@@ -21,12 +22,6 @@ EVENTS = Ranking([3, 1, 0, 2, 0])
 TWO_IN_TOP_FIVE = Ranking([1, None, None, 1, None], missed=[1, 1])
 NOTHING_RELEVANT = Ranking([None, 0], missed=[0])
 FIVE_ONES = sum(1 / log2(rank + 1) for rank in range(1, 6))
-
-
-def values(measure: str, *rankings: Ranking) -> list[float]:
-    """Compute one measure for a few lists."""
-    asked = MeasureSet.parse([measure])
-    return [float(value) for value in asked.score(Lists.of(rankings))[asked.columns[0]][:, 0]]
 
 
 @pytest.mark.parametrize(

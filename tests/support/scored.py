@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -15,10 +15,15 @@ if TYPE_CHECKING:
 
     from rankeval_spark.measures.arrays import FloatVector
 
+K = TypeVar("K")
+
 KS: Final = (1, 2, 3, 5, 8)  # cutoffs of a curve
 
-parsed = cache(lambda *names: MeasureSet.parse(names))
-"""Measures by their names; read once, because reading costs more than scoring a list."""
+
+@cache
+def parsed(*names: str) -> MeasureSet:
+    """Measures by their names; read once, because reading costs more than scoring a list."""
+    return MeasureSet.parse(names)
 
 
 def by_measure(measures: MeasureSet, lists: Lists) -> dict[Measure, FloatVector]:
@@ -35,18 +40,18 @@ def values(name: str, *rankings: Ranking) -> FloatVector:
 
 def curve(name: str, ranking: Ranking) -> FloatVector:
     """Value of a measure at each of ``KS``."""
-    asked: MeasureSet = parsed(*(f"{name}@{k}" for k in KS))
+    asked = parsed(*(f"{name}@{k}" for k in KS))
     found: FloatVector = asked.score(Lists.of([ranking]))[asked.columns[0]][0]
     return found
 
 
 def assert_equal(left: ArrayLike, right: ArrayLike) -> None:
     """Compare values, undefined ones too."""
-    np.testing.assert_allclose(left, right, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(np.asarray(left), np.asarray(right), rtol=0, atol=1e-12)
 
 
 def assert_all_equal(
-    found: Mapping[Hashable, ArrayLike], expected: Mapping[Hashable, ArrayLike], *, rtol: float = 0, atol: float = 1e-12
+    found: Mapping[K, ArrayLike], expected: Mapping[K, ArrayLike], *, rtol: float = 0, atol: float = 1e-12
 ) -> None:
     """Compare many values by their names in one step; the first that differ are named."""
     pairs = [np.broadcast_arrays(found[name], np.asarray(each, dtype=float)) for name, each in expected.items()]
@@ -59,4 +64,6 @@ def assert_all_equal(
             is_same |= np.abs(left - right) <= atol + rtol * np.abs(right)
     if not is_same.all():
         for name, each in expected.items():
-            np.testing.assert_allclose(found[name], each, rtol=rtol, atol=atol, err_msg=str(name))
+            np.testing.assert_allclose(
+                np.asarray(found[name]), np.asarray(each), rtol=rtol, atol=atol, err_msg=str(name)
+            )

@@ -46,7 +46,8 @@ def curve(name: str, own: Sequence[str], other: Sequence[str]) -> FloatVector:
     ranks = [own.index(item) + 1 if item in own else None for item in other]
     one = Ranking([None] * len(own), background=Background(others=[("other", ranks)]))
     (found,) = at_every_cutoff(name).score(Lists.of([one])).values()
-    return found[0]
+    values: FloatVector = found[0]
+    return values
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
-from rankeval_spark.measures.arrays import Ratio
+from rankeval_spark.measures.arrays import FloatVector, Ratio
 from rankeval_spark.statistics import intervals
 from tests.support import oracles
 from tests.support.rankings import batches
@@ -39,20 +39,21 @@ def test_ratio_of_the_parts_is_the_value_and_the_denominator_its_weight(batch: l
     lists = Lists.of(batch)
     scores = ASKED.score(lists)
     seen = {is_weighted: (lists.weighted() if is_weighted else lists).cut(ASKED.ks) for is_weighted in (False, True)}
-    values, weights, kernels, denominators, sums = ({} for _ in range(5))
+    values, weights, kernels, denominators, sums, numerators = (dict[Measure, FloatVector]() for _ in range(6))
     for measure in MICRO:
         place = ASKED.ks.index(measure.k)
         ratio = measure.entry.kernel(seen[measure.is_weighted], **measure.kernel_options)
         assert isinstance(ratio, Ratio)
-        parts = (ratio.values, ratio.denominator, ratio.numerator)
         shape = (len(batch), len(ASKED.ks))
-        kernels[measure], denominators[measure], numerators = (np.broadcast_to(part, shape)[:, place] for part in parts)
-        found, weights[measure] = (scores[name][:, place] for name in (measure.column, measure.weight_column))
+        kernels[measure] = np.broadcast_to(ratio.values, shape)[:, place]
+        denominators[measure] = np.broadcast_to(ratio.denominator, shape)[:, place]
+        found, weights[measure] = (scores[name][:, place] for name in (measure.column, f"{measure.column}__weight"))
         values[measure] = intervals.published(measure.link, found)
-        sums[measure] = np.where(np.isnan(found), np.nan, numerators), found * weights[measure]
+        sums[measure] = found * weights[measure]
+        numerators[measure] = np.where(np.isnan(found), np.nan, np.broadcast_to(ratio.numerator, shape)[:, place])
     assert_all_equal(values, kernels)
     assert_all_equal(weights, denominators, atol=0)
-    assert_all_equal(*({m: pair[side] for m, pair in sums.items()} for side in (1, 0)), rtol=1e-12)
+    assert_all_equal(sums, numerators, rtol=1e-12)
 
 
 OF_CATEGORIES = {"PopLift", "alpha_nDCG", "ERR_IA"}
@@ -71,7 +72,8 @@ def test_every_denominator_has_a_naive_reference() -> None:
 @settings(max_examples=15)
 @given(batch=batches())
 def test_users_are_put_together_by_what_naive_references_divide_by(batch: list[Ranking]) -> None:
-    scores, weights, expected = ASKED.score(Lists.of(batch)), {}, {}
+    scores = ASKED.score(Lists.of(batch))
+    weights, expected = dict[Measure, FloatVector](), dict[Measure, FloatVector]()
     for measure in WITH_DENOMINATOR:
         place = ASKED.ks.index(measure.k)
         is_defined = ~np.isnan(scores[measure.column][:, place])

@@ -50,6 +50,14 @@ def write_plain(folder: Path) -> None:
     write_parquet(folder / "truth.parquet", user_id=users[::5], item_id=items[::5])
 
 
+def write_events(folder: Path, *kinds: str, column: str = "event", **more: list[Any]) -> None:
+    """Write lists, and events of some kinds in turn."""
+    write_plain(folder)
+    users, items = of_users()
+    events = [kinds[n % len(kinds)] for n in range(len(users))]
+    write_parquet(folder / "truth.parquet", user_id=users, item_id=items, **{column: events}, **more)
+
+
 def init(config: str = "conf/mine.yaml", **tables: str) -> Finished:
     given = {"recommendations": "lists.parquet", "held_out": "truth.parquet", **tables}
     options = [part for name, path in given.items() if path for part in (f"--{name.replace('_', '-')}", path)]
@@ -63,6 +71,10 @@ def written(config: str = "conf/mine.yaml", **tables: str) -> EvaluationConfig:
     return load_config(config)
 
 
+def conditions(config: EvaluationConfig) -> list[tuple[str, str, object]]:
+    return [(each.column, each.op, each.value) for each in config.inputs.held_out.filters]
+
+
 def test_a_guessed_config_runs_as_it_is(folder: Path) -> None:
     made = nights.workspace(folder / "workspace")
 
@@ -73,7 +85,7 @@ def test_a_guessed_config_runs_as_it_is(folder: Path) -> None:
     )
     config = load_config("conf/mine.yaml")
     assert config.inputs.recommendations.columns == {name: name for name in ("model_id", "user_id", "item_id", "score")}
-    assert [one.column for one in config.inputs.held_out.filters] == ["day"]
+    assert [each.column for each in config.inputs.held_out.filters] == ["day"]
     assert config.comparisons is not None
     assert config.comparisons.baseline == "pop"
     ran = rankeval("run", "conf/mine.yaml", "--date", FIRST, "--set", "cutoffs=[1]")
@@ -122,10 +134,7 @@ def test_separator_and_newest_date_of_csv_are_found(folder: Path) -> None:
     for day in ("2026-01-01", "2026-01-02"):
         (folder / f"truth-{day}.csv").write_text("user_id;item_id;rating\n1;1;4\n")
 
-    done = init(held_out="truth-{date}.csv")
-
-    assert done.code == 0
-    truth = load_config("conf/mine.yaml").inputs.held_out
+    truth = written(held_out="truth-{date}.csv").inputs.held_out
     assert (truth.options, truth.columns["gain"]) == ({"sep": ";"}, "rating")
     assert truth.location(dt.date(2026, 1, 2)) == str(folder / "truth-2026-01-02.csv")
 
@@ -199,11 +208,8 @@ def test_arrays_are_lists(folder: Path, columns: dict[str, list[Any]], nested: d
 
 
 def test_guessed_shapes_are_shown(folder: Path) -> None:
-    write_plain(folder)
+    write_events(folder, "view", "buy", column="action")
     write_parquet(folder / "lists.parquet", user_id=[*range(N_USERS)], items=[[1, 2]] * N_USERS)
-    users, items = of_users()
-    kinds = [("view", "buy")[n % 2] for n in items]
-    write_parquet(folder / "truth.parquet", user_id=users, item_id=items, action=kinds)
 
     shown = init().out.splitlines()
 
@@ -229,10 +235,7 @@ def test_a_log_with_items_and_other_arrays_is_flat(folder: Path) -> None:
 
 
 def test_events_have_gains_by_their_names(folder: Path) -> None:
-    write_plain(folder)
-    users, items = of_users()
-    kinds = ["view", "add_to_cart", "purchase", "hide", "beamed"]
-    write_parquet(folder / "truth.parquet", user_id=users, item_id=items, event=[kinds[n % len(kinds)] for n in items])
+    write_events(folder, "view", "add_to_cart", "purchase", "hide", "beamed")
 
     gains = written().inputs.held_out.gains
 
@@ -258,11 +261,7 @@ def test_events_have_gains_by_their_names(folder: Path) -> None:
     ],
 )
 def test_what_takes_an_event_back_comes_before_the_event(folder: Path, kind: str, gain: int) -> None:
-    write_plain(folder)
-    users, items = of_users()
-    others = ["view", "purchase"]
-    events = [[*others, kind][n % 3] for n in range(len(users))]
-    write_parquet(folder / "truth.parquet", user_id=users, item_id=items, event=events)
+    write_events(folder, "view", "purchase", kind)
 
     gains = written().inputs.held_out.gains
 
@@ -279,7 +278,7 @@ def write_impressions(folder: Path, *, n_lists: int, **more: list[Any]) -> None:
     days = ["2026-01-02"] * len(rows)
     ranks = [item + 1 for _, _, item in rows]
     write_parquet(folder / "lists.parquet", user_id=users, item_id=items, rank=ranks, shown_at=shown, day=days)
-    later = [one + dt.timedelta(days=2) for one in shown]
+    later = [time + dt.timedelta(days=2) for time in shown]
     write_parquet(folder / "truth.parquet", user_id=users[1::2], item_id=items[1::2], event_time=later[1::2], **more)
 
 
@@ -288,11 +287,10 @@ def test_two_tables_with_times_are_attributed(folder: Path) -> None:
 
     config = written()
 
-    lists, truth = config.inputs.recommendations, config.inputs.held_out
+    lists = config.inputs.recommendations
     assert (config.policies.attribution, config.policies.attribution_window) == ("last_touch", "7d")
     assert (lists.columns["list_id"], lists.columns["recommended_at"]) == ("shown_at", "shown_at")
-    window = [(each.column, each.op, each.value) for each in truth.filters]
-    assert window == [("event_time", ">=", "{date}"), ("event_time", "<", "{date+8}")]
+    assert conditions(config) == [("event_time", ">=", "{date}"), ("event_time", "<", "{date+8}")]
     ran = rankeval("run", "conf/mine.yaml", "--date", "2026-01-02", "--set", "cutoffs=[1, 2]")
     assert ran.code == 0, ran.err
     shown = rankeval("show", folder / "conf" / "results", "--measure", "RR", "--k", "2", "--json")
@@ -322,14 +320,13 @@ def test_days_of_events_are_those_of_the_window(folder: Path) -> None:
     config = written()
 
     assert "list_id" not in config.inputs.recommendations.columns
-    window = [(each.column, each.op, each.value) for each in config.inputs.held_out.filters]
-    assert window == [("day", ">=", "{date}"), ("day", "<=", "{date+7}")]
+    assert conditions(config) == [("day", ">=", "{date}"), ("day", "<=", "{date+7}")]
 
 
 def seconds_of(path: Path) -> None:
     """Write the times of events as seconds since 1970."""
     events = pq.read_table(path)
-    seconds = [int(one.timestamp()) for one in events["event_time"].to_pylist()]
+    seconds = [int(time.timestamp()) for time in events["event_time"].to_pylist()]
     pq.write_table(events.set_column(events.column_names.index("event_time"), "event_time", [seconds]), path)
 
 
@@ -351,8 +348,7 @@ def test_events_that_no_filter_keeps_to_the_window_are_marked_with_what_to_add(f
     pq.write_table(events.append_column("day", [["2026-01-04"] * len(events)]), folder / "truth.parquet")
     head, filters = text.split("    # filters:\n")
     config.write_text(f"{head}    filters:\n{filters.replace('    #   - ', '      - ')}")
-    window = [(each.column, each.op, each.value) for each in load_config(config).inputs.held_out.filters]
-    assert window == [("day", ">=", "{date}"), ("day", "<=", "{date+7}")]
+    assert conditions(load_config(config)) == [("day", ">=", "{date}"), ("day", "<=", "{date+7}")]
     ran = rankeval("run", config, "--date", "2026-01-02", "--set", "cutoffs=[1, 2]")
     assert ran.code == 0, ran.err
     assert "NOT FILTERED" not in init("other.yaml").out
@@ -386,19 +382,13 @@ def test_times_of_one_table_attribute_nothing(folder: Path) -> None:
 
 @pytest.mark.parametrize("kinds", [["view"], ["view", "click"], [f"purchase {n}" for n in range(30)] + ["view"]])
 def test_events_of_one_gain_or_of_many_kinds_have_none(folder: Path, kinds: list[str]) -> None:
-    write_plain(folder)
-    users, items = of_users()
-    events = [kinds[n % len(kinds)] for n in range(len(users))]
-    write_parquet(folder / "truth.parquet", user_id=users, item_id=items, event=events)
+    write_events(folder, *kinds)
 
     assert written().inputs.held_out.gains is None
 
 
 def test_ratings_come_before_events(folder: Path) -> None:
-    write_plain(folder)
-    users, items = of_users()
-    kinds = [("view", "buy")[n % 2] for n in items]
-    write_parquet(folder / "truth.parquet", user_id=users, item_id=items, rating=items, event=kinds)
+    write_events(folder, "view", "buy", rating=of_users()[1])
 
     truth = written().inputs.held_out
     assert (truth.columns["gain"], truth.gains) == ("rating", None)
@@ -412,7 +402,7 @@ def test_partitions_of_parquet_are_dates(folder: Path) -> None:
     done = init(recommendations="lists")
 
     assert done.out.splitlines()[-1].endswith("--date 2026-01-02")
-    assert [one.column for one in load_config("conf/mine.yaml").inputs.recommendations.filters] == ["day"]
+    assert [each.column for each in load_config("conf/mine.yaml").inputs.recommendations.filters] == ["day"]
 
 
 def test_a_column_that_is_not_found_is_said(folder: Path) -> None:
@@ -557,7 +547,7 @@ def test_folders_with_other_files_or_partitions_are_read_whole(folder: Path) -> 
     inputs = written(recommendations="logs", held_out="truth").inputs
 
     assert (inputs.recommendations.path, inputs.held_out.path) == ("../logs", "../truth")
-    assert [one.column for one in inputs.recommendations.filters] == ["date"]
+    assert [each.column for each in inputs.recommendations.filters] == ["date"]
 
 
 def test_events_that_are_attributed_are_of_several_days(folder: Path) -> None:

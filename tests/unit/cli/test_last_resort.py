@@ -1,4 +1,4 @@
-"""Errors that no command expected: what the machine did is said in words, anything else keeps its own."""
+"""Errors that no command expected are put into words; faults of several checks are reported at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from typing import NoReturn
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from rankeval_spark.errors import EnvironmentFaultError, Fault
+from rankeval_spark.errors import (
+    ChecksFailedError,
+    ConfigError,
+    EnvironmentFaultError,
+    Fault,
+    InputError,
+    errors_of,
+    raise_together,
+)
 from tests.support.cli import rankeval
 
 
@@ -33,3 +41,22 @@ def test_what_the_machine_did_is_said_in_words(error: Exception, said: str, monk
 
     traced = rankeval("show", "results", "--debug").err
     assert f"{type(error).__name__}: {error}" in traced
+
+
+def test_faults_of_several_errors_are_one_error() -> None:
+    first, second, third = (Fault(name, "this", "that") for name in ("a", "b", "c"))
+
+    def fail(error: Exception) -> None:
+        raise error
+
+    errors = errors_of(
+        lambda: fail(ChecksFailedError(first)),
+        lambda: None,
+        lambda: fail(InputError(second)),
+        lambda: fail(ConfigError(third, first)),
+    )
+
+    with pytest.raises(ConfigError) as caught:
+        raise_together(errors)
+    assert caught.value.faults == (first, second, third)
+    raise_together(())

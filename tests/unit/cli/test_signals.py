@@ -210,6 +210,22 @@ def test_an_error_of_the_clean_up_after_a_signal_stops_all_dates() -> None:
             next(outcomes)
 
 
+def test_the_signal_behind_an_error_is_found() -> None:
+    def read() -> None:
+        """End as pyspark does where a signal comes while it reads an answer."""
+        try:
+            raise Stopped(TERM)
+        finally:
+            message = "the job was cancelled"
+            raise RuntimeError(message)
+
+    with pytest.raises(RuntimeError) as raised:
+        read()
+    assert str(interruption(raised.value)) == "stopped by SIGTERM"
+    assert interruption(ValueError("x")) is None
+    assert interruption(KeyboardInterrupt()) is not None
+
+
 def test_codes_of_interruptions_are_those_of_a_shell() -> None:
     assert exit_code_of(KeyboardInterrupt()) == exit_code_of(Stopped(INT)) == 130
     assert (exit_code_of(Stopped(TERM)), exit_code_of(ValueError())) == (143, 1)

@@ -47,11 +47,6 @@ def test_run_in_a_process_of_its_own_fails_in_one_message(published: Workspace, 
     [
         pytest.param("master=local[0]", "Asked to run locally with 0 threads", id="no core"),
         pytest.param("master=local[x]", "Could not parse Master URL: 'local[x]'", id="no master"),
-        pytest.param(
-            "settings={spark.sql.shuffle.partitions: many}",
-            "'many' in the config \"spark.sql.shuffle.partitions\" is invalid. It should be a/an 'int' value; ",
-            id="no number",
-        ),
     ],
 )
 def test_what_spark_refuses_is_a_fault_of_the_config(own_copy: Workspace, setting: str, told: str) -> None:

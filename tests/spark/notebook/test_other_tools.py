@@ -1,4 +1,4 @@
-"""What ``docs/other-tools.md`` says of Spark's own ``RankingMetrics``, found out by running it."""
+"""Spark's own ``RankingMetrics``: what ``docs/other-tools.md`` says of it, and the preset of its name."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from pyspark.mllib.evaluation import RankingMetrics
 
+from rankeval_spark import evaluate
+from tests.evaluate.test_presets import best_first, random_data, relevant
 from tests.support import other_tools
+from tests.support.frames import by, judgements, table
 from tests.support.other_tools import MEASURES, MISSING, NAN, NOTHING_RELEVANT, REPEATED, TIES, cell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
+
 
 MLLIB: Final = "MLlib RankingMetrics"
 SHARED: Final = {"precisionAt": "P", "recallAt": "R", "ndcgAt": "nDCG", "meanAveragePrecision": "AP"}
@@ -46,3 +50,21 @@ def test_names_of_measures() -> None:
     names = {name for name in vars(RankingMetrics) if not name.startswith("_")} - {"meanAveragePrecisionAt"}
     assert names == set(SHARED)
     assert int(cell(MEASURES, MLLIB)) == len(SHARED)
+
+
+@pytest.mark.filterwarnings("ignore")  # mllib announces its end at every use
+def test_spark_ranking_metrics(spark: SparkSession) -> None:
+    run, qrel = random_data(4, with_ties=False)
+    pairs = [(best_first(run.get(user, {})), sorted(relevant(gains))) for user, gains in qrel.items()]
+    theirs = RankingMetrics(spark.sparkContext.parallelize(pairs))
+    expected = {
+        ("P", 3): theirs.precisionAt(3),
+        ("R", 3): theirs.recallAt(3),
+        ("nDCG(gains='binary')", 10): theirs.ndcgAt(10),
+        ("AP(denom='min')", 5): theirs.meanAveragePrecisionAt(5),
+        ("AP(denom='min')", 0): theirs.meanAveragePrecision,
+    }
+    scores = [(user, item, score) for user, items in run.items() for item, score in items.items()]
+    log = table(spark, "user_id item_id score", *scores).repartition(3)
+    result = evaluate(log, judgements(spark, qrel), measures=["P@3", "R@3", "nDCG@10", "AP@5", "AP"], preset="spark")
+    assert by(result.metrics, "measure", "k", value="value") == pytest.approx(expected, rel=0, abs=1e-9)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-from math import log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import deltalake
 import pytest
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import columns as C
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError, ConfigError, InputError
@@ -38,18 +36,8 @@ def runs(workspace: Workspace) -> list[tuple[str, date, str]]:
     return [(event[C.RUN_ID], event[C.EVALUATION_DATE], event["status"]) for event in events]
 
 
-def test_means_are_those_worked_out_by_hand(workspace: Workspace) -> None:
+def test_rows_and_events_are_those_that_are_published(workspace: Workspace) -> None:
     result = run(workspace)
-
-    everyone = {
-        (row[C.MODEL_ID], row[C.MEASURE], row[C.K]): row[C.VALUE]
-        for row in workspace.rows("metrics")
-        if row[C.SLICE] == C.ALL_USERS
-    }
-    # Four users have a relevant judgement: ann hits at 1, bob at 3, eve never, kim has no list.
-    assert everyone["als", "nDCG", 2] == pytest.approx(3 / (3 + 1 / log2(3)) / 4, rel=0, abs=1e-12)
-    assert everyone["als", "RR", 2] == 1 / 4
-    assert everyone["pop", "RR", 2] == (1 / 2 + 1 + 1 + 1) / 4
     assert result.n_rows == {table: len(workspace.rows(table)) for table in TABLES}
     assert [status for _, _, status in runs(workspace)] == ["RUNNING", "PUBLISHING", "PUBLISHED"]
 
@@ -151,23 +139,10 @@ def test_each_input_is_read_once_and_only_what_its_date_has(
     assert sorted(read) == [("held_out", 7), ("recommendations", 24), ("segments", 4)]
 
 
-def test_check_that_fails_changes_nothing_and_is_recorded(workspace: Workspace) -> None:
+def test_next_night_finishes_what_a_crashed_one_announced(workspace: Workspace) -> None:
+    """``spark/results/test_crashes.py`` crashes at every point."""
     run(workspace)
-    before = {table: workspace.rows(table) for table in TABLES}
-    workspace.write(
-        "held_out", [*nights.held_out(), {"day": FIRST.isoformat(), "user_id": None, "item_id": "a", "gain": 1.0}]
-    )
-    with pytest.raises(ChecksFailedError, match="held_out, null_keys: found 1"):
-        run(workspace, FIRST, "checks.null_keys.error=0", "results.quarantine=false")
-    assert {table: workspace.rows(table) for table in TABLES} == before
-    assert runs(workspace)[-1][2] == "FAILED"
-    assert not any(Path(workspace.root, "_staging").iterdir())
-
-
-@pytest.mark.parametrize("failpoint", ["after_intent", "after_user_metrics", "after_metrics", "before_marker"])
-def test_next_night_finishes_what_a_crashed_one_announced(workspace: Workspace, failpoint: str) -> None:
-    run(workspace)
-    with failpoints.armed(failpoint), pytest.raises(failpoints.FailpointError):
+    with failpoints.armed("after_user_metrics"), pytest.raises(failpoints.FailpointError):
         run(workspace, FIRST, "slicing.min_slice_size=3")
     crashed = runs(workspace)[-1][0]
 
@@ -182,25 +157,6 @@ def test_next_night_finishes_what_a_crashed_one_announced(workspace: Workspace, 
         of_first = {row[C.RUN_ID] for row in workspace.rows(table) if row[C.EVALUATION_DATE] == FIRST}
         assert of_first == {crashed}, table
     assert not any(Path(workspace.root, "_staging").iterdir())
-
-
-def test_night_whose_staging_was_lost_goes_back_to_what_was_published(workspace: Workspace) -> None:
-    run(workspace)
-    before = {table: workspace.rows(table) for table in TABLES}
-    with failpoints.armed("after_user_metrics"), pytest.raises(failpoints.FailpointError):
-        run(workspace, FIRST, "measures=[RR, AP]")
-    for folder in Path(workspace.root, "_staging").iterdir():
-        shutil.rmtree(folder)
-    keys = schemas.USER_METRICS.field_names()
-
-    run(workspace, SECOND)
-    for table in TABLES:
-        back = [row for row in workspace.rows(table) if row[C.EVALUATION_DATE] == FIRST]
-        names = keys if table == "user_metrics" else list(before[table][0])
-        assert [[row[name] for name in names] for row in back] == [
-            [row[name] for name in names] for row in before[table]
-        ]
-    assert "MAINTAINED" in {status for _, _, status in runs(workspace)}
 
 
 def test_measures_that_are_new_add_their_columns(workspace: Workspace) -> None:

@@ -48,28 +48,31 @@ on_a_disk_of_its_own = pytest.mark.skipif(
 
 @on_a_disk_of_its_own
 def test_a_full_disk_changes_nothing_and_is_reported_as_one(own_copy: Workspace, tmp_path: Path) -> None:
-    before = published_rows(own_copy)
+    before = own_copy.published_rows()
 
     done = run_on_a_mount(own_copy, tmp_path, f"size={size_kb(own_copy.root) + ROOM_KB}k", "true")
 
     assert done.code == 8, done.err
     done.assert_readable()
     assert "disk: found no room: No space left on device; expected room for staging" in done.message
-    assert published_rows(own_copy) == before
-    assert statuses(own_copy)[-2:] == ["RUNNING", "FAILED"]  # removing its staging made room for the row
+    assert own_copy.published_rows() == before
+    assert [event["status"] for event in own_copy.events()][-2:] == [
+        "RUNNING",
+        "FAILED",
+    ]  # removing its staging made room for the row
     assert list(Path(own_copy.root, "_staging").iterdir()) == []
 
 
 @on_a_disk_of_its_own
 def test_a_root_that_is_mounted_read_only_is_reported_as_such(own_copy: Workspace, tmp_path: Path) -> None:
-    before = published_rows(own_copy)
+    before = own_copy.published_rows()
 
     done = run_on_a_mount(own_copy, tmp_path, "size=50m", "mount -o remount,ro {root}")
 
     assert done.code == 2, done.err
     done.assert_readable()
     assert "(Read-only file system); expected a folder that can be read and written" in done.message
-    assert published_rows(own_copy) == before
+    assert own_copy.published_rows() == before
 
 
 def run_on_a_mount(
@@ -141,25 +144,12 @@ def rounded(value: object) -> object:
     return round(value, 12) if isinstance(value, float) else value
 
 
-def published_rows(workspace: Workspace) -> dict[str, list[str]]:
-    """Rows of all tables as they are, runs included."""
-    return {
-        table: sorted(map(str, deltalake.DeltaTable(f"{workspace.root}/{table}").to_pyarrow_table().to_pylist()))
-        for table in tables()
-    }
-
-
-def statuses(workspace: Workspace) -> list[str]:
-    rows = deltalake.DeltaTable(f"{workspace.root}/runs").to_pyarrow_table().to_pylist()
-    return [row["status"] for row in sorted(rows, key=lambda row: row["recorded_at"])]
-
-
 @on_a_disk_of_its_own
 @pytest.mark.parametrize("room_kb", [8, 32, 64])
 def test_a_run_on_a_full_disk_does_not_wait_for_its_own_lock(tmp_path: Path, room_kb: int) -> None:
     workspace = nights.workspace(tmp_path / "workspace")
     assert rankeval("run", workspace.config, "--date", FIRST).code == 0
-    before, began = published_rows(workspace), time.monotonic()
+    before, began = workspace.published_rows(), time.monotonic()
 
     done = run_on_a_mount(workspace, tmp_path, f"size={size_kb(workspace.root) + room_kb}k", "true", spark={})
 
@@ -167,4 +157,4 @@ def test_a_run_on_a_full_disk_does_not_wait_for_its_own_lock(tmp_path: Path, roo
     assert done.code in {1, 2}, done.err
     done.assert_readable()
     assert "No space left on device" in done.message
-    assert published_rows(workspace) == before
+    assert workspace.published_rows() == before

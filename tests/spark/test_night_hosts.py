@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -27,6 +26,7 @@ from tests.support import nights
 from tests.support.attribution_cases import random_logs
 from tests.support.awkward import Awkward
 from tests.support.cli import rankeval
+from tests.support.hosts import is_same
 from tests.support.impressions import rare_rows
 from tests.support.nested_logs import flat_of, nested, with_structs
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, Workspace, no_session
@@ -92,14 +92,6 @@ def published(workspace: Workspace, root: str) -> list[dict[str, Any]]:
     runs = deltalake.DeltaTable(str(workspace.folder / root / "runs")).to_pyarrow_table()
     rows: list[dict[str, Any]] = runs.to_pylist(maps_as_pydicts="strict")  # the order of a map says nothing
     return sorted((row for row in rows if row["status"] == "PUBLISHED"), key=lambda row: row["recorded_at"])
-
-
-def is_same(one: Any, other: Any, tolerance: float) -> bool:  # noqa: ANN401 - a cell of any type
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(is_same, one, other, [tolerance] * len(one)))
-    if isinstance(one, float) and isinstance(other, float) and tolerance:
-        return math.isclose(one, other, rel_tol=0, abs_tol=tolerance * max(1.0, abs(other)))
-    return bool(one == other)
 
 
 def awkward(folder: Path, inputs: Awkward, format_: str = "parquet", **changes: Any) -> Workspace:  # noqa: ANN401 - as change

@@ -21,6 +21,8 @@ import pyarrow.parquet as pq
 import yaml
 from pyarrow import orc
 
+from rankeval_spark import schemas
+
 Row: TypeAlias = dict[str, Any]
 Rows: TypeAlias = list[Row]
 Config: TypeAlias = dict[str, Any]
@@ -105,6 +107,10 @@ class Workspace:
     def rows(self, table: str) -> Rows:
         """Return the rows of a published table as anybody reads them, sorted as text."""
         return sorted(deltalake.DeltaTable(f"{self.root}/{table}").to_pyarrow_table().to_pylist(), key=str)
+
+    def published_rows(self) -> dict[str, list[str]]:
+        """Return the rows of every published table as text, whichever run wrote them."""
+        return {schema.name: list(map(str, self.rows(schema.name))) for schema in schemas.PUBLISHED}
 
     def events(self) -> Rows:
         """Return the rows of ``runs``, oldest first."""

@@ -7,10 +7,8 @@ import resource
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import deltalake
 import pytest
 
-from rankeval_spark import schemas
 from tests.support import nights
 from tests.support.cli import rankeval, rankeval_process
 from tests.support.nights import FIRST
@@ -84,7 +82,7 @@ def test_a_file_system_that_takes_no_more_changes_nothing(
             resource.prlimit(one, resource.RLIMIT_FSIZE, (1024, hard))
 
     monkeypatch.setattr("rankeval_spark.results.run.failpoint", limit)
-    before = published_rows(own_copy)
+    before = own_copy.published_rows()
     try:
         full = rankeval("run", own_copy.config, "--date", FIRST)
     finally:
@@ -95,15 +93,5 @@ def test_a_file_system_that_takes_no_more_changes_nothing(
     full.assert_readable()
     assert "disk: found no room: File too large; expected room for staging" in full.message
     assert "could not be recorded as FAILED: " in full.message
-    assert published_rows(own_copy) == before
+    assert own_copy.published_rows() == before
     assert list(Path(own_copy.root, "_staging").iterdir()) == []
-
-
-def published_rows(workspace: Workspace) -> dict[str, list[str]]:
-    """Rows of every published table, whichever run wrote them."""
-    return {
-        schema.name: sorted(
-            map(str, deltalake.DeltaTable(f"{workspace.root}/{schema.name}").to_pyarrow_table().to_pylist())
-        )
-        for schema in schemas.PUBLISHED
-    }

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.hosts import on_spark
 from tests.support.awkward import Awkward
+from tests.support.hosts import assert_same
 from tests.support.plans import no_spark_jobs, python_nodes
 from tests.support.sections import sections
 from tests.support.threads import threads
@@ -66,39 +65,6 @@ def both(spark: SparkSession, inputs: Awkward, **asked: Any) -> tuple[Evaluation
     with no_spark_jobs(spark):
         on_spark = evaluated(frames)
     return on_spark, evaluated(vars(inputs))
-
-
-def plain(type_: pa.DataType) -> pa.DataType:
-    """Leave out of a type whether it can be NULL, and what its elements are called."""
-    if pa.types.is_list(type_):
-        return pa.list_(plain(type_.value_type))
-    if pa.types.is_map(type_):
-        return pa.map_(plain(type_.key_type), plain(type_.item_type))
-    return type_
-
-
-def assert_same(on_spark: pa.Table, here: pa.Table, *, tolerance: float) -> None:
-    """Assert that two tables have the same columns and rows, in any order."""
-    assert [(field.name, plain(field.type)) for field in here.schema] == [
-        (field.name, plain(field.type)) for field in on_spark.schema
-    ]
-    wanted, found = (sorted(table.to_pylist(), key=_key) for table in (on_spark, here))
-    assert len(found) == len(wanted)
-    for one, other in zip(found, wanted, strict=True):
-        for name, value in other.items():
-            assert _is_same(one[name], value, tolerance), (name, one, other)
-
-
-def _key(row: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(str(value) for value in row.values() if not isinstance(value, float))
-
-
-def _is_same(one: Any, other: Any, tolerance: float) -> bool:  # noqa: ANN401 - a cell of any type
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_is_same, one, other, [tolerance] * len(one)))
-    if isinstance(one, float) and isinstance(other, float) and tolerance:
-        return math.isclose(one, other, rel_tol=0, abs_tol=tolerance * max(1.0, abs(other)))
-    return bool(one == other)
 
 
 def assert_agree(spark: SparkSession, inputs: Awkward, *names: str, **asked: Any) -> None:  # noqa: ANN401 - as above

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.evaluate.test_shared_users import COUNTS, DERIVED, evaluated, log_of, of_sessions, of_unjudged
-from tests.spark.in_process.test_hosts_agree import assert_same
 from tests.support import arms
+from tests.support.hosts import assert_same
 
 if TYPE_CHECKING:
     from collections.abc import Callable

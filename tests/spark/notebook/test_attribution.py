@@ -14,6 +14,7 @@ from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.result_rows import check_rows
 from tests.evaluate.test_attribution import CLAIMS, tables, train_of
 from tests.support import attribution_cases as cases
+from tests.support.hosts import assert_same
 from tests.support.sections import sections
 
 if TYPE_CHECKING:
@@ -86,19 +87,11 @@ def test_the_engine_on_spark_scores_what_it_scores_in_this_process(
     train = train_of((f"u{number}", item) for number in range(200) for item in "abc"[: number % 4])
     on_spark = evaluate(*frames, **sections(train=spark.createDataFrame(train.to_pandas()), **options))
     here = evaluate(*tables(*cases.with_unusable(*cases.random_logs(n_users=200))), **sections(train=train, **options))
-    key = ("model_id", "user_id", "list_id", "k")
-    rows = [
-        sorted(found.to_pylist(), key=lambda row: [row[name] for name in key])
-        for found in (on_spark.user_metrics.toArrow(), here.user_metrics)
-    ]
-    assert rows[0] == rows[1]
-    assert len(rows[0]) > 500
-    hits = [
-        sorted(map(tuple, map(dict.values, found.to_pylist())), key=lambda row: row[:3])
-        for found in (on_spark.hit_ranks("als", "pop").toArrow(), here.hit_ranks("als", "pop"))
-    ]
-    assert hits[0] == hits[1]
-    assert any(None not in row for row in hits[0])
+    assert_same(on_spark.user_metrics.toArrow(), here.user_metrics, tolerance=0.0)
+    assert here.user_metrics.num_rows > 500
+    hits = here.hit_ranks("als", "pop")
+    assert_same(on_spark.hit_ranks("als", "pop").toArrow(), hits, tolerance=0.0)
+    assert any(None not in row.values() for row in hits.to_pylist())
     timed = (*check_rows.OF_TIMING, "events_end")
     checks = [
         sorted(

@@ -11,8 +11,8 @@ import pytest
 from rankeval_spark import evaluate, schemas
 from rankeval_spark.columns import LIST_KEY
 from rankeval_spark.errors import ConfigError, InputError, RefusedCallError
-from tests.support import arrow_frames
 from tests.support.frames import after_run, assert_columns, assert_key, judgements, ranking, table, tuples
+from tests.support.hosts import assert_same
 from tests.support.logs import Logs
 from tests.support.plans import JOB_FAILED, cached_frames, no_spark_jobs, plan
 from tests.support.sections import sections
@@ -30,8 +30,6 @@ MEASURES = ("nDCG@3", "nDCG", "AP@3", "P@1", "P@3", "Success@3", "R(rel=2)@3")
 SLICES = ("country", ("country", "tier"))
 METRIC_KEY = ("model_id", "slice", "slice_values", "measure", "k")
 
-Values = dict[tuple[Any, ...], tuple[Any, ...]]
-
 
 def evaluated(frames: Frames | Tables, **options: Any) -> Evaluation:  # noqa: ANN401 - those of evaluate
     """Evaluate the logs with all measures and slices."""
@@ -39,52 +37,10 @@ def evaluated(frames: Frames | Tables, **options: Any) -> Evaluation:  # noqa: A
     return evaluate(frames.recommendations, frames.held_out, **sections(**given))
 
 
-def _rows(frame: DataFrame | pa.Table) -> list[dict[str, Any]]:
-    """Read all rows back, of either host."""
-    return arrow_frames.dicts(frame) if isinstance(frame, pa.Table) else [row.asDict() for row in frame.collect()]
-
-
-def per_user(result: Evaluation) -> Values:
-    """Every number of ``user_metrics`` by its key, ids as numbers."""
-    rows = _rows(result.user_metrics)
-    key = (*LIST_KEY, "k")
-    found = {
-        (row["model_id"], int(row["user_id"]), row["list_id"], row["k"]): tuple(
-            dict(value) if name == "segments" else value for name, value in row.items() if name not in key
-        )
-        for row in rows
-    }
-    assert len(found) == len(rows)
-    return found
-
-
-def means(result: Evaluation) -> Values:
-    """Every column of ``metrics`` by its key."""
-    rows = _rows(result.metrics)
-    found = {
-        tuple(tuple(row[name]) if name == "slice_values" else row[name] for name in METRIC_KEY): tuple(
-            value for name, value in row.items() if name not in METRIC_KEY
-        )
-        for row in rows
-    }
-    assert len(found) == len(rows)
-    return found
-
-
-def assert_means_equal(found: Values, expected: Values) -> None:
-    """Compare within 1e-12."""
-    assert found.keys() == expected.keys()
-    for key, values in expected.items():
-        assert found[key] == tuple(
-            pytest.approx(value, rel=0, abs=1e-12) if isinstance(value, float) else value for value in values
-        ), key
-
-
 @pytest.fixture(scope="module")
-def expected() -> tuple[Values, Values]:
-    """Per-user values and means of the logs as they come, computed in this process."""
-    result = evaluated(LOGS.tables())
-    return per_user(result), means(result)
+def here() -> Evaluation:
+    """Give the evaluation of the logs in this process."""
+    return evaluated(LOGS.tables())
 
 
 def test_nothing_is_computed_or_set_in_the_session_until_a_result_is_used(spark: SparkSession) -> None:
@@ -162,14 +118,12 @@ def is_kept(frame: DataFrame) -> bool:
     return "InMemoryTableScan" in {node.name for node in plan(frame).walk()}
 
 
-def test_cached_needs_no_name_and_leaves_the_result_as_it_was(
-    spark: SparkSession, expected: tuple[Values, Values]
-) -> None:
+def test_cached_needs_no_name_and_leaves_the_result_as_it_was(spark: SparkSession, here: Evaluation) -> None:
     result, before = evaluated(LOGS.frames(spark)), cached_frames(spark)
     with result.cached() as kept:
-        assert per_user(kept) == expected[0]
+        assert_same(kept.user_metrics.toArrow(), here.user_metrics, tolerance=0.0)
         with result.cached():
-            assert_means_equal(means(result), expected[1])
+            assert_same(result.metrics.toArrow(), here.metrics, tolerance=1e-12)
         assert all(is_kept(frame) for frame in (kept.user_metrics, result.user_metrics, result.user_values))
         assert len(cached_frames(spark) - before) == 1
     assert not cached_frames(spark) - before

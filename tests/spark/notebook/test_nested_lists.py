@@ -14,8 +14,8 @@ from rankeval_spark.errors import InputError
 from rankeval_spark.hosts.on_spark import OnSpark
 from rankeval_spark.spark.plans import result_frames, user_rows
 from rankeval_spark.sums.sums import ListTotals, result_sums
-from tests.spark.in_process.test_hosts_agree import assert_same
 from tests.support.awkward import Awkward
+from tests.support.hosts import assert_same
 from tests.support.nested_logs import flat_of, nested, with_structs
 from tests.support.plans import JOB_FAILED, final_exchanges, no_spark_jobs, plan
 from tests.support.sections import sections

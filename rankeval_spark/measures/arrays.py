@@ -53,7 +53,7 @@ def opens_block(*keys: FloatVector | IntVector) -> BoolVector:
 
 
 def median_by_list(list_index: IntVector, values: FloatVector, *, n_lists: int) -> FloatVector:
-    """Return the median of each list, the mean of the two in the middle of an even number; NaN for a list without any.
+    """Return the median of each list, or the mean of the two in the middle; NaN for a list without any value.
 
     >>> median_by_list(np.array([0, 0, 2]), np.array([4.0, 1.0, 2.0]), n_lists=3)
     array([2.5, nan, 2. ])
@@ -181,7 +181,7 @@ class Ratio:
 
     @property
     def is_defined(self) -> BoolMatrix:
-        """Whether each list has a value."""
+        """True if a list has a value."""
         return self.denominator > 0 if self.where is None else self.where
 
     @property

@@ -139,7 +139,7 @@ class Lists(_Remembers):
 
     @cached_property
     def values(self) -> tuple[FloatVector, FloatVector]:
-        """Values of hits, and those of judgements in the order of their gains; 0 with a negative gain."""
+        """Values of hits, and of judgements as their gains are sorted; 0 with a negative gain."""
         of_hits, of_judged = (collected(each, "has no values") for each in (self.hit_value, self.judged_value))
         return of_hits * self.is_judged_hit, np.where(self.judged_gain >= 0, of_judged, 0.0)
 
@@ -151,7 +151,7 @@ class Lists(_Remembers):
 
     @property
     def weights(self) -> tuple[FloatVector, FloatVector]:
-        """Weight of each hit, and that of each judgement in the order of gains."""
+        """Weight of each hit, and of each judgement as gains are sorted."""
         return collected(self.hit_weight, "has no weights"), collected(self.judged_weight, "has no weights")
 
     @cached_property

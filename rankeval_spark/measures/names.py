@@ -86,12 +86,6 @@ class Measure:
         self.is_micro = self.options.get(AGG) == "micro"  # the aggregate is a ratio of sums over users
         unseen = (AGG, GROUP, JUDGED_ONLY, WEIGHTED)
         self.kernel_options = {option: value for option, value in self.options.items() if option not in unseen}
-        # Every option that has a value, as text without quotes
-        self.recorded_options: Mapping[str, str] = {
-            option: value if isinstance(value, str) else option_text(value)
-            for option, value in self.options.items()
-            if value is not None
-        }
 
         fixed = (name for name, preset in entry.printed_as.items() if preset.items() <= self.options.items())
         shown = {
@@ -184,6 +178,12 @@ class Measure:
     def entry(self) -> Definition:
         """Definition of the measure, whatever its options are; never pickled."""
         return registry.get(self.name)
+
+    @property
+    def recorded_options(self) -> Mapping[str, str]:
+        """Every option that has a value, as text without quotes."""
+        given = {option: value for option, value in self.options.items() if value is not None}
+        return {option: value if isinstance(value, str) else option_text(value) for option, value in given.items()}
 
     def at(self, k: int) -> Measure:
         """Return the same measure with another cutoff; 0 = whole list.

@@ -1,4 +1,4 @@
-"""Search for measures by what people call them: full names, words of textbooks, names of other tools, slips of the pen.
+"""Search for measures by what people call them: full names, textbook words, names in other tools, slips of the pen.
 
 The names are in the definition of a measure: ``name``, ``aliases``, ``unlike`` and ``words``.
 """

@@ -1,4 +1,4 @@
-"""Measures of all lists together (coverage, evenness, parity), and of the quality of lists."""
+"""Measures over all lists together (coverage, evenness, parity), and the quality of lists."""
 
 from __future__ import annotations
 
@@ -336,7 +336,7 @@ def equal_opportunity(rates: Rates, *, rel: Level = 1) -> FloatVector:  # noqa: 
     better="lower",
 )
 def statistical_parity(rates: Rates) -> FloatVector:
-    """Spread of exposure over groups of popular and rare items; 0 where an item of each is shown equally often.
+    """Spread of exposure over groups of popular and rare items; 0 where an item in each is shown equally often.
 
     The standard deviation of the population of three rates over their mean: at most sqrt(2).
 

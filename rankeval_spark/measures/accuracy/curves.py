@@ -170,7 +170,7 @@ def _n_needed(need: str, level: Fraction, n_relevant: int) -> int:
     cutoff=Cutoff("required"),
 )
 def partial_auc(cut: CutLists, *, rel: Level = 1) -> Ratio:
-    """Share of pairs in the right order, of a relevant item and one of the first k others.
+    """Share of pairs in the right order: a relevant item, and one among the first k others.
 
     k is a number of items that are not relevant, not a rank. Here 0, 1 and 1 other items are above three hits.
 
@@ -189,7 +189,7 @@ def partial_auc(cut: CutLists, *, rel: Level = 1) -> Ratio:
     cutoff=Cutoff("required"),
 )
 def partial_auc_at_positives(cut: CutLists, *, rel: Level = 1) -> Ratio:
-    """Share of pairs in the right order, a pair being one of the first k hits and one of the first k other items.
+    """Share of pairs in the right order: one among the first k hits, and one among the first k other items.
 
     It equals PAUC where R <= k.
 

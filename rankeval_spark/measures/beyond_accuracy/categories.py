@@ -131,7 +131,7 @@ _NEEDS: Final = (N.ITEM_CATEGORIES, N.JUDGED_CATEGORIES)
     is_bounded_by_gains=False,
 )
 def alpha_ndcg(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) -> Ratio:
-    """Discounted gain of new categories of relevant items, over that of an ideal list.
+    """Discounted gain of new categories among relevant items, over that in an ideal list.
 
     1 for the ideal list; at most e / (e - 1), because that is not always the best one.
 

@@ -353,7 +353,7 @@ def overlap(
     source="Jaccard (1901)",
 )
 def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
-    """Share of the items of either list, the model's own and that of another one, that both show.
+    """Share of the items in either list, the model's own and another's, that both show.
 
     1 for equal lists. Of a b c and b d, one in three is common at the first two places:
 

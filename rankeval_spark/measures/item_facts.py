@@ -113,6 +113,11 @@ class ItemFacts:
     known_judged = Known[Judged]("judged", f"does not hold {N.JUDGED_CATEGORIES}", "it")
     known_shared = Known[Mapping[str, Shared]]("shared", f"does not hold {N.OTHER_LISTS}", "it")
 
+    @property
+    def n_codes(self) -> int:
+        """Numbers that ``code`` may take, at least 1: what a list is multiplied with in a key of list and category."""
+        return max(self.n_categories, 1)
+
     @cached_property
     def has_numbers(self) -> BoolVector:
         """True if an item has a vector, be it of zeros: shape (n_items,)."""

@@ -339,10 +339,6 @@ Floor: TypeAlias = Annotated[
 ]
 
 
-def _log_of_floor(*, floor: float, **_: object) -> float:
-    return math.log(floor)
-
-
 @Definition(
     name="AP",
     words="average precision, mean average precision, area under the precision-recall curve, PR AUC",
@@ -396,7 +392,7 @@ def average_precision(
     formula="ln max(AP@k, floor)",
     bounds=(-math.inf, 0),
     source="trec_eval gm_map before its mean is raised; Robertson (2006), On GMAP and other transformations",
-    without_relevant=_log_of_floor,
+    without_relevant=lambda floor, **_: math.log(floor),
 )
 def log_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Level = 1) -> FloatMatrix:
     """Logarithm of average precision; the exponential of its mean is GMAP, the geometric mean.
@@ -418,7 +414,7 @@ def log_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Level = 1)
     bounds=(-math.inf, 0),
     source="trec_eval gm_map; Robertson (2006), On GMAP and other transformations",
     link="log",
-    without_relevant=_log_of_floor,
+    without_relevant=lambda floor, **_: math.log(floor),
 )
 def geometric_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Level = 1) -> FloatMatrix:
     """Geometric mean of the users' average precision; the value of a user is its logarithm.

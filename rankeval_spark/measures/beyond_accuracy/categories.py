@@ -87,7 +87,7 @@ def _masses(cut: CutLists, weights: str) -> tuple[IntVector, FloatVector, list[F
     facts = cut.lists.known_items
     profile, labels = facts.known_profile, facts.known_categories
     places, index = np.unique(
-        np.concatenate([profile.owner, facts.item_list[labels.owner]]) * facts.n_categories
+        np.concatenate([profile.owner, facts.item_list[labels.owner]]) * facts.n_codes
         + np.concatenate([profile.code, labels.code]),
         return_inverse=True,
     )
@@ -95,7 +95,7 @@ def _masses(cut: CutLists, weights: str) -> tuple[IntVector, FloatVector, list[F
     ranks = facts.item_rank[labels.owner]
     mass = labels.weight / np.log2(ranks + 1) if weights == "log2" else labels.weight
     of_items = [sum_by_list(index[len(profile.owner) :], mass * (ranks <= k), n_lists=len(places)) for k in cut.k[0]]
-    return places // max(facts.n_categories, 1), of_profile, of_items
+    return places // facts.n_codes, of_profile, of_items
 
 
 def _shares(mass: FloatVector, owner: IntVector, n_lists: int) -> FloatVector:
@@ -167,11 +167,12 @@ def intent_aware_err(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) 
     >>> intent_aware_err(Lists.of([one]).cut([1])).values
     array([[0.5]])
     """
+    facts = cut.lists.known_items
     gains, owner = _gains_of_lists(cut, rel, alpha)
-    found = cut.sum_items(gains / cut.lists.known_items.item_rank[owner], of=owner)
+    found = cut.sum_items(gains / facts.item_rank[owner], of=owner)
     item, code = _relevant_labels(cut, rel)
-    wanted = np.unique(cut.lists.known_items.known_judged.owner[item] * _n_codes(cut) + code)
-    n_wanted = np.bincount(wanted // _n_codes(cut), minlength=cut.lists.n_lists)[:, None]  # S: (n_lists, 1)
+    wanted = np.unique(facts.known_judged.owner[item] * facts.n_codes + code)
+    n_wanted = np.bincount(wanted // facts.n_codes, minlength=cut.lists.n_lists)[:, None]  # S: (n_lists, 1)
     is_finite = np.isfinite(cut.k)  # the whole list has no k: NaN
     ranks = np.arange(1, int(cut.k.max(initial=1, where=is_finite)) + 1)
     running = np.append(np.cumsum((1 - alpha) ** (ranks - 1) / ranks), np.nan)  # sum_{i<=k} (1 - alpha)^(i-1) / i
@@ -179,16 +180,12 @@ def intent_aware_err(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) 
     return Ratio(found, possible, where=(cut.n_recommended > 0) & (possible != 0))
 
 
-def _n_codes(cut: CutLists) -> int:
-    return max(cut.lists.known_items.n_categories, 1)
-
-
 def _gains_of_lists(cut: CutLists, rel: float, alpha: float) -> tuple[FloatVector, IntVector]:
     """Gain of each category of each relevant item in the lists, and the item it belongs to."""
     facts = cut.lists.known_items
     labels = facts.known_categories
     chosen = np.flatnonzero(cut.lists.relevant_items(rel)[labels.owner])
-    key = facts.item_list[labels.owner[chosen]] * _n_codes(cut) + labels.code[chosen]
+    key = facts.item_list[labels.owner[chosen]] * facts.n_codes + labels.code[chosen]
     order = np.argsort(key, kind="stable")  # items with a category of a list, the upper ones first
     group = np.unique(key[order], return_inverse=True)[1]
     n_above = positions(group, n_lists=int(group.max(initial=-1)) + 1) - 1
@@ -208,7 +205,7 @@ def _ideal(cut: CutLists, rel: float, alpha: float) -> FloatMatrix:
     """Fill the ideal lists of all users at once, a place at a time."""
     judged, n_lists = cut.lists.known_items.known_judged, cut.lists.n_lists
     item, code = _relevant_labels(cut, rel)
-    cell = np.unique(judged.owner[item] * _n_codes(cut) + code, return_inverse=True)[1]
+    cell = np.unique(judged.owner[item] * cut.lists.known_items.n_codes + code, return_inverse=True)[1]
     worth = np.ones(int(cell.max(initial=-1)) + 1)  # of a further item, by (list, category)
     is_left = np.zeros(len(judged.owner), dtype=np.bool_)
     is_left[item] = True

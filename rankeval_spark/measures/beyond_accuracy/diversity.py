@@ -148,13 +148,13 @@ def subtopic_recall(
     facts = cut.lists.known_items
     labels = facts.known_categories
     # The first item of its list with a category: items are in the order of (list, rank).
-    covered, first = np.unique(facts.item_list[labels.owner] * facts.n_categories + labels.code, return_index=True)
+    covered, first = np.unique(facts.item_list[labels.owner] * facts.n_codes + labels.code, return_index=True)
     if of == "all":
         counted, n_wanted = np.ones(len(covered)), facts.totals[N.TOTAL_CATEGORIES][:, None]
     else:
-        wanted = np.unique(facts.known_profile.owner * facts.n_categories + facts.known_profile.code)
+        wanted = np.unique(facts.known_profile.owner * facts.n_codes + facts.known_profile.code)
         counted = np.isin(covered, wanted).astype(np.float64)
-        owners = wanted // max(facts.n_categories, 1)
+        owners = wanted // facts.n_codes
         n_wanted = np.bincount(owners, minlength=cut.lists.n_lists)[:, None].astype(np.float64)
     shares = quotient(cut.sum_items(counted, of=labels.owner[first]), n_wanted)
     return np.where(cut.n_recommended > 0, shares, np.nan)
@@ -228,7 +228,7 @@ def _similar_pairs(facts: ItemFacts, sim: str) -> tuple[IntVector, IntVector, Fl
     if sim == "cooccurrence":
         return facts.known_pairs.earlier, facts.known_pairs.later, facts.known_pairs.similarity
     labels, n_items = facts.known_categories, max(len(facts.item_list), 1)
-    key = facts.item_list[labels.owner] * facts.n_categories + labels.code
+    key = facts.item_list[labels.owner] * facts.n_codes + labels.code
     order = np.lexsort((labels.owner, key))
     key, owner = key[order], labels.owner[order]
     # Items of each (list, category), paired with those one place below, two places below and so on

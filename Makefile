@@ -191,7 +191,7 @@ COMPILE := UV_PYTHON_DOWNLOADS=never $(VENV)-lock/bin/uv pip compile --quiet --u
 lock: $(VENV)-lock/.made  ## Bring requirements/*.txt up to pyproject.toml; ARGS=--upgrade for newer versions
 	@echo "==> locking"
 	@printf '%s\n' pip setuptools wheel | $(COMPILE) $(ARGS) --output-file requirements/build.txt -
-	@$(COMPILE) $(ARGS) --extra java --extra spark --extra report --output-file requirements/run.txt pyproject.toml
+	@$(COMPILE) $(ARGS) --extra java --extra spark --extra report --extra stores --output-file requirements/run.txt pyproject.toml
 	@$(COMPILE) $(ARGS) --extra java --extra test --constraint requirements/run.txt --output-file requirements/test.txt pyproject.toml
 	@$(COMPILE) $(ARGS) --extra java --extra spark --override requirements/peers-overrides.in --output-file requirements/peers.txt pyproject.toml requirements/peers.in
 	@for spark in $(SPARKS); do \
@@ -199,6 +199,7 @@ lock: $(VENV)-lock/.made  ## Bring requirements/*.txt up to pyproject.toml; ARGS
 	done
 	@$(COMPILE) $(ARGS) --override requirements/test-peers-overrides.in --output-file requirements/test-peers.txt requirements/test-peers.in
 	@$(COMPILE) $(ARGS) --output-file requirements/docs.txt requirements/docs.in
+	@$(COMPILE) $(ARGS) --output-file requirements/store-servers.txt requirements/store-servers.in
 	@$(COMPILE) $(ARGS) --override requirements/test-peers-torch-overrides.in --output-file requirements/test-peers-torch.txt requirements/test-peers-torch.in
 
 $(VENV)-lock/.made:

@@ -30,26 +30,27 @@ MAX_SHOWN: Final = 5  # files that are named of those outside; a pattern can fin
 class FileSystem(NamedTuple):
     """A file system that locations may name by a scheme."""
 
-    has_locks: bool  # whether *create, unless it exists* is atomic, so that a lock can be a file
     has_user: bool = False  # whether the part of an address before the "@" is a container or a user, and no secret
     has_results: bool = True  # whether it may hold results; all may hold inputs
+    is_object_store: bool = False  # whether this process reads and writes it itself, by conditional writes
 
 
 # Every file system by its scheme: configs, inputs and results go by this table.
 FILE_SYSTEMS: Final[Mapping[str, FileSystem]] = {
-    "file": FileSystem(has_locks=True),
-    "hdfs": FileSystem(has_locks=True, has_user=True),
-    "viewfs": FileSystem(has_locks=True),
-    "s3a": FileSystem(has_locks=False),
-    "abfss": FileSystem(has_locks=True, has_user=True),
-    "abfs": FileSystem(has_locks=True, has_user=True),
-    "gs": FileSystem(has_locks=True),
-    "dbfs": FileSystem(has_locks=False, has_results=False),
+    "file": FileSystem(),
+    "hdfs": FileSystem(has_user=True),
+    "viewfs": FileSystem(),
+    "s3": FileSystem(is_object_store=True),
+    "s3a": FileSystem(is_object_store=True),
+    "az": FileSystem(is_object_store=True),
+    "abfss": FileSystem(has_user=True, is_object_store=True),
+    "abfs": FileSystem(has_user=True, is_object_store=True),
+    "gs": FileSystem(is_object_store=True),
+    "dbfs": FileSystem(has_results=False),
 }
 
 RESULT_SCHEMES: Final = tuple(name for name, one in FILE_SYSTEMS.items() if one.has_results)
-LOCKING_SCHEMES: Final = tuple(name for name, one in FILE_SYSTEMS.items() if one.has_locks and one.has_results)
-_OF_S3: Final = ("s3", "s3n")  # older names, which Hadoop no longer has
+_OF_S3: Final = ("s3n",)  # an older name, which Hadoop no longer has
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _own: set[str] = set()  # temporary folders that this process made, which no config names
@@ -113,7 +114,7 @@ def scheme_fix(scheme: str, *, is_root: bool = False) -> str | None:
         return None
     if scheme in FILE_SYSTEMS:
         return f"{scheme} may hold inputs alone: results need atomic files"
-    return "did you mean 's3a'?" if scheme in _OF_S3 else nearest(scheme, RESULT_SCHEMES if is_root else FILE_SYSTEMS)
+    return "did you mean 's3'?" if scheme in _OF_S3 else nearest(scheme, RESULT_SCHEMES if is_root else FILE_SYSTEMS)
 
 
 def local_path(location: str) -> Path | None:
@@ -137,6 +138,11 @@ def delta_log_paths(location: str) -> Iterator[str]:
     if folder is not None:
         with suppress(OSError):  # whoever opens the table says what is wrong
             yield from [entry.path for entry in os.scandir(folder) if entry.is_symlink()]
+
+
+def allow_own(folder: str) -> None:
+    """Allow a folder that only this process names."""
+    _own.add(folder)
 
 
 @contextmanager

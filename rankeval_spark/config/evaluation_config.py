@@ -96,7 +96,7 @@ class ResultsConfig(ModelWithPaths):
     """Largest number of rows of `metrics` and `comparisons`. A night with more is refused before it computes anything,
     because models, slice values, measures and cutoffs multiply, and a slice by user is usually a mistake."""
     one_run_per_root: Flag = False
-    """Set to true for a store without locks, such as s3a, if the scheduler runs one job at a time on this root."""
+    """Set to true for a store without conditional writes if the scheduler runs one job at a time on this root."""
 
     @property
     def location(self) -> str:

@@ -53,7 +53,7 @@ class LostCommitsError(ConfigError):
 def exists(storage: Storage, table: str) -> bool:
     """Return whether the folder ``table`` of the root is a Delta table."""
     try:
-        return _newest(storage.names(f"{table}/{LOG_FOLDER}")) >= 0
+        return _newest(storage.known_names(f"{table}/{LOG_FOLDER}")) >= 0
     except NotADirectoryError:  # a file in place of the root
         return False
 
@@ -74,12 +74,13 @@ def is_free(storage: Storage, table: str) -> bool:
 
 def versions(storage: Storage, table: str) -> list[int]:
     """Return the versions whose commit is still in the log, ascending."""
-    return [*_newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT)][::-1]
+    return [*_newest_first(storage.known_names(f"{table}/{LOG_FOLDER}"), _COMMIT)][::-1]
 
 
-def latest_version(storage: Storage, table: str) -> int:
-    """Return the newest version of an existing table."""
-    return next(_newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT))
+def latest_version(storage: Storage, table: str, *, is_fresh: bool = True) -> int:
+    """Return the newest version of an existing table; unless ``is_fresh``, the newest that is known in this process."""
+    names = storage.names if is_fresh else storage.known_names
+    return next(_newest_first(names(f"{table}/{LOG_FOLDER}"), _COMMIT))
 
 
 def require_whole(storage: Storage, table: str, version: int | None = None, *, published: int = -1) -> None:
@@ -94,10 +95,13 @@ def require_whole(storage: Storage, table: str, version: int | None = None, *, p
 
 def readable(storage: Storage, table: str, version: int | None = None) -> tuple[int, list[str]] | None:
     """Return a version, by default the newest, and the log files that define it; None without it. See require_whole."""
+    folder = f"{table}/{LOG_FOLDER}"
     try:
-        names = storage.names(f"{table}/{LOG_FOLDER}")
+        names = storage.names(folder) if version is None else storage.known_names(folder)
     except NotADirectoryError:  # a file in place of the root
         return None
+    if version is not None and version > _newest(names):
+        names = storage.names(folder)
     last = _newest(names) if version is None else version
     if not 0 <= last <= _newest(names):
         return None
@@ -116,7 +120,9 @@ def _require_commits(storage: Storage, table: str, names: Sequence[str], last: i
         fix = f"restore {table}/{LOG_FOLDER} from a backup, or publish the nights again to another root"
         if lost == _newest(names) > published:
             fix = f"restore {_file(table, lost)} from a backup, or remove it and run the last date again"
-        raise LostCommitsError(Fault("results root", f"{storage.root!r} ({what})", "all commits of earlier runs", fix))
+        raise LostCommitsError(
+            Fault("results root", f"{storage.address!r} ({what})", "all commits of earlier runs", fix)
+        )
 
 
 def _newest(names: Sequence[str]) -> int:
@@ -135,21 +141,20 @@ def _newest_first(names: Sequence[str], kind: re.Pattern[str]) -> Iterator[int]:
 
 
 def find_commit(storage: Storage, table: str, *, tag: str, after: int) -> int | None:
-    """Return the newest version after ``after`` whose commit has ``tag`` as user metadata; None without one."""
-    found = None
+    """Return the first version after ``after`` whose commit has ``tag`` as user metadata; None without one."""
     for version in count(after + 1):  # few: a log may have thousands of files to list
         try:
             infos = _actions(storage, table, version, "commitInfo")
         except FileNotFoundError:
-            break
+            return None
         if any(info.get("userMetadata") == tag for info in infos):
-            found = version
-    return found
+            return version
+    raise AssertionError  # pragma: no cover - the loop has no end
 
 
 def reader_version(storage: Storage, table: str, *, after: int) -> int:
     """Return the highest reader protocol of the commits after ``after``; 0 if none changed it."""
-    newest_first = _newest_first(storage.names(f"{table}/{LOG_FOLDER}"), _COMMIT)
+    newest_first = _newest_first(storage.known_names(f"{table}/{LOG_FOLDER}"), _COMMIT)
     new = takewhile(lambda version: version > after, newest_first)
     protocols = (protocol for version in new for protocol in _actions(storage, table, version, "protocol"))
     return max((int(protocol["minReaderVersion"]) for protocol in protocols), default=0)

@@ -9,20 +9,21 @@ import shutil
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from rankeval_spark import allowed_folders
-from rankeval_spark.allowed_folders import FILE_SYSTEMS, LOCKING_SCHEMES, RESULT_SCHEMES, scheme_fix, scheme_of
+from rankeval_spark.allowed_folders import FILE_SYSTEMS, RESULT_SCHEMES, scheme_fix, scheme_of
 from rankeval_spark.errors import ConfigError, Fault
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JavaObject: TypeAlias = Any  # an object of the JVM: py4j has no types
+Mark: TypeAlias = Any  # what a store tells versions of a register apart by: a number, or an ETag
 
 _UNSAFE: Final = re.compile(r"[`$\x00-\x1f]")
 
@@ -32,6 +33,7 @@ class Storage(ABC):
 
     root: str
     has_locks: bool  # whether of several contenders only one creates a file
+    trusts_locks_for = 0.0  # seconds for which a lock that was held is taken to be held still
 
     @abstractmethod
     def names(self, path: str) -> list[str]:
@@ -50,10 +52,6 @@ class Storage(ABC):
         """Write a new file, which a power loss does not take; FileExistsError if it exists."""
 
     @abstractmethod
-    def replace(self, path: str, content: bytes) -> None:
-        """Write a file in place of the old one."""
-
-    @abstractmethod
     def age(self, path: str) -> float:
         """Return the seconds since a file was last written, by our clock; FileNotFoundError if it does not exist."""
 
@@ -65,14 +63,86 @@ class Storage(ABC):
     def remove(self, path: str) -> None:
         """Remove a file, or a folder with all it holds, if it exists."""
 
+    @property
+    def address(self) -> str:
+        """Return the root as users name it."""
+        return self.root
+
+    def known_names(self, path: str) -> list[str]:
+        """Return the names in a folder to which files are only added, without a request if some are known."""
+        return self.names(path)
+
+    def fetch(self, paths: Iterable[str]) -> None:  # noqa: B027 - only a mirror has something to do
+        """Bring files to this machine, unless they are here."""
+
+    def load(self, path: str) -> tuple[bytes, Mark] | None:
+        """Return the content of a register and the mark of its version; None if it was never written.
+
+        Here a register is a folder of files with rising numbers, of which the highest counts.
+        """
+        while number := max(self._numbers(path), default=0):
+            with suppress(FileNotFoundError):  # a higher number exists by now
+                return self.read(_numbered(path, number)), number
+        return None
+
+    def swap(self, path: str, content: bytes, mark: Mark | None) -> Mark | None:
+        """Write a register if its version still has a mark, None if there is no version; return the new mark.
+
+        None is returned where another writer was first. Two writers never write the same content.
+        """
+        number = (mark or 0) + 1
+        if not self.create(_numbered(path, number), content):
+            return None
+        if (found := self._numbers(path)) and max(found) != number:  # the look was too long ago: others were here
+            self.remove(_numbered(path, number))
+            return None
+        for lower in found:
+            if lower < number:
+                self.remove(_numbered(path, lower))
+        return number
+
+    def age_of(self, path: str, mark: Mark) -> float:
+        """Return the seconds since a version of a register was written, by clocks that may differ; 0 if it is gone."""
+        try:
+            return self.age(_numbered(path, mark))
+        except FileNotFoundError:
+            return 0.0
+
+    def _numbers(self, path: str) -> list[int]:
+        return [int(name) for name in self.names(path) if name.isdecimal()]
+
+
+def _numbered(path: str, number: int) -> str:
+    return f"{path}/{number:08d}"
+
 
 class LocalStorage(Storage):
     """A folder of this machine or of a mounted file system."""
 
     has_locks = True
+    checkpoint_every = 100  # commits after which a checkpoint spares readers those before it
+    is_mirror = False  # whether the files are copies of those of a store
 
     def __init__(self, root: str) -> None:
         self.root = root
+
+    def prove_locks(self, *, one_run_per_root: bool) -> None:
+        """Raise ConfigError unless the store grants a conditional write to one of several writers, as a disk does."""
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Remove files that are gone from this machine."""
+
+    def link(self, source: str, target: str) -> None:
+        """Give a file a second name, in a folder that is there."""
+        try:
+            os.link(self._path(source), self._path(target))
+        except OSError:  # a mounted file system without links; a full disk is full for the copy too, which says so
+            shutil.copyfile(self._path(source), self._path(target))
+            self.sync(self._path(target))
+
+    def sync(self, *paths: Path) -> None:
+        """Wait until files, or the names in folders, are where a power loss does not take them."""
+        sync(*paths)
 
     def _path(self, path: str) -> Path:
         return Path(inside(self.root, path))
@@ -97,11 +167,6 @@ class LocalStorage(Storage):
         target = self._path(path)
         self._create(target, content, is_synced=True)
         sync(target.parent)
-
-    def replace(self, path: str, content: bytes) -> None:
-        target = self._path(path)
-        with _draft_of(target, content, is_synced=False) as draft:
-            draft.replace(target)
 
     def _create(self, target: Path, content: bytes, *, is_synced: bool) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -216,9 +281,6 @@ class HadoopStorage(Storage):
             self.remove(draft)
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), f"{self.root}/{path}")
 
-    def replace(self, path: str, content: bytes) -> None:
-        self._write(path, content, overwrite=True)
-
     def age(self, path: str) -> float:
         modified_ms = self._system.getFileStatus(self._known(path)).getModificationTime()
         return max(0.0, time.time() - float(modified_ms) / 1000)
@@ -244,43 +306,45 @@ class HadoopStorage(Storage):
             stream.close()
 
 
-def open_storage(spark: SparkSession, root: str, *, one_run_per_root: bool = False) -> Storage:
-    """Open the store of ``root``; ConfigError for one without locks, unless the scheduler allows one run per root."""
+def open_storage(spark: SparkSession | None, root: str, *, one_run_per_root: bool = False) -> Storage:
+    """Open the store of ``root`` to write to it; ConfigError without locks, unless one run at a time is promised."""
     location = normalise(root)
-    scheme = scheme_of(location)
-    if not scheme:
-        return LocalStorage(location)
-    require_locks(root, one_run_per_root=one_run_per_root)
-    if getattr(spark, "_jvm", None) is None:
+    if storage := open_native(location):
+        storage.prove_locks(one_run_per_root=one_run_per_root)
+        return storage
+    if spark is None or getattr(spark, "_jvm", None) is None:
         found = f"{root!r}, through Spark Connect, which has no call for locks in that store"
         expected = "a folder that this process and the server both have, such as a mounted one"
         raise ConfigError(Fault("results root", found, expected, "or run on the cluster, by spark-submit"))
-    return HadoopStorage(spark, location, has_locks=FILE_SYSTEMS[scheme].has_locks)
+    return HadoopStorage(spark, location, has_locks=True)
+
+
+def open_native(location: str) -> LocalStorage | None:
+    """Return the store of a root that this process reaches itself; None if only Spark does."""
+    scheme = scheme_of(location)
+    if not scheme:
+        return LocalStorage(location)
+    if not FILE_SYSTEMS[scheme].is_object_store:
+        return None
+    from rankeval_spark.results.object_storage import open_objects  # noqa: PLC0415 - needs the extra `stores`
+
+    return open_objects(location)
 
 
 def reachable_storage(spark: SparkSession | None, location: str) -> Storage | None:
     """Return the store of a root to read from it; None if its files are out of reach, as through Spark Connect."""
-    if not scheme_of(location):
-        return LocalStorage(location)
+    if (storage := open_native(location)) is not None:
+        return storage
     if spark is None or getattr(spark, "_jvm", None) is None:
         return None
     return HadoopStorage(spark, location, has_locks=False)
 
 
-def require_locks(root: str, *, one_run_per_root: bool) -> None:
-    """Raise ConfigError for a root in a store without locks, unless the scheduler allows one run per root."""
-    scheme = scheme_of(normalise(root))
-    if scheme and not FILE_SYSTEMS[scheme].has_locks and not one_run_per_root:
-        found = f"{root!r}, a store on which a lock cannot be taken"
-        fix = "or let the scheduler allow one run per root and say so: results.one_run_per_root"
-        raise ConfigError(Fault("results root", found, f"a local path or one of {', '.join(LOCKING_SCHEMES)}", fix))
-
-
 def normalise(root: str) -> str:
     """Return a root in canonical form: absolute, without a trailing slash.
 
-    >>> normalise("file:///data/results/"), normalise("abfss://c@a.example/results/")
-    ('/data/results', 'abfss://c@a.example/results')
+    >>> normalise("file:///data/results/"), normalise("s3a://bucket/results/")
+    ('/data/results', 's3://bucket/results')
     """
     scheme = scheme_of(root)
     if _UNSAFE.search(root) or not root.strip():
@@ -294,7 +358,8 @@ def normalise(root: str) -> str:
     if fix is not None:
         expected = f"a local path or a URI of one of {', '.join(RESULT_SCHEMES)}"
         raise ConfigError(Fault("results root", repr(root), expected, fix))
-    return root.rstrip("/") if scheme else os.path.abspath(root)
+    # `s3a` is Hadoop's name of the same place.
+    return root.rstrip("/").replace("s3a://", "s3://", 1) if scheme else os.path.abspath(root)
 
 
 def inside(root: str, path: str) -> str:

@@ -79,6 +79,7 @@ def delta_table(storage: LocalStorage, table: str, version: int | None = None) -
         if readable is None:
             return deltalake.DeltaTable(location, version=version)
         newest, names = readable
+        storage.fetch(f"{table}/{delta_log.LOG_FOLDER}/{name}" for name in names)
         log = Path(location, delta_log.LOG_FOLDER)
         stats = ((name, (log / name).stat()) for name in names)
         return _opened(location, newest, tuple((name, own.st_ino, own.st_size, own.st_mtime_ns) for name, own in stats))
@@ -88,7 +89,7 @@ def delta_table(storage: LocalStorage, table: str, version: int | None = None) -
             found, fix = "a file", "results.root of a config names the folder"
             fix = fix if root.suffix in (".yaml", ".yml") else ""
         elif not root.is_dir():
-            found, fix = "no such folder", "" if allowed_folders.is_limited() else nearest_location(storage.root)
+            found, fix = "no such folder", "" if allowed_folders.is_limited() else nearest_location(storage.address)
         else:
             logs = sorted(root.glob(f"*/{table}/_delta_log"))
             found, fix = f"no table {table}", f"did you mean {logs[0].parents[1]}?" if logs else ""
@@ -110,7 +111,7 @@ def _opened(location: str, version: int, log: tuple[tuple[str | int, ...], ...])
 
 
 def _unreadable(storage: LocalStorage, found: str, fix: str) -> ConfigError:
-    return ConfigError(Fault("results root", f"{storage.root!r} ({found})", "the results of an earlier run", fix))
+    return ConfigError(Fault("results root", f"{storage.address!r} ({found})", "the results of an earlier run", fix))
 
 
 def partitions_of(opened: deltalake.DeltaTable) -> list[str]:
@@ -126,6 +127,7 @@ def scan(
     version: int | None = None,
     where: Filters = (),
     without: Mapping[str, Span | None] = MappingProxyType({}),  # files that are left out
+    is_fetched: bool = True,  # False for a caller who reads some of the files alone, and has fetched them
 ) -> ds.Dataset:
     """Return the rows of a table as a dataset; files of other nights are never opened.
 
@@ -166,7 +168,9 @@ def scan(
         kept = [fragment for fragment in dataset.get_fragments() if fragment.path not in without]
         dataset = ds.FileSystemDataset(kept, dataset.schema, dataset.format, files)
         of_rows += [~is_of(night) for span in without.values() if span and (night := span.night)]
-    require_files(location, dataset.files)
+    if is_fetched:
+        storage.fetch(f"{table}/{path}" for path in dataset.files)
+        require_files(location, dataset.files)
     for condition in of_rows:
         dataset = dataset.filter(condition)
     return dataset
@@ -335,8 +339,8 @@ def why_damaged(file: Path) -> str | None:
 class NativeReader:
     """Reader without Spark, see :class:`readers.Reader`: scans are datasets of Arrow, frames its tables."""
 
-    def __init__(self, root: str) -> None:
-        self._storage = LocalStorage(root)
+    def __init__(self, storage: LocalStorage) -> None:
+        self._storage = storage
 
     def scan(self, table: str, *, version: int | None = None, where: Filters = ()) -> ds.Dataset:
         return scan(self._storage, table, version=version, where=where)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -25,7 +24,7 @@ import pyarrow.parquet as pq
 from rankeval_spark import schemas
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.results import delta_log, local_tables
-from rankeval_spark.results.file_store import LocalStorage, inside, sync
+from rankeval_spark.results.file_store import LocalStorage, inside
 from rankeval_spark.results.local_tables import Span, delta_table, partitions_of
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.table_store import STAGED_VERSION, TableStore
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 ROWS_A_FILE: Final = 200_000  # least rows of users in a file, except the last one of a night
 ROWS_AT_ONCE: Final = 65_536  # of a file in memory
-CHECKPOINT_EVERY: Final = 100  # commits after which a checkpoint spares readers those before it
 SMALL: Final = 64 << 20  # bytes; smaller files of a night are merged
 FEW_EVENTS: Final = 2_000
 """Rows below which a file of ``runs`` is small. Each has a config of 10 KB: a merge of as many takes half a second."""
@@ -67,10 +65,11 @@ class LocalTables(TableStore):
 
     @property
     def reader(self) -> local_tables.NativeReader:
-        return local_tables.NativeReader(self.storage.root)
+        return local_tables.NativeReader(self.storage)
 
     def columns(self, table: str) -> Json:
-        columns: Json = json.loads(delta_table(self.storage, table).schema().to_json())
+        known = delta_log.latest_version(self.storage, table, is_fresh=False)
+        columns: Json = json.loads(delta_table(self.storage, table, known).schema().to_json())
         return columns
 
     def properties(self, table: str) -> dict[str, str]:
@@ -85,14 +84,19 @@ class LocalTables(TableStore):
 
     def append_events(self, rows: Sequence[Mapping[str, Any]], *, tag: str, after: int) -> None:
         table = schemas.RUNS.name
-        opened, location = delta_table(self.storage, table, after), inside(self.storage.root, table)
+        opened = delta_table(self.storage, table, after)
         values = pa.Table.from_pylist(list(rows), schema=pa.schema(opened.schema().to_arrow()))
         missing = [name for name in values.column_names if values[name].null_count and not values.field(name).nullable]
         if missing:
             message = f"table {table}: no value for {', '.join(missing)}"
             raise ValueError(message)
-        files = write_by_night(location, values) if partitions_of(opened) else [write_file(location, values, None)]
-        commit(self.storage, table, after, [*filter(None, files)], tag=tag)
+        is_by_night = bool(partitions_of(opened))
+        write = (
+            write_by_night(self.storage, table, values)
+            if is_by_night
+            else [write_file(self.storage, table, values, None)]
+        )
+        commit(self.storage, table, after, [*filter(None, write)], tag=tag)
 
     def replace_by_staged(self, table: str, night: NightKey, run_id: str, staged: str | None) -> int:
         files = [] if staged is None else delta_log.files_written(self.storage, staged, STAGED_VERSION)
@@ -116,7 +120,7 @@ class LocalTables(TableStore):
             own = data_files(self.storage, table, seen, night=night)
             if not files and not own:
                 return seen
-            linked = ((file, _link(file, location)) for file in files)
+            linked = ((file, _link(self.storage, file, table)) for file in files)
             adds = [add_action(location, path, night, stats=file.get("stats") or "{}") for file, path in linked]
             commit(self.storage, table, seen, [*adds, *map(remove_action, own)], tag=run_id)
             return self.own_commit(table, run_id, after=seen)
@@ -146,12 +150,18 @@ class LocalTables(TableStore):
     ) -> dict[DataFile, int]:
         location, counts = inside(self.storage.root, table), {}
         for file in self._files(table, evaluation, version):
-            local_tables.require_files(location, [file.path])
+            self._require(table, [file])
             with pq.ParquetFile(Path(location, file.path)) as opened:
                 batches = opened.iter_batches(ROWS_AT_ONCE, columns=change.columns)
                 if n_rows := sum(int(change.affects(batch).sum()) for batch in batches):
                     counts[file] = n_rows
         return counts
+
+    def _require(self, table: str, files: Iterable[DataFile]) -> None:
+        """Bring files to this machine; DamagedResultsError for those that are missing or damaged."""
+        paths = [file.path for file in files]
+        self.storage.fetch(f"{table}/{path}" for path in paths)
+        local_tables.require_files(inside(self.storage.root, table), paths)
 
     def _rewrite(self, table: str, parts: Collection[DataFile], change: RowChange, *, after: int) -> None:
         self.rewrite_files(table, dict.fromkeys(parts, change.changed), after=after)
@@ -163,10 +173,11 @@ class LocalTables(TableStore):
         location, written = inside(self.storage.root, table), []
         for file, change in files.items():
             if change is not None:
+                self._require(table, [file])
                 with pq.ParquetFile(Path(location, file.path)) as opened:
                     batches = map(change, opened.iter_batches(ROWS_AT_ONCE))
                     rows = pa.RecordBatchReader.from_batches(opened.schema_arrow, batches)
-                    written.append(write_file(location, rows, file.night, beside=file.path))
+                    written.append(write_file(self.storage, table, rows, file.night, beside=file.path))
         commit(self.storage, table, after, [*filter(None, written), *map(remove_action, files)])
 
     def merge_files(self, table: str) -> tuple[int, int]:
@@ -186,7 +197,8 @@ class LocalTables(TableStore):
             groups = [group for group in groups if len(group) > 1]
         if not groups:
             return 0, 0
-        dataset, location = local_tables.scan(self.storage, table, version=seen), inside(self.storage.root, table)
+        self._require(table, (file for group in groups for file in group))
+        dataset = local_tables.scan(self.storage, table, version=seen, is_fetched=False)
         names = [field.name for field in opened.schema().fields if is_of_runs or field.name not in PARTITIONS]
         schema = pa.schema([dataset.schema.field(name) for name in names])
         fragments = {fragment.path: fragment for fragment in dataset.get_fragments()}
@@ -196,9 +208,10 @@ class LocalTables(TableStore):
             batches = (batch for file in group for batch in fragments[file.path].to_batches(**options))
             rows = pa.RecordBatchReader.from_batches(schema, batches)
             if is_of_runs:
-                written.append(write_file(location, rows.read_all(), None, changes=False))
+                written.append(write_file(self.storage, table, rows.read_all(), None, changes=False))
             else:
-                written.append(write_file(location, rows, group[0].night, beside=group[0].path, changes=False))
+                beside = group[0].path
+                written.append(write_file(self.storage, table, rows, group[0].night, beside=beside, changes=False))
         metadata = [metadata_action(opened, partitionColumns=[])] if is_of_runs and partitions else []
         removes = [remove_action(file, changes=False) for group in groups for file in group]
         commit(self.storage, table, seen, [*metadata, *filter(None, written), *removes])
@@ -210,6 +223,7 @@ class LocalTables(TableStore):
 
         def give_up(seen: int) -> list[str]:
             files = data_files(self.storage, table, seen)
+            self.storage.fetch(f"{table}/{file.path}" for file in files)
             damaged = {file: reason for file in files if (reason := local_tables.why_damaged(location / file.path))}
             if damaged:
                 commit(self.storage, table, seen, [remove_action(file) for file in damaged])
@@ -246,14 +260,15 @@ def commit(
     """
     location, version = Path(inside(storage.root, table)), seen + 1
     nights = {Path(location, unquote(action["add"]["path"])).parent for action in actions if "add" in action}
-    sync(*{*nights, *(night.parent for night in nights), location})
+    storage.sync(*{*nights, *(night.parent for night in nights), location})
     delta_log.commit(storage, table, version, actions, tag=tag)
-    if (version + 1) % CHECKPOINT_EVERY == 0:
-        opened = delta_table(storage, table, version)
+    if (version + 1) % storage.checkpoint_every == 0:
+        opened, log = delta_table(storage, table, version), location / delta_log.LOG_FOLDER
         opened.create_checkpoint()
+        before = set(os.listdir(log))
         opened.cleanup_metadata()
-        log = location / delta_log.LOG_FOLDER
-        sync(*log.glob(f"{version:020d}.checkpoint*"), log / "_last_checkpoint", log)
+        storage.forget(f"{table}/{delta_log.LOG_FOLDER}/{name}" for name in before.difference(os.listdir(log)))
+        storage.sync(*log.glob(f"{version:020d}.checkpoint*"), log / delta_log.HINT, log)
     return version
 
 
@@ -302,7 +317,7 @@ def _group(
 
 def write_new(storage: LocalStorage, table: str, rows: pa.Table) -> None:
     """Create a table with rows, in one commit."""
-    create_log(storage, table, rows.schema, write_by_night(inside(storage.root, table), rows))
+    create_log(storage, table, rows.schema, write_by_night(storage, table, rows))
 
 
 def create_log(storage: LocalStorage, table: str, schema: pa.Schema, adds: Sequence[Mapping[str, Any]]) -> None:
@@ -311,19 +326,20 @@ def create_log(storage: LocalStorage, table: str, schema: pa.Schema, adds: Seque
     delta_log.create_log(storage, table, columns=columns, partitions=PARTITIONS, adds=adds)
 
 
-def write_by_night(location: str, rows: pa.Table) -> list[dict[str, Any]]:
+def write_by_night(storage: LocalStorage, table: str, rows: pa.Table) -> list[dict[str, Any]]:
     """Write a file a night; return the add actions."""
     adds = []
     for values in rows.select(PARTITIONS).group_by(PARTITIONS).aggregate([]).to_pylist():
         night = NightKey(*(values[name] for name in PARTITIONS))
-        Path(location, folder_of(night)).mkdir(parents=True, exist_ok=True)
+        Path(inside(storage.root, table), folder_of(night)).mkdir(parents=True, exist_ok=True)
         is_own = local_tables.is_of((night.evaluation, night.evaluation_date))
-        adds.append(write_file(location, rows.filter(is_own), night))
+        adds.append(write_file(storage, table, rows.filter(is_own), night))
     return [*filter(None, adds)]
 
 
 def write_file(
-    location: str,
+    storage: LocalStorage,
+    table: str,
     rows: pa.Table | pa.RecordBatchReader,
     night: NightKey | None,  # that of the rows; None for rows of `runs`
     *,
@@ -340,13 +356,17 @@ def write_file(
     span = None if night is not None else Span.from_path(beside) if beside else Span.from_events(rows)
     name = f"{uuid.uuid4().hex}{span.in_name() if span else ''}.parquet"
     path = str(Path(beside).with_name(name) if beside else Path(folder_of(night), name))
-    target, n_rows = Path(location, path), 0
+    location, n_rows = inside(storage.root, table), 0
+    target = Path(location, path)
+    if storage.is_mirror:
+        target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with pq.ParquetWriter(target, rows.schema) as writer:
             for part in [rows] if isinstance(rows, pa.Table) else rows:
                 writer.write(part)
                 n_rows += part.num_rows
-        sync(target)
+        if n_rows:
+            storage.sync(target)
     except OSError:
         target.unlink(missing_ok=True)
         raise
@@ -368,17 +388,13 @@ def _partition_of(night: NightKey | None) -> dict[str, str]:
     return {} if night is None else {name: str(value) for name, value in asdict(night).items()}
 
 
-def _link(file: Mapping[str, Any], location: str) -> str:
+def _link(storage: LocalStorage, file: Mapping[str, Any], table: str) -> str:
     """Link a file into a table under a new name; return its path within the table."""
-    source, path = Path(file["location"], file["path"]), Path(file["path"])
+    path = Path(file["path"])
     name = path.with_name(f"{uuid.uuid4().hex}-{path.name}")
-    target = Path(location, name)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(source, target)
-    except OSError:  # a mounted file system without links; a full disk is full for the copy too, which says so
-        shutil.copyfile(source, target)
-        sync(target)
+    Path(inside(storage.root, table), name).parent.mkdir(parents=True, exist_ok=True)
+    source = os.path.relpath(Path(file["location"], path), inside(storage.root, ""))
+    storage.link(source, f"{table}/{name}")
     return str(name)
 
 
@@ -431,7 +447,7 @@ class NewTable:
         conform: Callable[[pa.Table], pa.Table],  # from added rows to rows of the schema
     ) -> None:
         self._facts = storage, table, night, schema, conform
-        self._location, self._night, self._conform = inside(storage.root, table), night, conform
+        self._storage, self._table, self._night, self._conform = storage, table, night, conform
         self._adding = Lock()
         self._waiting: list[pa.Table] = []
         self._n_waiting = 0
@@ -452,7 +468,7 @@ class NewTable:
         self._write(ready)
 
     def _write(self, parts: Sequence[pa.Table]) -> None:
-        if parts and (written := write_file(self._location, pa.concat_tables(parts), self._night)):
+        if parts and (written := write_file(self._storage, self._table, pa.concat_tables(parts), self._night)):
             self._adds.append(written)
 
     def _write_rest(self) -> list[dict[str, Any]]:
@@ -470,8 +486,8 @@ class NewTable:
     def adopt(self, files: pa.Table) -> None:
         """Add files that workers wrote and drained; ResultsError if this process does not see them."""
         for action in map(json.loads, files["add"].to_pylist()):
-            path = Path(self._location, unquote(action["add"]["path"]))
-            if not path.is_file():
+            path = Path(inside(self._storage.root, self._table), unquote(action["add"]["path"]))
+            if not path.is_file() and not self._storage.is_mirror:
                 fix = "use a folder that all machines share, or a store"
                 raise ResultsError(Fault("results root", f"no {path}", "the file that a worker wrote there", fix))
             self._adds.append(action)

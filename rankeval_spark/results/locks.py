@@ -1,9 +1,9 @@
-"""Crash-safe lease locks of a results root: a file, a heartbeat, and a take-over that only one contender can win.
+"""Crash-safe lease locks of a results root, on disks and object stores alike.
 
-A lock is a folder of files with rising numbers. To take it is to *create* the next number, which a store grants to
-one contender only; the highest number is the holder. Nothing is ever renamed or deleted under a contender's feet:
-release and heartbeat rewrite the holder's own file, and a file is removed only when a higher one exists. A contender
-who acts on an old look at the folder therefore ends up below the highest number, sees that, and steps back.
+A lock is a register. Whoever wants it writes it *if its version is still the one that was read*, which a store grants
+to one contender only. Its holder writes it every few seconds, so that its version changes. A contender takes it from a
+holder that has ended, as this machine can tell, or whose version stayed the same for long enough by the contender's own
+clock. A holder that was suspended meanwhile learns of it from its next write, which is refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark.errors import Fault, ResultsBusyError
 
 if TYPE_CHECKING:
-    from rankeval_spark.results.file_store import Storage
+    from rankeval_spark.results.file_store import Mark, Storage
 
 LOCKS_FOLDER: Final = "_locks"
 RUNS_LOCK: Final = "runs"
@@ -98,6 +98,9 @@ class LockTimes:
 
     heartbeat: float = 15.0
     stale_after: float = 300.0
+    watch: float = (
+        40.0  # for how long a version that looks as old, by a clock, is seen unchanged: beyond two heartbeats
+    )
     poll: float = 0.25
     # when a file that says nothing, or a part, is no longer being written: its writer died, or power was lost
     cut_after: float = 2.0
@@ -111,7 +114,8 @@ class Holder:
     process: Process
     started_at: str
     released_at: str = ""
-    token: str = ""
+    token: str = ""  # of the object that holds the lock
+    beat: int = 0  # makes each writing of a holder another content, and so another version
 
     def is_gone(self) -> bool:
         """Return whether no process holds the lock any more: it ended, or is this one and could not release it."""
@@ -141,13 +145,16 @@ class Lock:
         self, storage: Storage, name: str, *, owner: str, wait_seconds: float = 0.0, times: LockTimes | None = None
     ) -> None:
         self._storage = storage
-        self._folder = f"{LOCKS_FOLDER}/{name}"
+        self._path = f"{LOCKS_FOLDER}/{name}"
         self._holder = Holder(owner, this_process(), _now(), token=uuid.uuid4().hex)
         self._wait_seconds = wait_seconds
         self._times = times or LockTimes()
         self.taken_from: Holder | None = None  # the previous holder, if it never released the lock
         self.may_return = False  # whether that holder may still be at work
-        self._number = 0
+        self._mark: Mark | None = None  # of our own last writing; None while the lock is not ours
+        self._held_at = 0.0  # when the store last said so, by the monotonic clock
+        self._seen: tuple[Mark | None, float, float] = (None, 0.0, 0.0)  # another's version, since when, for how long
+        self._is_watching = False  # whether that version looks abandoned, so that it is worth to look on
         self._stop = threading.Event()
         self._writing = threading.Lock()  # a heartbeat must not undo a release
 
@@ -161,26 +168,33 @@ class Lock:
     @property
     def is_held(self) -> bool:
         """Whether no other process has taken the lock since we acquired it."""
-        return bool(self._number) and (not self._storage.has_locks or self._highest() == self._number)
+        with self._writing:
+            if self._mark is None or not self._storage.has_locks:
+                return self._mark is not None
+            if time.monotonic() - self._held_at < self._storage.trusts_locks_for:
+                return True
+            is_ours = self._read_own() is not None
+            self._held_at = time.monotonic() if is_ours else 0.0
+            return is_ours
 
     def acquire(self) -> None:
         """Acquire the lock, waiting as long as allowed; ResultsBusyError after that."""
         deadline = time.monotonic() + self._wait_seconds
         _live.add(self._holder.token)
         try:
-            while not self._try_to_acquire() and time.monotonic() < deadline:
+            while not self._try_to_acquire():
+                if time.monotonic() >= deadline and not self._is_watching:
+                    raise self.busy()
                 time.sleep(self._times.poll)
         finally:
-            if not self._number:
+            if self._mark is None:
                 _live.discard(self._holder.token)
-        if not self._number:
-            raise self.busy()
         if self._storage.has_locks:
-            threading.Thread(target=self._beat, name=f"heartbeat {self._folder}", daemon=True).start()
+            threading.Thread(target=self._beat, name=f"heartbeat {self._path}", daemon=True).start()
 
     def refuse_holder(self) -> None:
         """Raise ResultsBusyError if another run holds the lock; it is not taken."""
-        if (highest := self._highest()) and not self._is_free(highest):
+        if (found := self._storage.load(self._path)) and not self._is_free(*found) and not self._is_watching:
             raise self.busy()
 
     def is_lost(self) -> bool:
@@ -210,67 +224,69 @@ class Lock:
         self._stop.set()
         with self._writing:
             with suppress(Exception):
-                if is_released and self._storage.has_locks and self.is_held:
-                    released = replace(self._holder, released_at=_now())
-                    self._storage.replace(self._file(self._number), released.to_json())
-            self._number = 0
+                if is_released and self._storage.has_locks:
+                    self._write(replace(self._holder, released_at=_now()), self._mark)
+            self._mark = None
             _live.discard(self._holder.token)
 
     def _try_to_acquire(self) -> bool:
         if not self._storage.has_locks:
-            self._number = 1
+            self._mark = self._holder.token
             return True
-        highest = self._highest()
-        if highest and not self._is_free(highest):
+        found = self._storage.load(self._path)
+        if found is not None and not self._is_free(*found):
             return False
-        number = highest + 1
-        if not self._storage.create(self._file(number), self._holder.to_json()):
-            return False
-        if self._highest() != number:  # we looked at the folder too long ago: others have been here since
-            self._storage.remove(self._file(number))
-            return False
-        self._number = number
-        for lower in (other for other in self._numbers() if other < number):
-            self._storage.remove(self._file(lower))
-        return True
+        self._write(self._holder, None if found is None else found[1])
+        return self._mark is not None
 
-    def _is_free(self, number: int) -> bool:
-        """Return whether the holder of a number released the lock, ended, or was silent for too long."""
-        try:
-            holder = Holder.from_json(self._storage.read(self._file(number)))
-            is_released = holder is not None and bool(holder.released_at)
-            self.taken_from = None if is_released else holder
-            is_over = is_released or (holder is not None and holder.is_gone())
-            is_seen = is_released or (holder is not None and holder.process.machine == this_machine())
-            self.may_return = not (is_over and is_seen)
-            patience = self._times.stale_after if holder else self._times.cut_after
-            return is_over or self._storage.age(self._file(number)) > patience
-        except FileNotFoundError:  # a higher number exists by now
-            return False
+    def _is_free(self, content: bytes, mark: Mark) -> bool:
+        """Return whether the holder of a version released the lock, ended, or was seen silent for too long."""
+        holder = Holder.from_json(content)
+        is_released = holder is not None and bool(holder.released_at)
+        self.taken_from = None if is_released else holder
+        is_over = is_released or (holder is not None and holder.is_gone())
+        is_seen = is_released or (holder is not None and holder.process.machine == this_machine())
+        self.may_return = not (is_over and is_seen)
+        if is_over:
+            return True
+        if self._seen[0] != mark:
+            is_old = self._storage.age_of(self._path, mark) > (
+                self._times.stale_after if holder else self._times.cut_after
+            )
+            patience = self._times.watch if is_old else self._times.stale_after
+            self._seen = mark, time.monotonic(), patience if holder else min(patience, self._times.cut_after)
+            self._is_watching = is_old
+        return time.monotonic() - self._seen[1] > self._seen[2]
 
-    def _highest(self) -> int:
-        return max(self._numbers(), default=0)
+    def _write(self, holder: Holder, mark: Mark | None) -> None:
+        """Write the lock if its version is the one with a mark; our own mark is None afterwards if it is not."""
+        self._holder = replace(self._holder, beat=self._holder.beat + 1)
+        content = replace(holder, beat=self._holder.beat).to_json()
+        written = self._storage.swap(self._path, content, mark)
+        if written is None and (own := self._read_own()) is not None:  # by a write whose answer was lost
+            written = self._storage.swap(self._path, content, own)
+        self._mark, self._held_at = written, time.monotonic()
 
-    def _numbers(self) -> list[int]:
-        return [int(name) for name in self._storage.names(self._folder) if name.isdecimal()]
-
-    def _file(self, number: int) -> str:
-        return f"{self._folder}/{number:08d}"
+    def _read_own(self) -> Mark | None:
+        """Return the mark of the version that is there if it is ours; None if it is another's."""
+        found = self._storage.load(self._path)
+        holder = Holder.from_json(found[0]) if found else None
+        return found[1] if found and holder and holder.token == self._holder.token else None
 
     def _beat(self) -> None:
         while not self._stop.wait(self._times.heartbeat):
             # A missed beat is not a lost lock: the next one may get through.
             with self._writing, suppress(Exception):
-                if not self.is_held:
+                if self._mark is None:
                     return
-                self._storage.replace(self._file(self._number), self._holder.to_json())
+                self._write(self._holder, self._mark)
 
     def busy(self) -> ResultsBusyError:
         """Build the error that names the holder."""
-        where = f"{self._storage.root}, lock {self._folder.removeprefix(LOCKS_FOLDER + '/')}"
-        fix, holder = "wait for it, or run again later; the lock of a run that died is taken over by itself", None
-        with suppress(FileNotFoundError):
-            holder = Holder.from_json(self._storage.read(self._file(self._highest())))
+        where = f"{self._storage.address}, lock {self._path.removeprefix(LOCKS_FOLDER + '/')}"
+        fix = "wait for it, or run again later; the lock of a run that died is taken over by itself"
+        found = self._storage.load(self._path)
+        holder = Holder.from_json(found[0]) if found else None
         return ResultsBusyError(Fault(where, str(holder or "another run"), "no other run on it", fix))
 
 

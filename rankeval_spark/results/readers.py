@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from rankeval_spark.allowed_folders import scheme_of
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results import delta_log, local_tables
-from rankeval_spark.results.file_store import LocalStorage, normalise, reachable_storage
+from rankeval_spark.results.file_store import normalise, open_native, reachable_storage
 
 if TYPE_CHECKING:
     from datetime import date
@@ -72,9 +71,9 @@ class Reader(Protocol[Scan, Frame]):
 
 
 def is_native(root: str) -> bool:
-    """Return whether this process reads and writes a root: a local folder whose name deltalake can open."""
-    location = normalise(root)
-    return not scheme_of(location) and local_tables.are_at(LocalStorage(location))
+    """Return whether this process reads and writes a root: an object store, or a folder that deltalake can open."""
+    storage = open_native(normalise(root))
+    return storage is not None and local_tables.are_at(storage)
 
 
 def require_whole(spark: SparkSession | None, root: str, versions: Mapping[str, int]) -> None:
@@ -86,8 +85,9 @@ def require_whole(spark: SparkSession | None, root: str, versions: Mapping[str, 
 
 def reader_of(spark: SparkSession | None, root: str) -> Reader[Any, Any]:
     """Return the reader of small tables: this process if it can; ConfigError if Spark is needed without a session."""
-    if is_native(root):
-        return local_tables.NativeReader(normalise(root))
+    storage = open_native(normalise(root))
+    if storage is not None and local_tables.are_at(storage):
+        return local_tables.NativeReader(storage)
     if spark is None:
         found = f"{root!r}, which only Spark can read"
         fix = "give a session too: Results(spark, root)"

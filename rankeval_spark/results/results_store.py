@@ -9,10 +9,9 @@ from datetime import date
 from typing import TYPE_CHECKING, Final, Literal
 
 from rankeval_spark import schemas
-from rankeval_spark.allowed_folders import scheme_of
 from rankeval_spark.errors import ConfigError, Fault, ResultsBusyError, ResultsError
 from rankeval_spark.results import delta_log, journal, local_tables
-from rankeval_spark.results.file_store import LocalStorage, Storage, normalise, open_storage, require_locks
+from rankeval_spark.results.file_store import Storage, normalise, open_native, open_storage
 from rankeval_spark.results.local_writes import open_tables
 from rankeval_spark.results.locks import Lock, LockTimes
 from rankeval_spark.results.maintenance import Maintenance
@@ -33,13 +32,11 @@ MARKER: Final = "_rankeval.json"
 LAYOUT: Final = 1  # number of the layout of a results root; raised when older code must not write to it any more
 
 
-def check_root(root: str, *, one_run_per_root: bool) -> None:
+def check_root(root: str) -> None:
     """Raise ConfigError for a root that is not ours or cannot be used, as far as known without Spark."""
-    require_locks(root, one_run_per_root=one_run_per_root)
-    location = normalise(root)
-    if scheme_of(location):
+    storage = open_native(normalise(root))
+    if storage is None:
         return
-    storage = LocalStorage(location)
     try:
         if names := _names(storage):
             _require_ours(storage, names)
@@ -50,9 +47,8 @@ def check_root(root: str, *, one_run_per_root: bool) -> None:
 
 def refuse_busy_night(root: str, night: NightKey) -> None:
     """Raise ResultsBusyError if a run holds a night of a root on this machine; nothing changes."""
-    location = normalise(root)
-    if not scheme_of(location):
-        Lock(LocalStorage(location), f"run-{night.slug}", owner="").refuse_holder()
+    if storage := open_native(normalise(root)):
+        Lock(storage, f"run-{night.slug}", owner="").refuse_holder()
 
 
 def claim_root(storage: Storage, *, create: bool) -> None:
@@ -97,7 +93,7 @@ def _unusable_root(storage: Storage, error: OSError) -> ConfigError:
 
 
 def _refused(storage: Storage, found: str, expected: str, fix: str = "") -> ConfigError:
-    return ConfigError(Fault("results root", f"{storage.root!r}{found}", expected, fix))
+    return ConfigError(Fault("results root", f"{storage.address!r}{found}", expected, fix))
 
 
 class ResultsStore:

@@ -107,6 +107,7 @@ class Staging:
     def _sizes(self, table: str) -> dict[Path, int]:
         """Return the files of a staged table on this machine, with their sizes as written."""
         files = delta_log.files_written(self._storage, self.path(table), STAGED_VERSION)
+        self._storage.fetch(f"{self.path(table)}/{file['path']}" for file in files)
         return {Path(file["location"], file["path"]): file["size"] for file in files}
 
     def remove(self) -> None:
@@ -123,7 +124,7 @@ def remove_all(storage: Storage, night: NightKey) -> None:
 
 def quarantine_path(storage: Storage, night: NightKey) -> str:
     """Return the path of the input rows that a night could not use."""
-    return inside(storage.root, f"{QUARANTINE_FOLDER}/{night.slug}")
+    return f"{storage.address}/{QUARANTINE_FOLDER}/{night.slug}"
 
 
 def replace_quarantined(storage: Storage, night: NightKey, rows: DataFrame | None) -> None:

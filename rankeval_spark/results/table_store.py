@@ -105,7 +105,7 @@ class TableStore(ABC):
         that version first, see :meth:`fence`.
         """
         for attempt in range(1, MAX_ATTEMPTS + 1):
-            seen = delta_log.latest_version(self.storage, table)
+            seen = delta_log.latest_version(self.storage, table, is_fresh=attempt > 1)
             self.assert_held()
             try:
                 return make(seen)

@@ -19,7 +19,7 @@ from rankeval_spark.engine.arrays import to_numpy, to_texts
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.result_rows.column_types import ARROW_TYPES, columns_json, type_name
 from rankeval_spark.results import delta_log
-from rankeval_spark.results.file_store import LocalStorage, sync
+from rankeval_spark.results.file_store import LocalStorage
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector, FloatVector
@@ -67,7 +67,7 @@ def create_table(storage: Storage, schema: Schema) -> None:
             configuration={**PROPERTIES, **rules},
         )
     if isinstance(storage, LocalStorage):
-        sync(Path(storage.root, schema.name), Path(storage.root))
+        storage.sync(Path(storage.root, schema.name), Path(storage.root))
 
 
 def require_reader_version(storage: Storage, table: str, *, after: int = -1) -> None:

@@ -255,8 +255,8 @@ def test_a_scan_reads_what_is_asked_of_it(root: Root) -> None:
 @pytest.mark.parametrize(
     ("root", "found"),
     [
-        ("s3a://bucket/results", "which only Spark can read"),
-        ("s3://bucket/results", "did you mean 's3a'?"),
+        ("hdfs://name/results", "which only Spark can read"),
+        ("s3n://bucket/results", "did you mean 's3'?"),
         ("/data/results[1]", "which only Spark can read"),
         ("/no/such/folder", "'/no/such/folder' (no such folder)"),
         (None, "Results(root=): found none"),

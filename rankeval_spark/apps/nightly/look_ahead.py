@@ -54,7 +54,7 @@ class LookAhead:
         self.errors = errors_of(size, partial(check_roots, config, day))
         places = [fault.where for error in self.errors for fault in error.faults]
         if "results.root" not in places:
-            self.errors += errors_of(partial(check_root, results.location, one_run_per_root=results.one_run_per_root))
+            self.errors += errors_of(partial(check_root, results.location))
         for name, source in config.inputs.given.items():  # those outside the allowed folders are not looked at
             if not any(place.startswith(f"inputs.{name}.") for place in places):
                 self.errors += errors_of(partial(measure, name, source))

@@ -20,7 +20,8 @@ from rankeval_spark.errors import ResultsBusyError
 from rankeval_spark.results.file_store import LocalStorage
 from rankeval_spark.results.locks import Holder, Lock, LockTimes, Process, this_process
 
-QUICK = LockTimes(heartbeat=0.05, stale_after=0.5, poll=0.01)
+QUICK = LockTimes(heartbeat=0.05, stale_after=0.5, watch=0.2, poll=0.01)
+USUAL = LockTimes(watch=0.2)
 
 
 def lock(root: Path, owner: str, *, wait_seconds: float = 0.0, times: LockTimes = QUICK) -> Lock:
@@ -85,7 +86,7 @@ def test_a_process_that_waits_to_be_reaped_is_gone() -> None:
 def test_a_process_of_another_machine_is_judged_by_its_heartbeat(tmp_path: Path) -> None:
     elsewhere = replace(process_that_ended(), machine="elsewhere")
     file = leave_behind(tmp_path, elsewhere)
-    patient = LockTimes(stale_after=60)
+    patient = LockTimes(stale_after=60, watch=0.2)
     with pytest.raises(ResultsBusyError):
         lock(tmp_path, "next", times=patient).acquire()
     os.utime(file, (time.time() - 61,) * 2)
@@ -178,7 +179,7 @@ def test_a_lock_that_a_full_disk_does_not_take_is_not_left_behind(tmp_path: Path
             second.release()  # it cannot say so, and what was done under it stands
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert [path.name for path in (tmp_path / "_locks" / "night").iterdir()] == ["00000001"]
+    assert [path.name.isdecimal() for path in (tmp_path / "_locks" / "night").iterdir()] == [True]
 
 
 def test_a_lock_says_from_whom_it_was_taken_over(tmp_path: Path) -> None:
@@ -195,7 +196,7 @@ def test_a_lock_that_says_nothing_is_free_once_it_cannot_be_written_any_more(tmp
         file = leave_behind(tmp_path, this_process(), seconds_ago=3)
         file.write_bytes(content)
         os.utime(file, (time.time() - 3,) * 2)
-        with lock(tmp_path, "next", times=LockTimes()) as taken:
+        with lock(tmp_path, "next", times=USUAL) as taken:
             assert taken.taken_from is None
             assert taken.may_return
         shutil.rmtree(tmp_path / "_locks")
@@ -207,7 +208,7 @@ def test_a_killed_contender_leaves_a_draft_that_is_no_lock(tmp_path: Path) -> No
     draft.write_bytes(b"{")
     with lock(tmp_path, "next") as taken:
         assert taken.taken_from is None
-    assert (tmp_path / "_locks" / "night" / "00000001").exists()
+    assert (tmp_path / "_locks" / "night" / "00000002").exists()  # taken, and given back
 
 
 def test_a_lock_is_whole_from_the_moment_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,7 +244,7 @@ def test_a_process_of_an_earlier_start_of_this_host_is_gone(tmp_path: Path) -> N
     assert not replace(before, host_id="another").is_gone()
     assert not replace(before, machine=before.machine.replace(name, "elsewhere")).is_gone()
     leave_behind(tmp_path, before)
-    with lock(tmp_path, "next", times=LockTimes()) as taken:
+    with lock(tmp_path, "next", times=USUAL) as taken:
         assert taken.may_return  # another host may have the same name
 
 
@@ -253,22 +254,22 @@ def test_a_lock_that_could_not_be_given_back_is_free_for_its_own_process(
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    first = lock(tmp_path, "first", times=LockTimes())
+    first = lock(tmp_path, "first", times=USUAL)
     with monkeypatch.context() as patched:
         first.acquire()
-        patched.setattr(LocalStorage, "replace", refuse)
+        patched.setattr(LocalStorage, "create", refuse)
         first.release()
-    with lock(tmp_path, "second", times=LockTimes()) as second:
+    with lock(tmp_path, "second", times=USUAL) as second:
         assert second.taken_from is not None
         assert second.taken_from.owner == "first"
         assert not second.may_return
         with pytest.raises(ResultsBusyError, match="run second"):
-            lock(tmp_path, "third", times=LockTimes()).acquire()
+            lock(tmp_path, "third", times=USUAL).acquire()
 
 
 def test_the_lock_of_a_silent_process_is_taken_from_one_that_may_return(tmp_path: Path) -> None:
     leave_behind(tmp_path, replace(process_that_ended(), machine="elsewhere"), seconds_ago=301)
-    with lock(tmp_path, "next", times=LockTimes()) as taken:
+    with lock(tmp_path, "next", times=USUAL) as taken:
         assert taken.may_return
     leave_behind(tmp_path / "other", process_that_ended())
     with lock(tmp_path / "other", "next") as taken:

@@ -10,7 +10,7 @@ import pytest
 
 from rankeval_spark.errors import ConfigError, InputError, ResultsBusyError, ResultsError
 from rankeval_spark.results import Results, ResultsStore
-from rankeval_spark.results.file_store import HadoopStorage, LocalStorage, Storage, normalise, open_storage
+from rankeval_spark.results.file_store import HadoopStorage, LocalStorage, Storage, normalise
 from rankeval_spark.results.locks import Lock
 from tests.spark.results import nights
 
@@ -42,11 +42,6 @@ def test_a_root_in_a_newer_layout_is_refused(tmp_path: Path) -> None:
     (tmp_path / "_rankeval.json").write_text('{"layout": 2}')
     with pytest.raises(ConfigError, match="in layout 2"):
         ResultsStore.open(nights.HERE, str(tmp_path))
-
-
-def test_a_store_without_locks_needs_the_word_of_the_scheduler() -> None:
-    with pytest.raises(ConfigError, match="let the scheduler allow one run per root"):
-        open_storage(nights.HERE, "s3a://bucket/results")
 
 
 @pytest.mark.parametrize("root", ["ftp://host/results", "/data/`id`", "/data/${env:HOME}", " "])
@@ -123,9 +118,17 @@ def test_a_store_creates_a_file_once(storage: Storage) -> None:
     assert storage.read("a/b") == b"one"
 
 
-def test_a_store_replaces_lists_and_removes(storage: Storage) -> None:
-    storage.create("a/b", b"one")
-    storage.replace("a/b", b"two")
+def test_a_store_writes_a_register_only_if_its_version_is_known(storage: Storage) -> None:
+    first = storage.swap("a/lock", b"one", None)
+    assert storage.load("a/lock") == (b"one", first)
+    second = storage.swap("a/lock", b"two", first)
+    assert [storage.swap("a/lock", b"three", mark) for mark in (None, first)] == [None, None]
+    assert storage.load("a/lock") == (b"two", second)
+    assert storage.load("a/none") is None
+
+
+def test_a_store_lists_and_removes(storage: Storage) -> None:
+    storage.create("a/b", b"two")
     assert (storage.read("a/b"), storage.names("a"), storage.names("none")) == (b"two", ["b"], [])
     assert 0 <= storage.age("a/b") < 60
     storage.remove("a")

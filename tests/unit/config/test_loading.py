@@ -112,7 +112,7 @@ def test_misspelt_key_comes_before_the_faults_that_follow_from_it(config_file: P
 @pytest.mark.parametrize(
     ("override", "found", "fix"),
     [
-        ("inputs.recommendations.path=s3://bucket/logs", "file system 's3'", "did you mean 's3a'?"),
+        ("inputs.recommendations.path=s3n://bucket/logs", "file system 's3n'", "did you mean 's3'?"),
         ("inputs.recommendations.path='logs/{dat}'", "placeholder {dat}", ""),
         ("inputs.recommendations.path='logs/{date - 1}'", "placeholder {date - 1}", "whole days without blanks"),
         ("inputs.recommendations.path='logs/{date+}'", "placeholder {date+}", "such as {date-7}"),

@@ -1,0 +1,272 @@
+"""Object stores as results roots: S3, Azure and Google through obstore, with a folder of this machine as their mirror.
+
+Files never change once a version names them. So this process reads its own copy of each, in a temporary folder: what
+deltalake and pyarrow do with a table, they do there. Only new files, commits and locks go to the store.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+import time
+import uuid
+import weakref
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from rankeval_spark import allowed_folders
+from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault
+from rankeval_spark.results.delta_log import HINT, LOG_FOLDER
+from rankeval_spark.results.file_store import LocalStorage, Mark
+from rankeval_spark.results.locks import LOCKS_FOLDER
+
+try:
+    import obstore
+    from obstore import exceptions
+    from obstore.store import from_url
+except ImportError as error:
+    raise EnvironmentFaultError(
+        Fault("object stores", "no package obstore", "the extra `stores`", "pip install 'rankeval-spark[stores]'")
+    ) from error
+
+REQUESTS_AT_ONCE: Final = 16
+RETRIES: Any = {"max_retries": 12, "retry_timeout": timedelta(seconds=90)}
+"""How often a request is repeated, and for how long: a store may be away for a minute."""
+
+ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AZURE_STORAGE_ENDPOINT")  # variables that name a server of one's own
+EXPECTED: Final = (
+    "s3://bucket/folder, gs://bucket/folder, az://container/folder (with AZURE_STORAGE_ACCOUNT_NAME) "
+    "or abfss://container@account.dfs.core.windows.net/folder"
+)
+_NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
+_REFUSED: Final = (exceptions.AlreadyExistsError, exceptions.PreconditionError)
+
+
+class ObjectStorage(LocalStorage):
+    """A prefix of a bucket or container; its credentials are those of the environment or of the platform."""
+
+    checkpoint_every = 3  # a commit is a request, and a checkpoint two
+    trusts_locks_for = 5.0  # another holder's commits are refused in any case
+    is_mirror = True
+
+    def __init__(self, address: str, store: Any = None) -> None:  # noqa: ANN401 - any store of obstore
+        self._address = address
+        self._store: Any = store or _open(address)
+        self._is_proved = False
+        super().__init__(tempfile.mkdtemp(prefix="rankeval-store-"))
+        allowed_folders.allow_own(self.root)
+        weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
+        self._logs: dict[str, dict[str, int]] = {}  # sizes of the files of each log, as far as they are known
+
+    def __reduce__(self) -> tuple[type[ObjectStorage], tuple[str]]:
+        """Return what a worker opens the same prefix by, with the credentials of its own environment."""
+        return ObjectStorage, (self._address,)
+
+    @property
+    def address(self) -> str:
+        return self._address
+
+    def prove_locks(self, *, one_run_per_root: bool) -> None:
+        if self._is_proved:
+            return
+        path, refused = f"{LOCKS_FOLDER}/probe-{uuid.uuid4().hex}", ""
+        try:
+            first = self.swap(path, b"1", None)
+            refused = "that an object exists" if self.swap(path, b"2", None) else ""
+            self.swap(path, b"3", first)
+            refused = "that an object was changed meanwhile" if self.swap(path, b"4", first) else refused
+        except (exceptions.NotSupportedError, NotImplementedError, OSError) as error:
+            if not isinstance(error.__cause__ or error, exceptions.NotSupportedError | NotImplementedError):
+                raise
+            refused = "conditions"
+        with suppress(FileNotFoundError):
+            self.remove(path)
+        self.has_locks, self._is_proved = not refused, True
+        if refused and not one_run_per_root:
+            found = f"{self._address!r}, a store that ignores the condition of a write ({refused})"
+            fix = "or let the scheduler allow one run per root and say so: results.one_run_per_root"
+            raise ConfigError(Fault("results root", found, "a store with conditional writes, to take a lock on", fix))
+
+    def names(self, path: str) -> list[str]:
+        with self._errors(path):
+            if not path.endswith(f"/{LOG_FOLDER}"):
+                found = obstore.list_with_delimiter(self._store, prefix=path or None)
+                keys = [*(entry["path"] for entry in found["objects"]), *found["common_prefixes"]]
+                return sorted(key.rstrip("/").rpartition("/")[2] for key in keys)
+            # Files are only added to a log, so that those after the newest known commit are all that is asked for.
+            known = self._logs.setdefault(path, {})
+            newest = max((name for name in known if name.endswith(".json")), default="")
+            batches = obstore.list(self._store, prefix=path, offset=f"{path}/{newest}" if newest else None)
+            known |= {entry["path"].rpartition("/")[2]: entry["size"] for batch in batches for entry in batch}
+        return sorted(known)
+
+    def known_names(self, path: str) -> list[str]:
+        return sorted(self._logs.get(path, ())) or self.names(path)
+
+    def read(self, path: str) -> bytes:
+        if _is_of_log(path):
+            self.fetch([path])
+            return super().read(path)
+        with self._errors(path):
+            return bytes(obstore.get(self._store, path).bytes())
+
+    def create(self, path: str, content: bytes) -> bool:
+        return self.swap(path, content, None) is not None
+
+    def put(self, path: str, content: bytes) -> None:
+        if not self.create(path, content):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), f"{self._address}/{path}")
+        if _is_of_log(path):
+            target = self._path(path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+            self._know(path, len(content))
+
+    def load(self, path: str) -> tuple[bytes, Mark] | None:
+        try:
+            with self._errors(path):
+                found = obstore.get(self._store, path)
+                return bytes(found.bytes()), _mark_of(found.meta)
+        except FileNotFoundError:
+            return None
+
+    def swap(self, path: str, content: bytes, mark: Mark | None) -> Mark | None:
+        try:
+            with self._errors(path):
+                return _mark_of(obstore.put(self._store, path, content, mode="create" if mark is None else mark))
+        except (*_REFUSED, FileNotFoundError):
+            # Where an answer was lost, obstore asks again, and is refused because of its own object.
+            found = self.load(path)
+            return found[1] if found and found[0] == content else None
+
+    def age_of(self, path: str, mark: Mark) -> float:  # noqa: ARG002 - an object has one version
+        try:
+            return self.age(path)
+        except FileNotFoundError:
+            return 0.0
+
+    def age(self, path: str) -> float:
+        with self._errors(path):
+            return max(0.0, time.time() - obstore.head(self._store, path)["last_modified"].timestamp())
+
+    def size(self, path: str) -> int:
+        folder, _, name = path.rpartition("/")
+        if (known := self._logs.get(folder, {}).get(name)) is not None:
+            return known
+        with self._errors(path):
+            return int(obstore.head(self._store, path)["size"])
+
+    def require_writable(self) -> None:
+        """Do nothing: rights are those of each request."""
+
+    def remove(self, path: str) -> None:
+        with self._errors(path):
+            batches = obstore.list(self._store, prefix=path)
+            keys = [entry["path"] for batch in batches for entry in batch]
+            if own := [key for key in keys if key.startswith(f"{path}/")] or [path]:
+                obstore.delete(self._store, own)
+        self._logs = {folder: names for folder, names in self._logs.items() if not folder.startswith(f"{path}/")}
+        super().remove(path)
+
+    def forget(self, paths: Iterable[str]) -> None:
+        if gone := list(paths):
+            with self._errors(gone[0]):
+                obstore.delete(self._store, gone)
+
+    def fetch(self, paths: Iterable[str]) -> None:
+        """Copy files into the mirror, but those that are there; one that the store does not have stays away."""
+        wanted = [path for path in paths if not self._path(path).exists()]
+        if len(wanted) == 1:
+            self._fetch(wanted[0])
+        elif wanted:
+            with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+                list(pool.map(self._fetch, wanted))
+
+    def _fetch(self, path: str) -> None:
+        target = self._path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft = target.with_name(f".{target.name}.part")
+        try:
+            with self._errors(path), draft.open("wb") as file:
+                for part in obstore.get(self._store, path):
+                    file.write(part)
+            draft.replace(target)
+        except FileNotFoundError:
+            draft.unlink(missing_ok=True)
+
+    def link(self, source: str, target: str) -> None:
+        with self._errors(source):
+            obstore.copy(self._store, source, target)
+        if self._path(source).exists():
+            super().link(source, target)
+
+    def sync(self, *paths: Path) -> None:
+        """Write files of the mirror to the store, a large one in parts; the name of a checkpoint after all others."""
+        for file in sorted((path for path in paths if path.is_file()), key=lambda path: path.name == HINT):
+            key = str(file.relative_to(self.root))
+            with self._errors(key):
+                obstore.put(self._store, key, file)
+            self._know(key, file.stat().st_size)
+
+    def _know(self, path: str, size: int) -> None:
+        folder, _, name = path.rpartition("/")
+        if folder.endswith(f"/{LOG_FOLDER}"):
+            self._logs.setdefault(folder, {})[name] = size
+
+    @contextmanager
+    def _errors(self, path: str) -> Iterator[None]:
+        """Raise errors of the store as the OSError that a disk would raise; those of conditional writes stay."""
+        where = f"{self._address}/{path}" if path else self._address
+        try:
+            yield
+        except _REFUSED:
+            raise
+        except (FileNotFoundError, exceptions.BaseError, OSError) as error:
+            text = str(error)
+            if any(word in text for word in _NO_BUCKET):
+                raise NoBucketError(errno.ENODEV, "no such bucket or container", self._address) from error
+            if isinstance(error, FileNotFoundError):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where) from error
+            if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), where) from error
+            if isinstance(error, OSError):
+                raise
+            raise OSError(errno.EIO, text.partition("\n")[0], where) from error
+
+
+class NoBucketError(OSError):
+    """Raised for an address whose bucket or container does not exist."""
+
+
+def _open(address: str) -> Any:  # noqa: ANN401 - one class for each kind of store
+    """Return a prefix of a bucket; ConfigError for an address that names none, or that is not allowed."""
+    allowed_folders.require_allowed(("results root", address))
+    is_plain = any(os.environ.get(name, "").startswith("http://") for name in ENDPOINTS)
+    options: Any = {"allow_http": True} if is_plain else None
+    try:
+        return from_url(address, client_options=options, retry_config=RETRIES)
+    except (exceptions.BaseError, ValueError) as error:
+        found = f"{address!r} ({str(error).partition(chr(10))[0]})"
+        raise ConfigError(Fault("results root", found, EXPECTED)) from error
+
+
+@cache
+def open_objects(address: str) -> ObjectStorage:
+    """Return the store at an address, the same for all of this process: its mirror keeps what was read."""
+    return ObjectStorage(address)
+
+
+def _is_of_log(path: str) -> bool:
+    return f"/{LOG_FOLDER}/" in path and not path.endswith(HINT)
+
+
+def _mark_of(found: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the store tells versions of an object apart by."""
+    return {name: found[name] for name in ("e_tag", "version") if found.get(name)}

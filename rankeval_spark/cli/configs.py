@@ -18,7 +18,7 @@ from rankeval_spark.errors import ConfigError, Fault, InputError, OpenWindowsErr
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.first_config import Guesses
-    from rankeval_spark.apps.nightly.look_ahead import LookAhead
+    from rankeval_spark.errors import FaultsError
     from rankeval_spark.inputs.arrow.input_sizes import InputSize
 
 ANY_DAY: Final = date(2000, 1, 1)
@@ -28,60 +28,50 @@ ANY_DAY: Final = date(2000, 1, 1)
 def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, is_json: bool) -> None:
     """Print the faults of a config, the least rows of a night and, for a date, its inputs and host."""
     config, days = config_and_dates(path, overrides, [("--date", day)] if day else [])
-    facts = _facts(path, config)
-    if not days:
-        size = partial(least_cost(config).require_at_most, config.results.most_rows)
-        raise_together(errors_of(size, partial(check_roots, config, ANY_DAY)))
-        _print(facts, str(least_cost(config)), (), is_json=is_json)
-        return
-    from rankeval_spark.apps.nightly.look_ahead import LookAhead  # noqa: PLC0415 - pyarrow takes a moment
-
-    ahead = LookAhead(config, days[0]).look_at_rows().look_at_host()
-    errors, windows = [*ahead.errors], None
-    if not errors:
-        try:
-            windows = _windows(config, days[0])
-        except InputError as error:  # rows of a damaged file
-            errors.append(error)
-    facts |= _night(days[0], ahead, windows, has_faults=bool(errors))
-    _print(facts, str(least_cost(config)), ahead.sizes, is_json=is_json)
-    raise_together(errors)
-    if windows and windows["is_open"] and config.checks.open_windows.error == 0:
-        found = f"a list whose attribution window ends {windows['last_window_ends_at']}"
-        expected = f"an end before {windows['events_until']}: {OVER}"
-        raise OpenWindowsError(Fault("inputs.recommendations", found, expected, OPEN_FIX))
-
-
-def _print(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize], *, is_json: bool) -> None:
-    if is_json:
-        write_out(json_text(facts))
-    elif not is_quiet():
-        _show(facts, cost, inputs)
-
-
-def _facts(path: Path, config: EvaluationConfig) -> dict[str, Any]:
-    asked, cost = config.measure_set.measures, least_cost(config)
-    return {
+    measures, cost = config.measure_set.measures, least_cost(config)
+    facts: dict[str, Any] = {
         "config": str(path),
         "evaluation": config.evaluation,
-        "n_measures": len({measure.label for measure in asked}),
-        "n_cutoffs": len({measure.k for measure in asked}),
+        "n_measures": len({measure.label for measure in measures}),
+        "n_cutoffs": len({measure.k for measure in measures}),
         "n_slices": len(config.slices),
         "least_metrics": cost.n_metrics,
         "least_comparisons": cost.n_comparisons,
         "most_rows": config.results.most_rows,
     }
+    errors: list[FaultsError] = []
+    sizes: Sequence[InputSize] = ()
+    windows = None
+    if not days:
+        size = partial(cost.require_at_most, config.results.most_rows)
+        raise_together(errors_of(size, partial(check_roots, config, ANY_DAY)))
+    else:
+        from rankeval_spark.apps.nightly.look_ahead import LookAhead  # noqa: PLC0415 - pyarrow takes a moment
 
-
-def _night(day: date, ahead: LookAhead, windows: Mapping[str, Any] | None, *, has_faults: bool) -> dict[str, Any]:
-    return {
-        "evaluation_date": day.isoformat(),
-        "host": None if has_faults else "process" if ahead.why_spark is None else "spark",
-        "why_spark": ahead.why_spark,
-        "reason": ahead.reason,
-        "inputs": [{name: value for name, value in asdict(size).items() if name != "fault"} for size in ahead.sizes],
-        "windows": windows,
-    }
+        ahead = LookAhead(config, days[0]).look_at_rows().look_at_host()
+        errors, sizes = [*ahead.errors], ahead.sizes
+        if not errors:
+            try:
+                windows = _windows(config, days[0])
+            except InputError as error:  # rows of a damaged file
+                errors.append(error)
+        facts |= {
+            "evaluation_date": days[0].isoformat(),
+            "host": None if errors else "process" if ahead.why_spark is None else "spark",
+            "why_spark": ahead.why_spark,
+            "reason": ahead.reason,
+            "inputs": [{name: value for name, value in asdict(size).items() if name != "fault"} for size in sizes],
+            "windows": windows,
+        }
+    if is_json:
+        write_out(json_text(facts))
+    elif not is_quiet():
+        _show(facts, str(cost), sizes)
+    raise_together(errors)
+    if windows and windows["is_open"] and config.checks.open_windows.error == 0:
+        found = f"a list whose attribution window ends {windows['last_window_ends_at']}"
+        expected = f"an end before {windows['events_until']}: {OVER}"
+        raise OpenWindowsError(Fault("inputs.recommendations", found, expected, OPEN_FIX))
 
 
 def _windows(config: EvaluationConfig, day: date) -> dict[str, Any] | None:

@@ -183,7 +183,7 @@ class OnSpark(Host[DataFrame]):
     def user_metrics(self) -> DataFrame:
         if self._kept:
             return result_frames.to_rows(self._kept[0], USER_ROWS, self._rows.user_types, counts=self.sums[ROWS])
-        return result_frames.to_user_metrics(self.inputs, request=self.request)
+        return user_rows.to_user_rows(self.inputs, self.request).to_user_rows()
 
     @property
     def user_values(self) -> DataFrame:

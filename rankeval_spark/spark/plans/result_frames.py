@@ -40,11 +40,6 @@ RequestedValue: TypeAlias = tuple[str, str, int]
 """Label, column in ``user_metrics`` and cutoff of a measure."""
 
 
-def to_user_metrics(inputs: InputFrames, *, request: Request) -> DataFrame:
-    """Score every list of the population at every cutoff: ``schemas.USER_METRICS``, starting with the model."""
-    return to_user_rows(inputs, request).to_user_rows()
-
-
 def to_ranked_items(inputs: InputFrames, *, request: Request) -> DataFrame:
     """Rank the items of every list: model, user, list, item, rank, gain and whether the item is relevant.
 

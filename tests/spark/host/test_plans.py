@@ -107,7 +107,7 @@ def user_metrics_of(
 ) -> DataFrame:
     """Plan the per-user table."""
     inputs = inputs_of(tables, request, has_small_catalogue=has_small_catalogue)
-    return result_frames.to_user_metrics(inputs, request=request)
+    return user_rows.to_user_rows(inputs, request).to_user_rows()
 
 
 def asked(*measures: str) -> Request:

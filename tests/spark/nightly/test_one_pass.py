@@ -18,7 +18,7 @@ from rankeval_spark.hosts.on_spark import OnSpark, inputs_of, with_model_names
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.spark import read_all
 from rankeval_spark.results import Results
-from rankeval_spark.spark.plans import result_frames
+from rankeval_spark.spark.plans import user_rows
 from tests.support import arrow_frames, nights
 from tests.support.frames import tuples
 from tests.support.input_checks import to_facts
@@ -135,6 +135,6 @@ def test_what_is_seen_of_the_inputs_is_what_reading_them_says(
         C.N_JUDGED,
         *request.measure_set.stored,
     ]
-    plain = result_frames.to_user_metrics(inputs, request=request)
+    plain = user_rows.to_user_rows(inputs, request).to_user_rows()
     assert tuples(host.user_metrics, *names) == tuples(plain, *names)
     host.release()

@@ -31,7 +31,7 @@ from rankeval_spark.engine.arrays import (
 )
 from rankeval_spark.engine.attribution import AttributionRules, attribute
 from rankeval_spark.engine.failures import refuse, refuse_input
-from rankeval_spark.statistics.moments import exact_sums
+from rankeval_spark.statistics.exact_sums import exact_sums
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Duplicates, HeldOutDuplicates

@@ -1,10 +1,8 @@
-"""Count, mean and central moments of many columns by group, and sums that are rounded once: no loss of precision."""
+"""Count, mean and central moments of many columns by group: one pass, no loss of precision."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import reduce
 from typing import Any, Final, TypeAlias
 
@@ -23,7 +21,6 @@ SQUARES: Final = (1e-290, 1e300)  # sums of squares outside this range are not t
 _EQUAL: Final = 1e-13  # share of a mean up to which the distance of a value from it is only rounding
 _LOST: Final = 5e-324  # sum of squares that all are 0, of deviations that are not; `trusted` makes NaN of it
 _HEADROOM: Final = 64  # powers of two by which values are divided whose sum exceeds the range of a double
-_MAX_STEPS: Final = 64  # longest group that `exact_sums` adds up next to others; a longer one costs as much alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,46 +252,3 @@ def _divide(numerator: NDArray[np.floating | np.integer], denominator: NDArray[n
     quotient = np.zeros(np.broadcast_shapes(numerator.shape, denominator.shape))
     np.divide(numerator, denominator, out=quotient, where=denominator != 0)
     return quotient
-
-
-def exact_sums(
-    numbers: NDArray[np.float64],  # (n_numbers,), finite numbers, one group after another
-    lengths: NDArray[np.integer],  # (n_groups,), numbers in each group, at least 1
-) -> NDArray[np.float64]:
-    """Return the sum of each group as the nearest double, whatever the order of its numbers.
-
-    Groups are summed side by side, one number a step, with the rounding error of each addition kept next to the sum
-    (Knuth's two-sum). Where the errors add up without an error of their own, adding both rounds once; other groups go
-    through `math.fsum`.
-
-    >>> exact_sums(np.array([0.1] * 10 + [1e16, 1.0, -1e16]), np.array([10, 3]))
-    array([1., 1.])
-    """
-    first = np.cumsum(lengths) - lengths
-    total, left = numbers[first], np.zeros(len(first))
-    is_exact = lengths <= _MAX_STEPS
-    with np.errstate(over="ignore", invalid="ignore"):  # a sum on the way can exceed the range of a double
-        for step in range(1, min(int(lengths.max(initial=0)), _MAX_STEPS)):
-            group = np.flatnonzero(is_exact & (lengths > step))
-            total[group], error = _two_sum(total[group], numbers[first[group] + step])
-            left[group], lost = _two_sum(left[group], error)
-            is_exact[group] = lost == 0
-        sums: NDArray[np.float64] = total + left
-    for place in np.flatnonzero(~is_exact).tolist():
-        own = numbers[first[place] : first[place] + lengths[place]].tolist()
-        try:
-            sums[place] = math.fsum(own)
-        except OverflowError:  # of a sum on the way; that of all numbers may still be a double
-            exact = sum(map(Fraction, own))
-            try:
-                sums[place] = float(exact)
-            except OverflowError:
-                sums[place] = math.inf if exact > 0 else -math.inf
-    return sums
-
-
-def _two_sum(left: NDArray[np.float64], right: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Add up, and return what rounding took away; NaN where the sum exceeds the range of a double."""
-    total = left + right
-    added = total - left
-    return total, (left - (total - added)) + (right - added)

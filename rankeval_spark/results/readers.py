@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results import delta_log, local_tables
-from rankeval_spark.results.file_store import normalise, open_native, reachable_storage
+from rankeval_spark.results.file_store import normalise
+from rankeval_spark.results.stores import open_native, reachable_storage
 
 if TYPE_CHECKING:
     from datetime import date

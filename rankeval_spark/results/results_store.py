@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from rankeval_spark import schemas
 from rankeval_spark.errors import ConfigError, Fault, ResultsBusyError, ResultsError
 from rankeval_spark.results import delta_log, journal, local_tables
-from rankeval_spark.results.file_store import Storage, normalise, open_native, open_storage
+from rankeval_spark.results.file_store import Storage, normalise
 from rankeval_spark.results.local_writes import open_tables
 from rankeval_spark.results.locks import Lock, LockTimes
 from rankeval_spark.results.maintenance import Maintenance
@@ -19,6 +19,7 @@ from rankeval_spark.results.publish import recover
 from rankeval_spark.results.run import Run
 from rankeval_spark.results.run_record import NightKey, RunRecord
 from rankeval_spark.results.staging import STAGING_FOLDER
+from rankeval_spark.results.stores import open_native, open_storage
 from rankeval_spark.results.tables import TABLES, create_table, missing_tables, require_reader_version
 
 if TYPE_CHECKING:

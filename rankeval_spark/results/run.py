@@ -25,11 +25,11 @@ from rankeval_spark.report.wording import FAILED_IN
 from rankeval_spark.results import audit, journal, local_tables
 from rankeval_spark.results.audit import RowsInProcess
 from rankeval_spark.results.failpoints import failpoint
-from rankeval_spark.results.file_store import open_storage
 from rankeval_spark.results.local_writes import open_tables
 from rankeval_spark.results.publish import publish
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.staging import Staging, quarantine_path, remove_all, replace_quarantined
+from rankeval_spark.results.stores import open_storage
 from rankeval_spark.results.tables import arrow_schema, conform_rows
 
 if TYPE_CHECKING:

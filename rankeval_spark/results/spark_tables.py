@@ -23,9 +23,10 @@ from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.result_rows.column_types import columns_json
 from rankeval_spark.results import delta_log, tables
 from rankeval_spark.results.audit import Summaries, Summary, key_of, key_text, plain_columns, rules_of
-from rankeval_spark.results.file_store import inside, reachable_storage
+from rankeval_spark.results.file_store import inside
 from rankeval_spark.results.local_tables import AT, require_columns
 from rankeval_spark.results.run_record import NightKey
+from rankeval_spark.results.stores import reachable_storage
 from rankeval_spark.results.table_store import STAGED_VERSION, TableStore
 
 if TYPE_CHECKING:

@@ -64,7 +64,7 @@ JVM_ALLOWED: Final = {
     "rankeval_spark/spark/session/builder.py": "looks for Delta in the driver of spark-submit",
     "rankeval_spark/spark/session/": "doctor looks at the driver",
     "rankeval_spark/inputs/spark/probes.py": "Spark has no call that tells the columns of each Parquet file",
-    "rankeval_spark/results/file_store.py": "locks need the file system of the results, whichever it is",
+    "rankeval_spark/results/stores.py": "locks need the file system of the results, whichever it is",
     "rankeval_spark/apps/error_translation.py": "a failure of the JVM is translated",
 }
 SQL_ALLOWED: Final[Mapping[str, str]] = {

@@ -1,4 +1,3 @@
-# mypy: ignore-errors
 """An S3 server of moto on a port of this machine, one request at a time; run by the Python of .venv-store-servers.
 
 As shipped, moto's conditional writes are not atomic: of 600 keys for which eight threads raced, 19 had two creators.
@@ -7,6 +6,7 @@ As shipped, moto's conditional writes are not atomic: of 600 keys for which eigh
 import io
 import sys
 import threading
+from typing import Any
 
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, run_simple
@@ -23,7 +23,7 @@ class Quiet(WSGIRequestHandler):
         """Log nothing."""
 
 
-def app(environ, start_response):  # noqa: ANN001, ANN201 - WSGI
+def app(environ: Any, start_response: Any) -> list[bytes]:
     """Answer a request after those before it; its body is read first, so that a slow client holds nobody up."""
     if not environ.get("wsgi.input_terminated"):
         environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)))

@@ -10,8 +10,9 @@ import pytest
 
 from rankeval_spark.errors import ConfigError, InputError, ResultsBusyError, ResultsError
 from rankeval_spark.results import Results, ResultsStore
-from rankeval_spark.results.file_store import HadoopStorage, LocalStorage, Storage, normalise
+from rankeval_spark.results.file_store import LocalStorage, Storage, normalise
 from rankeval_spark.results.locks import Lock
+from rankeval_spark.results.stores import HadoopStorage
 from tests.spark.results import nights
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from rankeval_spark.config import validate_model
 from rankeval_spark.config.evaluation_config import ResultsConfig
 from rankeval_spark.errors import ConfigError, without_secrets
 from rankeval_spark.inputs.spark.probes import _objects
-from rankeval_spark.results.file_store import LocalStorage, normalise, open_storage
+from rankeval_spark.results.file_store import LocalStorage, normalise
 from rankeval_spark.results.locks import Holder
 from rankeval_spark.results.results_store import MARKER, claim_root
+from rankeval_spark.results.stores import open_storage
 
 if TYPE_CHECKING:
     from pathlib import Path

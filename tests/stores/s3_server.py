@@ -6,6 +6,7 @@ As shipped, moto's conditional writes are not atomic: of 600 keys for which eigh
 import io
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from moto.server import DomainDispatcherApplication, create_backend_app
@@ -23,7 +24,7 @@ class Quiet(WSGIRequestHandler):
         """Log nothing."""
 
 
-def app(environ: Any, start_response: Any) -> list[bytes]:
+def app(environ: dict[str, Any], start_response: Callable[..., object]) -> list[bytes]:
     """Answer a request after those before it; its body is read first, so that a slow client holds nobody up."""
     if not environ.get("wsgi.input_terminated"):
         environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)))

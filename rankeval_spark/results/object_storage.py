@@ -28,7 +28,6 @@ from rankeval_spark.results.file_store import LocalStorage, Mark
 from rankeval_spark.results.locks import LOCKS_FOLDER
 
 try:
-    import obstore
     from obstore import exceptions
     from obstore.store import from_url
 except ImportError as error:
@@ -97,13 +96,13 @@ class ObjectStorage(LocalStorage):
     def names(self, path: str) -> list[str]:
         with self._errors(path):
             if not path.endswith(f"/{LOG_FOLDER}"):
-                found = obstore.list_with_delimiter(self._store, prefix=path or None)
+                found = self._store.list_with_delimiter(prefix=path or None)
                 keys = [*(entry["path"] for entry in found["objects"]), *found["common_prefixes"]]
                 return sorted(key.rstrip("/").rpartition("/")[2] for key in keys)
             # Files are only added to a log, so that those after the newest known commit are all that is asked for.
             known = self._logs.setdefault(path, {})
             newest = max((name for name in known if name.endswith(".json")), default="")
-            batches = obstore.list(self._store, prefix=path, offset=f"{path}/{newest}" if newest else None)
+            batches = self._store.list(prefix=path, offset=f"{path}/{newest}" if newest else None)
             known |= {entry["path"].rpartition("/")[2]: entry["size"] for batch in batches for entry in batch}
         return sorted(known)
 
@@ -115,7 +114,7 @@ class ObjectStorage(LocalStorage):
             self.fetch([path])
             return super().read(path)
         with self._errors(path):
-            return bytes(obstore.get(self._store, path).bytes())
+            return bytes(self._store.get(path).bytes())
 
     def create(self, path: str, content: bytes) -> bool:
         return self.swap(path, content, None) is not None
@@ -132,7 +131,7 @@ class ObjectStorage(LocalStorage):
     def load(self, path: str) -> tuple[bytes, Mark] | None:
         try:
             with self._errors(path):
-                found = obstore.get(self._store, path)
+                found = self._store.get(path)
                 return bytes(found.bytes()), _mark_of(found.meta)
         except FileNotFoundError:
             return None
@@ -140,7 +139,7 @@ class ObjectStorage(LocalStorage):
     def swap(self, path: str, content: bytes, mark: Mark | None) -> Mark | None:
         try:
             with self._errors(path):
-                return _mark_of(obstore.put(self._store, path, content, mode="create" if mark is None else mark))
+                return _mark_of(self._store.put(path, content, mode="create" if mark is None else mark))
         except (*_REFUSED, FileNotFoundError):
             # Where an answer was lost, obstore asks again, and is refused because of its own object.
             found = self.load(path)
@@ -154,31 +153,31 @@ class ObjectStorage(LocalStorage):
 
     def age(self, path: str) -> float:
         with self._errors(path):
-            return max(0.0, time.time() - obstore.head(self._store, path)["last_modified"].timestamp())
+            return max(0.0, time.time() - self._store.head(path)["last_modified"].timestamp())
 
     def size(self, path: str) -> int:
         folder, _, name = path.rpartition("/")
         if (known := self._logs.get(folder, {}).get(name)) is not None:
             return known
         with self._errors(path):
-            return int(obstore.head(self._store, path)["size"])
+            return int(self._store.head(path)["size"])
 
     def require_writable(self) -> None:
         """Do nothing: rights are those of each request."""
 
     def remove(self, path: str) -> None:
         with self._errors(path):
-            batches = obstore.list(self._store, prefix=path)
+            batches = self._store.list(prefix=path)
             keys = [entry["path"] for batch in batches for entry in batch]
             if own := [key for key in keys if key.startswith(f"{path}/")] or [path]:
-                obstore.delete(self._store, own)
+                self._store.delete(own)
         self._logs = {folder: names for folder, names in self._logs.items() if not folder.startswith(f"{path}/")}
         super().remove(path)
 
     def forget(self, paths: Iterable[str]) -> None:
         if gone := list(paths):
             with self._errors(gone[0]):
-                obstore.delete(self._store, gone)
+                self._store.delete(gone)
 
     def fetch(self, paths: Iterable[str]) -> None:
         """Copy files into the mirror, but those that are there; one that the store does not have stays away."""
@@ -195,7 +194,7 @@ class ObjectStorage(LocalStorage):
         draft = target.with_name(f".{target.name}.part")
         try:
             with self._errors(path), draft.open("wb") as file:
-                for part in obstore.get(self._store, path):
+                for part in self._store.get(path):
                     file.write(part)
             draft.replace(target)
         except FileNotFoundError:
@@ -203,7 +202,7 @@ class ObjectStorage(LocalStorage):
 
     def link(self, source: str, target: str) -> None:
         with self._errors(source):
-            obstore.copy(self._store, source, target)
+            self._store.copy(source, target)
         if self._path(source).exists():
             super().link(source, target)
 
@@ -212,7 +211,7 @@ class ObjectStorage(LocalStorage):
         for file in sorted((path for path in paths if path.is_file()), key=lambda path: path.name == HINT):
             key = str(file.relative_to(self.root))
             with self._errors(key):
-                obstore.put(self._store, key, file)
+                self._store.put(key, file)
             self._know(key, file.stat().st_size)
 
     def _know(self, path: str, size: int) -> None:

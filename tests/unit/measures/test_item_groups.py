@@ -17,7 +17,7 @@ from rankeval_spark.measures.options import GROUP
 from rankeval_spark.measures.required_facts import BY_POPULARITY, MAX_GROUPS
 from tests.support import oracles
 from tests.support.rankings import batches
-from tests.support.scored import by_measure, parsed
+from tests.support.scored import assert_all_equal, by_measure, parsed
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
@@ -46,23 +46,25 @@ def test_measures_of_judgements_have_groups_and_those_of_other_items_have_none()
     assert without == reading | {"SufficientReco", "UserCoverage"} | off_policy
 
 
-@pytest.mark.parametrize("entry", GROUPED, ids=lambda entry: entry.name)
-@given(batch=batches())
-def test_every_such_measure_is_that_of_the_lists_without_the_other_judgements(
-    entry: Definition, batch: list[Ranking]
-) -> None:
+def named(entry: Definition, group: str | None = None) -> str:
+    """Name a measure, of one group or of all judgements."""
+    options = [*(["max_rel=4"] if entry.option("max_rel") else []), *([f"group='{group}'"] if group else [])]
     cutoff = "@3" if entry.cutoff.need(entry.defaults) != "forbidden" else ""
-    name, scale = entry.name, ["max_rel=4"] if entry.option("max_rel") else []
+    return f"{entry.name}({','.join(options)}){cutoff}"
+
+
+@given(batch=batches())
+def test_every_such_measure_is_that_of_the_lists_without_the_other_judgements(batch: list[Ranking]) -> None:
     for group in ("rock", "head"):
         alone = [oracles.within(one, group) for one in batch]
-        options = ",".join([*scale, f"group='{group}'"])
-        of_group = values([f"{name}({options}){cutoff}"], batch)
-        without_group = values([f"{name}({','.join(scale)}){cutoff}"], alone)
-        least = -math.inf if name in RATINGS else 0  # else a gain below 0 is no judgement
-        has_judgements = [
-            any(gain is not None and gain >= least for gain in (*one.gains, *one.missed)) for one in alone
-        ]
-        np.testing.assert_array_equal(of_group[0], np.where(has_judgements, without_group[0], np.nan))
+        of_group = values([named(entry, group) for entry in GROUPED], batch)
+        without_group = values([named(entry) for entry in GROUPED], alone)
+        expected = {}
+        for entry, found in zip(GROUPED, without_group, strict=True):
+            least = -math.inf if entry.name in RATINGS else 0  # else a gain below 0 is no judgement
+            has_any = [any(gain is not None and gain >= least for gain in (*one.gains, *one.missed)) for one in alone]
+            expected[entry.name] = np.where(has_any, found, np.nan)
+        assert_all_equal(dict(zip(expected, of_group, strict=True)), expected, atol=0)
 
 
 @given(batch=batches())

@@ -7,7 +7,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry, required_facts
@@ -62,12 +61,14 @@ def whole_variants(entry: Definition) -> tuple[Measure, ...]:
     return tuple(one for one in variants if not one.is_judged_only and one.options.get("unjudged", "zero") == "zero")
 
 
-@pytest.mark.parametrize("entry", RESTRICTED, ids=lambda entry: entry.name)
-@settings(max_examples=20)
+EVERY_VARIANT: Final = tuple(one for entry in RESTRICTED for one in whole_variants(entry))
+
+
+@settings(max_examples=40)
 @given(batch=batches())
-def test_option_gives_the_values_of_the_policy_to_the_bit(entry: Definition, batch: list[Ranking]) -> None:
+def test_option_gives_the_values_of_the_policy_to_the_bit(batch: list[Ranking]) -> None:
     closed_up = Lists.of([oracles.judged_only(one) for one in batch])
-    assert_option_is_policy(whole_variants(entry), Lists.of(batch), closed_up)
+    assert_option_is_policy(EVERY_VARIANT, Lists.of(batch), closed_up)
 
 
 TIED: Final = [
@@ -91,12 +92,7 @@ def spread(rankings: list[Ranking], tied: list[list[int]]) -> Lists:
 def test_means_over_all_orders_of_ties_are_those_of_the_judged_items_alone() -> None:
     lists = spread([ranking for ranking, _ in TIED], [ranks for _, ranks in TIED])
     closed_up = spread([oracles.judged_only(ranking) for ranking, _ in TIED], TIED_ALONE)
-    taking = tuple(
-        one
-        for entry in RESTRICTED
-        for one in whole_variants(entry)
-        if one.has_mean_over_ties and required_facts.VALUES not in one.needs
-    )
+    taking = tuple(one for one in EVERY_VARIANT if one.has_mean_over_ties and required_facts.VALUES not in one.needs)
     assert len({one.name for one in taking}) > 15
     assert_option_is_policy(taking, lists, closed_up)
 

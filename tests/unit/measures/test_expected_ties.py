@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -20,7 +19,6 @@ from tests.support.scored import assert_all_equal, by_measure
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
-    from rankeval_spark.measures.definition import Definition
 
 KS: Final = (1, 2, 3, 5, 0)
 TAKING: Final = [entry for entry in registry.entries() if entry.has_mean_over_ties]
@@ -80,24 +78,23 @@ def orders(ranking: Ranking, sizes: list[int]) -> Iterator[Ranking]:
         yield ranking_of([place for block in chosen for place in block], missed)
 
 
-@cache
-def taking_variants(entry: Definition) -> MeasureSet:
-    """Every valid combination of a measure's options that has a mean over all orders."""
-    variants = filter(oracles.takes_every_list, oracles.variants(entry, KS))
-    return MeasureSet.of([measure for measure in variants if measure.has_mean_over_ties])
+EVERYTHING: Final = MeasureSet.of(
+    [
+        measure
+        for entry in TAKING
+        for measure in filter(oracles.takes_every_list, oracles.variants(entry, KS))
+        if measure.has_mean_over_ties
+    ]
+)
+"""Every valid combination of a measure's options that has a mean over all orders."""
 
 
-@pytest.mark.parametrize("entry", TAKING, ids=lambda entry: entry.name)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(one=tied_lists())
-def test_value_is_the_mean_over_every_order_of_the_ties(entry: Definition, one: Tied) -> None:
-    measures = taking_variants(entry)
-    every_order = by_measure(measures, Lists.of(list(orders(*one))))
+def test_value_is_the_mean_over_every_order_of_the_ties(one: Tied) -> None:
+    every_order = by_measure(EVERYTHING, Lists.of(list(orders(*one))))
     means = {measure: [each.mean()] for measure, each in every_order.items()}
-    assert_all_equal(by_measure(measures, batch_of([one])), means)
-
-
-EVERYTHING: Final = MeasureSet.of([measure for entry in TAKING for measure in taking_variants(entry).measures])
+    assert_all_equal(by_measure(EVERYTHING, batch_of([one])), means)
 
 
 @settings(max_examples=10, deadline=None)

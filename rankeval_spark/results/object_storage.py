@@ -13,39 +13,19 @@ import tempfile
 import time
 import uuid
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from datetime import timedelta
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from rankeval_spark import allowed_folders
-from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault
+from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.object_stores import REFUSED, REQUESTS_AT_ONCE, exceptions, open_store, store_errors
 from rankeval_spark.results.delta_log import HINT, LOG_FOLDER
 from rankeval_spark.results.file_store import LocalStorage, Mark
 from rankeval_spark.results.locks import LOCKS_FOLDER
-
-try:
-    from obstore import exceptions
-    from obstore.store import from_url
-except ImportError as error:
-    raise EnvironmentFaultError(
-        Fault("object stores", "no package obstore", "the extra `stores`", "pip install 'rankeval-spark[stores]'")
-    ) from error
-
-REQUESTS_AT_ONCE: Final = 16
-RETRIES: Any = {"max_retries": 12, "retry_timeout": timedelta(seconds=90)}
-"""How often a request is repeated, and for how long: a store may be away for a minute."""
-
-ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AZURE_STORAGE_ENDPOINT")  # variables that name a server of one's own
-EXPECTED: Final = (
-    "s3://bucket/folder, gs://bucket/folder, az://container/folder (with AZURE_STORAGE_ACCOUNT_NAME) "
-    "or abfss://container@account.dfs.core.windows.net/folder"
-)
-_NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
-_REFUSED: Final = (exceptions.AlreadyExistsError, exceptions.PreconditionError)
 
 
 class ObjectStorage(LocalStorage):
@@ -57,7 +37,8 @@ class ObjectStorage(LocalStorage):
 
     def __init__(self, address: str, store: Any = None) -> None:  # noqa: ANN401 - any store of obstore
         self._address = address
-        self._store: Any = store or _open(address)
+        allowed_folders.require_allowed(("results root", address))
+        self._store: Any = store or open_store(address, "results root")
         self._is_proved = False
         super().__init__(tempfile.mkdtemp(prefix="rankeval-store-"))
         allowed_folders.allow_own(self.root)
@@ -140,7 +121,7 @@ class ObjectStorage(LocalStorage):
         try:
             with self._errors(path):
                 return _mark_of(self._store.put(path, content, mode="create" if mark is None else mark))
-        except (*_REFUSED, FileNotFoundError):
+        except (*REFUSED, FileNotFoundError):
             # Where an answer was lost, obstore asks again, and is refused because of its own object.
             found = self.load(path)
             return found[1] if found and found[0] == content else None
@@ -153,7 +134,7 @@ class ObjectStorage(LocalStorage):
 
     def age(self, path: str) -> float:
         with self._errors(path):
-            return max(0.0, time.time() - self._store.head(path)["last_modified"].timestamp())
+            return max(0.0, time.time() - float(self._store.head(path)["last_modified"].timestamp()))
 
     def size(self, path: str) -> int:
         folder, _, name = path.rpartition("/")
@@ -219,41 +200,8 @@ class ObjectStorage(LocalStorage):
         if folder.endswith(f"/{LOG_FOLDER}"):
             self._logs.setdefault(folder, {})[name] = size
 
-    @contextmanager
-    def _errors(self, path: str) -> Iterator[None]:
-        """Raise errors of the store as the OSError that a disk would raise; those of conditional writes stay."""
-        where = f"{self._address}/{path}" if path else self._address
-        try:
-            yield
-        except _REFUSED:
-            raise
-        except (FileNotFoundError, exceptions.BaseError, OSError) as error:
-            text = str(error)
-            if any(word in text for word in _NO_BUCKET):
-                raise NoBucketError(errno.ENODEV, "no such bucket or container", self._address) from error
-            if isinstance(error, FileNotFoundError):
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where) from error
-            if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), where) from error
-            if isinstance(error, OSError):
-                raise
-            raise OSError(errno.EIO, text.partition("\n")[0], where) from error
-
-
-class NoBucketError(OSError):
-    """Raised for an address whose bucket or container does not exist."""
-
-
-def _open(address: str) -> Any:  # noqa: ANN401 - one class for each kind of store
-    """Return a prefix of a bucket; ConfigError for an address that names none, or that is not allowed."""
-    allowed_folders.require_allowed(("results root", address))
-    is_plain = any(os.environ.get(name, "").startswith("http://") for name in ENDPOINTS)
-    options: Any = {"allow_http": True} if is_plain else None
-    try:
-        return from_url(address, client_options=options, retry_config=RETRIES)
-    except (exceptions.BaseError, ValueError) as error:
-        found = f"{address!r} ({str(error).partition(chr(10))[0]})"
-        raise ConfigError(Fault("results root", found, EXPECTED)) from error
+    def _errors(self, path: str) -> AbstractContextManager[None]:
+        return store_errors(self._address, path)
 
 
 @cache

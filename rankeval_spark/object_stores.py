@@ -1,0 +1,75 @@
+"""Object stores by their address, through obstore: S3, Azure and Google, with their errors as those of a disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import cache
+from typing import Any, Final
+
+from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault
+
+try:
+    from obstore import exceptions
+    from obstore.store import from_url
+except ImportError as error:
+    raise EnvironmentFaultError(
+        Fault("object stores", "no package obstore", "the extra `stores`", "pip install 'rankeval-spark[stores]'")
+    ) from error
+
+__all__ = ("REFUSED", "REQUESTS_AT_ONCE", "exceptions", "open_store", "store_errors")
+
+REQUESTS_AT_ONCE: Final = 16
+RETRIES: Any = {"max_retries": 12, "retry_timeout": timedelta(seconds=90)}
+"""How often a request is repeated, and for how long: a store may be away for a minute."""
+
+ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AZURE_STORAGE_ENDPOINT")  # variables that name a server of one's own
+EXPECTED: Final = (
+    "s3://bucket/folder, gs://bucket/folder, az://container/folder (with AZURE_STORAGE_ACCOUNT_NAME) "
+    "or abfss://container@account.dfs.core.windows.net/folder"
+)
+NO_BUCKET: Final = "no such bucket or container"
+REFUSED: Final = (exceptions.AlreadyExistsError, exceptions.PreconditionError)
+"""What a store answers to a write or read whose condition does not hold."""
+
+_NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
+
+
+class NoBucketError(OSError):
+    """Raised for an address whose bucket or container does not exist."""
+
+
+@cache
+def open_store(address: str, where: str) -> Any:  # noqa: ANN401 - one class for each kind of store
+    """Return a prefix of a bucket; ConfigError, with ``where`` it is named, for an address that names none."""
+    is_plain = any(os.environ.get(name, "").startswith("http://") for name in ENDPOINTS)
+    options: Any = {"allow_http": True} if is_plain else None
+    try:
+        return from_url(address, client_options=options, retry_config=RETRIES)
+    except (exceptions.BaseError, ValueError) as error:
+        found = f"{address!r} ({str(error).partition(chr(10))[0]})"
+        raise ConfigError(Fault(where, found, EXPECTED)) from error
+
+
+@contextmanager
+def store_errors(address: str, path: str = "") -> Iterator[None]:
+    """Raise errors of a store as the OSError that a disk would raise; those of conditions stay."""
+    where = f"{address}/{path}" if path else address
+    try:
+        yield
+    except REFUSED:
+        raise
+    except (FileNotFoundError, exceptions.BaseError, OSError) as error:
+        text = str(error)
+        if any(word in text for word in _NO_BUCKET):
+            raise NoBucketError(errno.ENODEV, NO_BUCKET, address) from error
+        if isinstance(error, FileNotFoundError):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where) from error
+        if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), where) from error
+        if isinstance(error, OSError):
+            raise
+        raise OSError(errno.EIO, text.partition("\n")[0], where) from error

@@ -92,10 +92,13 @@ types: setup-test  ## mypy --strict
 WORKERS ?= 2
 IN_PARALLEL := -n $(WORKERS) --dist worksteal
 
-quick: setup-test  ## Rules, and the tests without Spark but those of drawn examples, in a minute
+# What publishes nights, calls commands or starts processes, and the many random cases, take the minutes.
+NOT_QUICK := results night cli session measures/test_thousand_cases.py
+
+quick: setup-test  ## Rules, and the tests of numbers, policies, inputs and configs without drawn examples, in a minute
 	@$(MAKE) --no-print-directory lint
-	@echo "==> pytest, without Spark and without drawn examples"
-	@$(IN_VENV) -m pytest -q tests/unit tests/evaluate tests/meta -m "not slow and not hypothesis" $(IN_PARALLEL) $(ARGS)
+	@echo "==> pytest, what is quick"
+	@$(IN_VENV) -m pytest -q tests/unit tests/evaluate tests/meta $(addprefix --ignore=tests/unit/,$(NOT_QUICK)) -m "not slow and not hypothesis" $(IN_PARALLEL) $(ARGS)
 
 unit: setup-test  ## The tests that start no JVM, in minutes
 	@echo "==> pytest, without Spark"

@@ -88,7 +88,9 @@ def require_whole(storage: Storage, table: str, version: int | None = None, *, p
 
     Only those after the last checkpoint are read. The table must have the version ``published``, which readers see.
     """
-    names = storage.names(f"{table}/{LOG_FOLDER}")
+    names = storage.known_names(f"{table}/{LOG_FOLDER}")
+    if _newest(names) < max(published, -1 if version is None else version):
+        names = storage.names(f"{table}/{LOG_FOLDER}")
     last = max(_newest(names) if version is None else version, published)
     _require_commits(storage, table, names, last, published=published)
 
@@ -106,7 +108,9 @@ def readable(storage: Storage, table: str, version: int | None = None) -> tuple[
     if not 0 <= last <= _newest(names):
         return None
     _require_commits(storage, table, names, last, published=-1)
-    return last, names[bisect_left(names, f"{_last_checkpoint(names, last):020d}") :]
+    checkpoint = _last_checkpoint(names, last)  # which says all that its own commit says
+    needed = names[bisect_left(names, f"{checkpoint:020d}") :]
+    return last, [name for name in needed if name != f"{checkpoint:020d}.json"]
 
 
 def _require_commits(storage: Storage, table: str, names: Sequence[str], last: int, *, published: int) -> None:
@@ -114,8 +118,9 @@ def _require_commits(storage: Storage, table: str, names: Sequence[str], last: i
     first = _last_checkpoint(names, last) + 1
     found = set(takewhile(lambda number: number >= first, _newest_first(names, _COMMIT)))
     for lost in range(first, last + 1):
-        if lost in found and storage.size(_file(table, lost)):
-            continue
+        with suppress(FileNotFoundError):  # a listing may be late
+            if storage.size(_file(table, lost)):
+                continue
         what = f"version {lost} of table {table} is {'empty' if lost in found else 'gone'}"
         fix = f"restore {table}/{LOG_FOLDER} from a backup, or publish the nights again to another root"
         if lost == _newest(names) > published:

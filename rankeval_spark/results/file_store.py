@@ -9,16 +9,21 @@ import shutil
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from rankeval_spark import allowed_folders
 from rankeval_spark.allowed_folders import RESULT_SCHEMES, scheme_fix, scheme_of
 from rankeval_spark.errors import ConfigError, Fault
 
+if TYPE_CHECKING:
+    import deltalake
+
+Made = TypeVar("Made")
+Item = TypeVar("Item")
 Mark: TypeAlias = Any  # what a store tells versions of a register apart by: a number, or an ETag
 
 _UNSAFE: Final = re.compile(r"[`$\x00-\x1f]")
@@ -29,6 +34,7 @@ class Storage(ABC):
 
     root: str
     has_locks: bool  # whether of several contenders only one creates a file
+    merge_every = 100  # commits to `runs` after which its small files are merged: each adds one, readers open them all
     trusts_locks_for = 0.0  # seconds for which a lock that was held is taken to be held still
 
     @abstractmethod
@@ -70,6 +76,10 @@ class Storage(ABC):
 
     def fetch(self, paths: Iterable[str]) -> None:  # noqa: B027 - only a mirror has something to do
         """Bring files to this machine, unless they are here."""
+
+    def side_by_side(self, work: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
+        """Return the results of some work, one after the other, or at once where each waits for a store."""
+        return list(map(work, items))
 
     def load(self, path: str) -> tuple[bytes, Mark] | None:
         """Return the content of a register and the mark of its version; None if it was never written.
@@ -126,7 +136,13 @@ class LocalStorage(Storage):
         """Raise ConfigError unless the store grants a conditional write to one of several writers, as a disk does."""
 
     def forget(self, paths: Iterable[str]) -> None:
-        """Remove files that are gone from this machine."""
+        """Remove files that nothing needs any more."""
+        for path in paths:
+            self.remove(path)
+
+    def trim_log(self, opened: deltalake.DeltaTable, log: str) -> None:  # noqa: ARG002 - the path is for a store
+        """Remove files of a log that no version within its retention needs; a checkpoint was just made."""
+        opened.cleanup_metadata()
 
     def link(self, source: str, target: str) -> None:
         """Give a file a second name, in a folder that is there."""

@@ -37,9 +37,6 @@ INTENTS: Final = (PUBLISHING, MAINTAINING)
 MAINTENANCE: Final = "rankeval.maintain"
 """``evaluation`` of the events of maintenance that are about no night; also the start of its run ids."""
 
-MERGED_EVERY: Final = 100
-"""Commits to ``runs`` after which its small files are merged: each adds one, and readers open all of them."""
-
 Event: TypeAlias = Mapping[str, Any]  # a row of `runs`; structs and maps are dictionaries
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -96,7 +93,7 @@ def record(tables: TableStore, *events: Event, after: datetime = _EPOCH) -> date
 
     with tables.turn_for(table, run_id) as in_turn:
         version = in_turn.commit(table, append)
-        if version % MERGED_EVERY == 0 or (rows[0]["status"] in COMMITS and tables.is_by_night(table)):
+        if version % tables.storage.merge_every == 0 or (rows[0]["status"] in COMMITS and tables.is_by_night(table)):
             with suppress(Exception):  # the events are there without it, and `rankeval maintain` says what is wrong
                 in_turn.merge_files(table)
     return recorded_at

@@ -79,6 +79,7 @@ def delta_table(storage: LocalStorage, table: str, version: int | None = None) -
         if readable is None:
             return deltalake.DeltaTable(location, version=version)
         newest, names = readable
+        names = [name for name in names if not storage.is_mirror or name != delta_log.HINT]
         storage.fetch(f"{table}/{delta_log.LOG_FOLDER}/{name}" for name in names)
         log = Path(location, delta_log.LOG_FOLDER)
         stats = ((name, (log / name).stat()) for name in names)

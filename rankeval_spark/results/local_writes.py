@@ -76,7 +76,8 @@ class LocalTables(TableStore):
         return dict(delta_table(self.storage, table).metadata().configuration)
 
     def is_by_night(self, table: str) -> bool:
-        return bool(partitions_of(delta_table(self.storage, table)))
+        known = delta_log.latest_version(self.storage, table, is_fresh=False)
+        return bool(partitions_of(delta_table(self.storage, table, known)))
 
     def _extend(self, table: str, columns: Json, *, after: int) -> None:
         opened = delta_table(self.storage, table, after)
@@ -237,8 +238,8 @@ class LocalTables(TableStore):
             found = f"{len(needed)} files of its newest version among those to be deleted, such as {min(needed)}"
             fix = "delete none of them by hand; this is a fault of the reader of Delta logs"
             raise ResultsError(Fault(f"table {table}", found, "files that no version needs", fix))
-        for path in unneeded if deletes else ():
-            self.storage.remove(f"{table}/{path}")
+        if deletes:
+            self.storage.forget(f"{table}/{path}" for path in unneeded)
         return len(unneeded)
 
 
@@ -265,9 +266,7 @@ def commit(
     if (version + 1) % storage.checkpoint_every == 0:
         opened, log = delta_table(storage, table, version), location / delta_log.LOG_FOLDER
         opened.create_checkpoint()
-        before = set(os.listdir(log))
-        opened.cleanup_metadata()
-        storage.forget(f"{table}/{delta_log.LOG_FOLDER}/{name}" for name in before.difference(os.listdir(log)))
+        storage.trim_log(opened, f"{table}/{delta_log.LOG_FOLDER}")
         storage.sync(*log.glob(f"{version:020d}.checkpoint*"), log / delta_log.HINT, log)
     return version
 

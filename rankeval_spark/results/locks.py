@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 LOCKS_FOLDER: Final = "_locks"
 RUNS_LOCK: Final = "runs"
 RUNS_WAIT_SECONDS: Final = 600.0  # a commit to `runs` takes a second; an abandoned lock is free after five minutes
+_released: Final = dict[tuple[str, str], Any]()  # marks of the locks that this process released, by root and path
 _live: Final = set[str]()  # tokens of the locks that objects of this process hold, or are about to take
 
 
@@ -226,6 +227,7 @@ class Lock:
             with suppress(Exception):
                 if is_released and self._storage.has_locks:
                     self._write(replace(self._holder, released_at=_now()), self._mark)
+                    _released[self._storage.address, self._path] = self._mark
             self._mark = None
             _live.discard(self._holder.token)
 
@@ -233,6 +235,10 @@ class Lock:
         if not self._storage.has_locks:
             self._mark = self._holder.token
             return True
+        if mark := _released.pop((self._storage.address, self._path), None):  # without a look at it, which is a request
+            self._write(self._holder, mark)
+            if self._mark is not None:
+                return True
         found = self._storage.load(self._path)
         if found is not None and not self._is_free(*found):
             return False

@@ -13,25 +13,33 @@ import tempfile
 import time
 import uuid
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import allowed_folders
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.object_stores import REFUSED, REQUESTS_AT_ONCE, exceptions, open_store, store_errors
 from rankeval_spark.results.delta_log import HINT, LOG_FOLDER
-from rankeval_spark.results.file_store import LocalStorage, Mark
+from rankeval_spark.results.file_store import Item, LocalStorage, Made, Mark
 from rankeval_spark.results.locks import LOCKS_FOLDER
+
+if TYPE_CHECKING:
+    import deltalake
+
+KEPT_LOG: Final = timedelta(days=30)  # how long the files of a log are kept after a newer checkpoint
 
 
 class ObjectStorage(LocalStorage):
     """A prefix of a bucket or container; its credentials are those of the environment or of the platform."""
 
-    checkpoint_every = 3  # a commit is a request, and a checkpoint two
+    checkpoint_every = 1  # a checkpoint is one request more for a writer, and one alone for each reader
+    merge_every = 4
+    requests_at_once = REQUESTS_AT_ONCE
     trusts_locks_for = 5.0  # another holder's commits are refused in any case
     is_mirror = True
 
@@ -59,20 +67,29 @@ class ObjectStorage(LocalStorage):
         path, refused = f"{LOCKS_FOLDER}/probe-{uuid.uuid4().hex}", ""
         try:
             first = self.swap(path, b"1", None)
-            refused = "that an object exists" if self.swap(path, b"2", None) else ""
+            refused = "" if self._refuses(path, "create") else "that an object exists"
             self.swap(path, b"3", first)
-            refused = "that an object was changed meanwhile" if self.swap(path, b"4", first) else refused
+            refused = refused if self._refuses(path, first) else "that an object was changed meanwhile"
         except (exceptions.NotSupportedError, NotImplementedError, OSError) as error:
             if not isinstance(error.__cause__ or error, exceptions.NotSupportedError | NotImplementedError):
                 raise
             refused = "conditions"
         with suppress(FileNotFoundError):
-            self.remove(path)
+            self.forget([path])
         self.has_locks, self._is_proved = not refused, True
         if refused and not one_run_per_root:
             found = f"{self._address!r}, a store that ignores the condition of a write ({refused})"
             fix = "or let the scheduler allow one run per root and say so: results.one_run_per_root"
             raise ConfigError(Fault("results root", found, "a store with conditional writes, to take a lock on", fix))
+
+    def _refuses(self, path: str, mode: Any) -> bool:  # noqa: ANN401 - as obstore takes it
+        """Return whether the store refuses a write because of its condition."""
+        try:
+            with self._errors(path):
+                self._store.put(path, b"2", mode=mode)
+        except (*REFUSED, FileNotFoundError):
+            return True
+        return False
 
     def names(self, path: str) -> list[str]:
         with self._errors(path):
@@ -80,12 +97,30 @@ class ObjectStorage(LocalStorage):
                 found = self._store.list_with_delimiter(prefix=path or None)
                 keys = [*(entry["path"] for entry in found["objects"]), *found["common_prefixes"]]
                 return sorted(key.rstrip("/").rpartition("/")[2] for key in keys)
-            # Files are only added to a log, so that those after the newest known commit are all that is asked for.
-            known = self._logs.setdefault(path, {})
-            newest = max((name for name in known if name.endswith(".json")), default="")
-            batches = self._store.list(prefix=path, offset=f"{path}/{newest}" if newest else None)
-            known |= {entry["path"].rpartition("/")[2]: entry["size"] for batch in batches for entry in batch}
+        # A listing may be late. What comes after the newest commit is asked for by its name, which is never late.
+        known = self._logs.setdefault(path, {})
+        if not known:
+            self._list(path, "")
+        elif self._has_next(path):
+            self._list(path, max(known))
+            while self._has_next(path):
+                pass
         return sorted(known)
+
+    def _has_next(self, log: str) -> bool:
+        """Return whether a log has the commit after the newest that is known, which it then is."""
+        newest = max(int(number) for name in self._logs[log] if (number := name[:20]).isdecimal())
+        try:
+            self.size(f"{log}/{newest + 1:020d}.json")
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _list(self, log: str, after: str) -> None:
+        """Learn the names of a log after one of them, and their sizes."""
+        with self._errors(log):
+            batches = self._store.list(prefix=log, offset=f"{log}/{after}" if after else None)
+            self._logs[log] |= {entry["path"].rpartition("/")[2]: entry["size"] for batch in batches for entry in batch}
 
     def known_names(self, path: str) -> list[str]:
         return sorted(self._logs.get(path, ())) or self.names(path)
@@ -102,6 +137,7 @@ class ObjectStorage(LocalStorage):
 
     def put(self, path: str, content: bytes) -> None:
         if not self.create(path, content):
+            self.size(path)  # so that its name is known
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), f"{self._address}/{path}")
         if _is_of_log(path):
             target = self._path(path)
@@ -121,10 +157,14 @@ class ObjectStorage(LocalStorage):
         try:
             with self._errors(path):
                 return _mark_of(self._store.put(path, content, mode="create" if mark is None else mark))
-        except (*REFUSED, FileNotFoundError):
+        except (*REFUSED, OSError) as error:
             # Where an answer was lost, obstore asks again, and is refused because of its own object.
             found = self.load(path)
-            return found[1] if found and found[0] == content else None
+            if found and found[0] == content:
+                return found[1]
+            if isinstance(error, (*REFUSED, FileNotFoundError)):
+                return None
+            raise
 
     def age_of(self, path: str, mark: Mark) -> float:  # noqa: ARG002 - an object has one version
         try:
@@ -141,7 +181,9 @@ class ObjectStorage(LocalStorage):
         if (known := self._logs.get(folder, {}).get(name)) is not None:
             return known
         with self._errors(path):
-            return int(self._store.head(path)["size"])
+            size = int(self._store.head(path)["size"])
+        self._know(path, size)
+        return size
 
     def require_writable(self) -> None:
         """Do nothing: rights are those of each request."""
@@ -159,20 +201,36 @@ class ObjectStorage(LocalStorage):
         if gone := list(paths):
             with self._errors(gone[0]):
                 self._store.delete(gone)
+            for path in gone:
+                self._logs.get(path.rpartition("/")[0], {}).pop(path.rpartition("/")[2], None)
+                self._path(path).unlink(missing_ok=True)
+
+    def trim_log(self, opened: deltalake.DeltaTable, log: str) -> None:
+        """Remove files before a checkpoint that is old itself, now and then: their ages are to be listed."""
+        if (opened.version() + 1) % LocalStorage.checkpoint_every:
+            return
+        with self._errors(log):
+            entries = [entry for batch in self._store.list(prefix=log) for entry in batch]
+        before = time.time() - KEPT_LOG.total_seconds()
+        old = [entry["path"] for entry in entries if entry["last_modified"].timestamp() < before]
+        newest = max((path for path in old if ".checkpoint." in path), default="")
+        self.forget(path for path in old if path < newest.partition(".checkpoint.")[0])
+
+    def side_by_side(self, work: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:
+        given = list(items)
+        if self.requests_at_once == 1 or len(given) < 2:  # noqa: PLR2004 - several
+            return list(map(work, given))
+        with ThreadPoolExecutor(self.requests_at_once) as pool:
+            return list(pool.map(work, given))
 
     def fetch(self, paths: Iterable[str]) -> None:
         """Copy files into the mirror, but those that are there; one that the store does not have stays away."""
-        wanted = [path for path in paths if not self._path(path).exists()]
-        if len(wanted) == 1:
-            self._fetch(wanted[0])
-        elif wanted:
-            with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
-                list(pool.map(self._fetch, wanted))
+        self.side_by_side(self._fetch, [path for path in paths if not self._path(path).exists()])
 
     def _fetch(self, path: str) -> None:
         target = self._path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
-        draft = target.with_name(f".{target.name}.part")
+        draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
         try:
             with self._errors(path), draft.open("wb") as file:
                 for part in self._store.get(path):
@@ -188,8 +246,8 @@ class ObjectStorage(LocalStorage):
             super().link(source, target)
 
     def sync(self, *paths: Path) -> None:
-        """Write files of the mirror to the store, a large one in parts; the name of a checkpoint after all others."""
-        for file in sorted((path for path in paths if path.is_file()), key=lambda path: path.name == HINT):
+        """Write files of the mirror to the store, a large one in parts; checkpoints are found by their names alone."""
+        for file in (path for path in paths if path.is_file() and path.name != HINT):
             key = str(file.relative_to(self.root))
             with self._errors(key):
                 self._store.put(key, file)

@@ -48,13 +48,15 @@ def publish(
 
 def _replace_night(tables: TableStore, staging: Staging) -> dict[str, int]:
     """Replace the rows of a night in every table by what was staged; return the new versions."""
-    versions = {}
-    for schema in schemas.PUBLISHED:
-        table = schema.name
+
+    def replace_in(table: str) -> int:
         staged = staging.path(table) if staging.has(table) else None
-        versions[table] = tables.replace_by_staged(table, staging.night, staging.run_id, staged)
+        version = tables.replace_by_staged(table, staging.night, staging.run_id, staged)
         failpoint(f"after_{table}")
-    return versions
+        return version
+
+    names = [schema.name for schema in schemas.PUBLISHED]
+    return dict(zip(names, tables.storage.side_by_side(replace_in, names), strict=True))
 
 
 def recover(tables: TableStore) -> journal.JournalState:

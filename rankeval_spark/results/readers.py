@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results import delta_log, local_tables
-from rankeval_spark.results.file_store import normalise
+from rankeval_spark.results.file_store import LocalStorage, normalise
 from rankeval_spark.results.stores import open_native, reachable_storage
 
 if TYPE_CHECKING:
@@ -79,7 +79,10 @@ def is_native(root: str) -> bool:
 
 def require_whole(spark: SparkSession | None, root: str, versions: Mapping[str, int]) -> None:
     """Raise LostCommitsError if published versions are lost; not for stores that Spark Connect does not reach."""
-    if storage := reachable_storage(spark, normalise(root)):
+    storage = reachable_storage(spark, normalise(root))
+    if spark is None and isinstance(storage, LocalStorage) and storage.is_mirror:
+        return  # each table is checked when it is opened
+    if storage is not None:
         for table, version in versions.items():
             delta_log.require_whole(storage, table, version, published=version)
 

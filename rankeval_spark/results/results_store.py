@@ -55,9 +55,11 @@ def refuse_busy_night(root: str, night: NightKey) -> None:
 def claim_root(storage: Storage, *, create: bool) -> None:
     """Check that the root is ours; with ``create`` an empty or missing folder becomes ours, and never another."""
     try:
-        if create and not _names(storage):
+        names = _names(storage)
+        if create and not names:
             storage.create(MARKER, json.dumps({"product": "rankeval-spark", "layout": LAYOUT}).encode())
-        _require_ours(storage, _names(storage))
+            names = [MARKER]  # by us or by another run, even if a listing does not show it yet
+        _require_ours(storage, names)
     except OSError as error:
         raise _unusable_root(storage, error) from error
 
@@ -120,7 +122,7 @@ class ResultsStore:
         storage = open_storage(spark, root, one_run_per_root=one_run_per_root)
         claim_root(storage, create=create)
         store = cls(spark, storage, times=times)
-        if local_tables.are_at(storage):
+        if local_tables.are_at(storage) and not storage.is_mirror:  # a store writes a file whole or not at all
             for schema in TABLES:
                 delta_log.repair(storage, schema.name)
         if missing_tables(storage):

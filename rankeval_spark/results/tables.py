@@ -46,7 +46,8 @@ PROPERTIES: Final[Mapping[str, str]] = {
 
 def missing_tables(storage: Storage) -> list[Schema]:
     """Return the published tables that the root does not have yet."""
-    return [schema for schema in TABLES if not delta_log.exists(storage, schema.name)]
+    there = storage.side_by_side(lambda schema: delta_log.exists(storage, schema.name), TABLES)
+    return [schema for schema, is_there in zip(TABLES, there, strict=True) if not is_there]
 
 
 def create_table(storage: Storage, schema: Schema) -> None:

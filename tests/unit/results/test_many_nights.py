@@ -52,16 +52,16 @@ def opened(storage: LocalStorage, table: str = "runs", version: int | None = Non
 def test_events_of_many_nights_are_merged_while_they_are_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert journal.MERGED_EVERY == 100
-    monkeypatch.setattr(journal, "MERGED_EVERY", 55)
-    storage, n_events = storage_at(tmp_path), 2 * journal.MERGED_EVERY + 10
+    assert LocalStorage.merge_every == 100
+    monkeypatch.setattr(LocalStorage, "merge_every", 55)
+    storage, n_events = storage_at(tmp_path), 2 * LocalStorage.merge_every + 10
     for number in range(n_events):
         record(storage, number)
     runs = opened(storage)
-    assert len(runs.file_uris()) < journal.MERGED_EVERY
+    assert len(runs.file_uris()) < LocalStorage.merge_every
     assert runs.protocol().min_reader_version == 1
     assert sorted(runs.to_pyarrow_table()["run_id"].to_pylist()) == sorted(f"run-{n}" for n in range(n_events))
-    assert opened(storage, version=journal.MERGED_EVERY).to_pyarrow_table().num_rows == journal.MERGED_EVERY
+    assert opened(storage, version=LocalStorage.merge_every).to_pyarrow_table().num_rows == LocalStorage.merge_every
     assert (tmp_path / "runs/_delta_log/_last_checkpoint").exists()
 
 

@@ -19,7 +19,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --requi
 # A virtual environment holds absolute paths, so one that was moved or copied with its checkout is made anew.
 HERE := $(shell pwd | cksum | cut -d' ' -f1)
 
-.PHONY: help setup setup-test demo doctor test test-version test-versions test-cluster test-faults test-peers test-peers-torch test-versions lint types quick unit pytest format docs site notebooks bench bench-peers lock clean
+.PHONY: help setup setup-test demo doctor test test-version test-versions test-cluster test-faults test-stores test-peers test-peers-torch test-versions lint types quick unit pytest format docs site notebooks bench bench-peers lock clean
 
 help:  ## List the goals
 	@echo "rankeval-spark: make GOAL"
@@ -75,7 +75,7 @@ zip: setup  ## Make dist/rankeval_spark.zip, for spark-submit --py-files
 
 # ---- to work on it ---------------------------------------------------------------------------------------------
 
-test: setup-test  ## Lint, types and all tests but those of test-faults
+test: setup-test  ## Lint, types and all tests but those of test-faults and test-stores
 	@$(MAKE) --no-print-directory lint types pytest
 
 lint: setup-test  ## ruff: rules and format
@@ -104,13 +104,22 @@ unit: setup-test  ## The tests that start no JVM, in minutes
 	@echo "==> pytest, without Spark"
 	@$(IN_VENV) -m pytest tests/unit tests/evaluate tests/meta rankeval_spark $(IN_PARALLEL) $(ARGS)
 
-pytest: setup-test  ## All tests but those of test-faults; ARGS="tests/spark/session/test_session.py -k delta" for some
+pytest: setup-test  ## All tests but those of test-faults and test-stores; ARGS="tests/spark/session/test_session.py -k delta" for some
 	@echo "==> pytest"
-	@$(IN_VENV) -m pytest $(or $(ARGS),-m "not faults" $(IN_PARALLEL))
+	@$(IN_VENV) -m pytest $(or $(ARGS),-m "not faults and not stores" $(IN_PARALLEL))
 
 test-faults: setup-test  ## The tests that kill, stop and starve runs, 15 minutes; ARGS="-m in_ci" for one of each kind
 	@echo "==> pytest, with faults"
 	@$(IN_VENV) -m pytest tests/faults -n $(WORKERS) --dist loadfile $(ARGS)
+
+# Azurite needs node; its tests are skipped where there is none.
+AZURITE := build/node_modules/.bin/azurite-blob
+
+test-stores: setup-test $(VENV)-store-servers/.has-peers  ## The tests on servers of object stores; ARGS="-m in_ci" for one fault of each kind
+	@if command -v npm >/dev/null && [ ! -e $(AZURITE) ]; then echo "==> installing azurite into build"; \
+	  npm install --silent --no-audit --no-fund --no-save --prefix build azurite@3.37.0 || echo "    without it: npm could not"; fi
+	@echo "==> pytest, on servers of object stores"
+	@$(IN_VENV) -m pytest tests/stores $(ARGS)
 
 test-cluster: setup-test  ## Only the tests on a standalone cluster of their own
 	@echo "==> pytest, on a cluster"
@@ -211,5 +220,5 @@ $(VENV)-lock/.made:
 	@touch $@
 
 clean:  ## Remove the environments and everything that was generated; fetched files stay in the cache
-	rm -rf $(VENV) $(VENV)-peers $(VENV)-test-peers $(VENV)-test-peers-torch $(VENV)-docs $(SPARKS:%=$(VENV)-spark-%) $(VENV)-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-peers $(VENV)-test-peers $(VENV)-test-peers-torch $(VENV)-docs $(VENV)-store-servers $(SPARKS:%=$(VENV)-spark-%) $(VENV)-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -40,7 +40,7 @@ class Proxy:
         self.late = 0.0  # seconds until a listing shows what was written through this proxy
         self.log: list[tuple[str, str]] = []  # method and path of each request
         self.written: dict[str, float] = {}  # when each key was written
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"proxy": self}))
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
@@ -93,63 +93,63 @@ def until(moment: float, fate: str) -> Fate:
     return lambda _method, _path: fate if time.monotonic() < moment else ANSWERED
 
 
-def _handler(proxy: Proxy) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+class _Handler(BaseHTTPRequestHandler):
+    """One connection of a client."""
 
-        def _pass_on(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            proxy.log.append((self.command, self.path))
-            fate = proxy.fate(self.command, self.path)
-            time.sleep(proxy.delay)
-            if fate in STATUS:
-                error = f"<?xml version='1.0'?><Error><Code>{fate}</Code><Message>{fate}</Message></Error>"
-                self._answer(STATUS[fate], {"Content-Type": "application/xml"}, error.encode())
-                return
-            if fate != AWAY:
-                status, headers, content = self._carry_out(body)
-            if fate != ANSWERED:
-                self.close_connection = True
-                self.connection.shutdown(socket.SHUT_RDWR)
-                return
-            self._answer(status, headers, content)
+    proxy: Proxy
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
 
-        def _carry_out(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
-            upstream = http.client.HTTPConnection("127.0.0.1", proxy.to_port, timeout=60)
-            headers: Any = dict(self.headers.items())
-            upstream.request(self.command, self.path, body=body or None, headers=headers)
-            answer = upstream.getresponse()
-            content, found = answer.read(), dict(answer.getheaders())
-            upstream.close()
-            if self.command == "PUT":
-                proxy.written[unquote(self.path)] = time.monotonic()
-            if "list-type=2" in self.path and proxy.late:
-                content = _ENTRY.sub(self._without_new, content)
-            if "Last-Modified" in found:
-                moment = parsedate_to_datetime(found["Last-Modified"]).astimezone(UTC) + proxy.skew
-                found["Last-Modified"] = format_datetime(moment, usegmt=True)
-            return answer.status, found, content
+    def _pass_on(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.proxy.log.append((self.command, self.path))
+        fate = self.proxy.fate(self.command, self.path)
+        time.sleep(self.proxy.delay)
+        if fate in STATUS:
+            error = f"<?xml version='1.0'?><Error><Code>{fate}</Code><Message>{fate}</Message></Error>"
+            self._answer(STATUS[fate], {"Content-Type": "application/xml"}, error.encode())
+            return
+        if fate != AWAY:
+            status, headers, content = self._carry_out(body)
+        if fate != ANSWERED:
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return
+        self._answer(status, headers, content)
 
-        def _without_new(self, entry: re.Match[bytes]) -> bytes:
-            bucket = self.path.partition("?")[0].rstrip("/")
-            since = proxy.written.get(f"{bucket}/{entry[1].decode()}", float("-inf"))
-            return b"" if time.monotonic() - since < proxy.late else entry[0]
+    def _carry_out(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        upstream = http.client.HTTPConnection("127.0.0.1", self.proxy.to_port, timeout=60)
+        headers: Any = dict(self.headers.items())
+        upstream.request(self.command, self.path, body=body or None, headers=headers)
+        answer = upstream.getresponse()
+        content, found = answer.read(), dict(answer.getheaders())
+        upstream.close()
+        if self.command == "PUT":
+            self.proxy.written[unquote(self.path)] = time.monotonic()
+        if "list-type=2" in self.path and self.proxy.late:
+            content = _ENTRY.sub(self._without_new, content)
+        if "Last-Modified" in found:
+            moment = parsedate_to_datetime(found["Last-Modified"]).astimezone(UTC) + self.proxy.skew
+            found["Last-Modified"] = format_datetime(moment, usegmt=True)
+        return answer.status, found, content
 
-        def _answer(self, status: int, headers: dict[str, str], content: bytes) -> None:
-            self.send_response_only(status)
-            for name, value in headers.items():
-                if name.lower() not in _HOP_BY_HOP:
-                    self.send_header(name, value)
-            length = headers.get("Content-Length", len(content)) if self.command == "HEAD" else len(content)
-            self.send_header("Content-Length", str(length))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(content)
+    def _without_new(self, entry: re.Match[bytes]) -> bytes:
+        bucket = self.path.partition("?")[0].rstrip("/")
+        since = self.proxy.written.get(f"{bucket}/{entry[1].decode()}", float("-inf"))
+        return b"" if time.monotonic() - since < self.proxy.late else entry[0]
 
-        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass_on  # noqa: N815 - the names of the library
+    def _answer(self, status: int, headers: dict[str, str], content: bytes) -> None:
+        self.send_response_only(status)
+        for name, value in headers.items():
+            if name.lower() not in _HOP_BY_HOP:
+                self.send_header(name, value)
+        length = headers.get("Content-Length", len(content)) if self.command == "HEAD" else len(content)
+        self.send_header("Content-Length", str(length))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
 
-        def log_message(self, *_: object) -> None:
-            """Log nothing."""
+    do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass_on  # noqa: N815 - the names of the library
 
-    return Handler
+    def log_message(self, *_: object) -> None:
+        """Log nothing."""

@@ -8,6 +8,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pytest
+
 from rankeval_spark.results import Results, ResultsStore
 from tests.spark.results import nights
 from tests.spark.results.nights import FIRST, HERE
@@ -36,6 +38,7 @@ def publish_far(drivers: Drivers, day: int) -> tuple[int, float]:
     return len(proxy.log) - before, time.monotonic() - begin
 
 
+@pytest.mark.in_ci
 def test_a_publish_takes_at_most_60_requests_on_any_night(drivers: Drivers) -> None:
     found = [publish_far(drivers, day) for day in range(N_NIGHTS)]
     print("requests and seconds of a publish:", [(n_requests, round(seconds, 2)) for n_requests, seconds in found])

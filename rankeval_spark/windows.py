@@ -273,7 +273,7 @@ def _of_models(users: DataFrame, inputs: InputFrames, request: Request) -> DataF
 
 
 def _values_at(k: int, zero_relevant: str) -> Column:
-    """Divide the sums up to a cutoff: counts and measures, NULL or what the policy says where one is undefined."""
+    """Return the struct of counts and measures at a cutoff; where one is undefined, NULL or what the policy says."""
     hits, n_relevant, ideal = F.col(f"hits_{k}"), F.col(C.N_RELEVANT), F.col(f"ideal_{k}")
     values = {
         "r": hits / n_relevant,

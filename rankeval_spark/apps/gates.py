@@ -172,20 +172,20 @@ class _Judge:
         if gate.needs_previous or gate.compares_groups or (gate.needs_baseline and self._baseline not in models):
             return []
         here = [row for row in metrics if self._is_about(row) and row["n_users"]]
-        is_judged, found = {_key(row) for row in judged}, dict[tuple[object, ...], Row]()
+        judged_keys, found = {_key(row) for row in judged}, dict[tuple[object, ...], tuple[Row, GateVerdict]]()
         for model in sorted(filter(self._is_wanted, models - ({self._baseline} if gate.needs_baseline else set()))):
             others = {model, self._baseline} if gate.needs_baseline else models
             for row in sorted(here, key=lambda row: (row[C.SLICE_VALUE], -row["n_users"])):
-                own = {**row, C.MODEL_ID: model}
-                if row[C.MODEL_ID] in others and _key(own) not in is_judged:
-                    found.setdefault(_key(own), own)
-        return [({**row, "n_users": 0}, self._without_users(row)) for row in found.values()]
+                own = {**row, C.MODEL_ID: model, "n_users": 0}
+                if row[C.MODEL_ID] in others and _key(own) not in judged_keys and _key(own) not in found:
+                    found[_key(own)] = own, self._verdict_without_users(model, row[C.SLICE_VALUE], row["n_users"])
+        return list(found.values())
 
-    def _without_users(self, row: Row) -> GateVerdict:
-        """Judge a slice without users of a model, by the most users that a model has there."""
-        what = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE])
-        if row["n_users"] < self._least_users:
-            return arithmetic.too_few_users(what, row["n_users"], self._least_users)
+    def _verdict_without_users(self, model: str, slice_value: str, most_users_of_others: int) -> GateVerdict:
+        """Judge a slice where a model has no users, or none in common with the baseline."""
+        what = self._what(model, slice_value)
+        if most_users_of_others < self._least_users:
+            return arithmetic.too_few_users(what, most_users_of_others, self._least_users)
         if self._gate.needs_baseline:
             return arithmetic.no_common_users(what, str(self._baseline))
         return arithmetic.missing_slice(what)

@@ -32,7 +32,7 @@ from rankeval_spark.inputs.arrow.files import files_below, folder_columns, parti
 from rankeval_spark.inputs.input_files import ForSparkError
 
 SAMPLE_ROWS: Final = 10_000  # that are looked at; of text files, lines
-ROWS_OF_A_COLUMN: Final = 2_000_000  # of which a single column is read
+ROWS_OF_A_COLUMN: Final = 2_000_000  # rows of a single column that are read
 ROWS_OF_USERS: Final = 400_000  # that are kept of whole users
 ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -60,7 +60,7 @@ class TableSample:
     path_date: str | None = None  # newest date for which the path has something; None for a path without ``{date}``
 
     def distinct(self, column: str) -> list[str]:
-        """List the distinct values of a column in many rows; only that column is read."""
+        """List the distinct values of a column in its first :data:`ROWS_OF_A_COLUMN` rows; only that column is read."""
         found: set[str] = set()
         n_rows = 0
         for rows in self.all_rows([column]):

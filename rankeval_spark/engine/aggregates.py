@@ -13,7 +13,7 @@ cutoffs that are summarised together. They add up in one matrix product per bloc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -362,7 +362,7 @@ class PartialAggregator:
     draws: Draws | None
     lists: tuple[str, ...] = ()
     counts_values: bool = False
-    zeros: tuple[float, ...] = ()  # of each measure, the value of a user without a hit; N_NONZERO counts the others
+    zeros: tuple[float, ...] = ()  # value of a user without a hit, by measure; N_NONZERO counts other values
 
     @property
     def state(self) -> AggregateLayout:
@@ -387,45 +387,56 @@ class PartialAggregator:
         yield from self.summarise_rows(to_rows(unpacked(encoded(chunk, [C.MODEL_ID]))) for chunk in in_chunks(batches))
 
     def summarise_rows(self, chunks: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
-        """Summarise a part of the lists, a chunk of rows at a time."""
-        state = self.state
-        weighted = list(state.weighted)
-        zeros = np.array(self.zeros or (0.0,) * len(self.measures))
-        totals = [_Totals(np.zeros((0, len(COUNTS) + len(self.measures) + len(self.lists)))) for _ in self.slices]
+        """Summarise a part of the lists, a chunk of rows at a time: first rows of replicates, then moments by slice."""
+        weighted = list(self.state.weighted)
+        n_counts = len(COUNTS) + len(self.measures) + len(self.lists)
+        totals = {index: _Totals(np.zeros((0, n_counts))) for index in sorted(set(self.rolled_up_from))}
         resampler = None if self.draws is None else Resampler(self.draws, self.slices, self.ks)
-        for table, values, denominators, counts in chunks:
-            levels = Levels.from_columns(values) if self.counts_values else None  # of users, before they are numerators
-            is_nonzero = np.abs(values - zeros) > ROUNDING * np.abs(zeros)
-            every_count = np.hstack([counts[:, : len(COUNTS)], is_nonzero, counts[:, len(COUNTS) :]])
-            values[:, weighted] *= denominators
-            columns = Columns.from_values(values)
-            for index in sorted(set(self.crossings)):  # the others are made of these groups
-                keys, group = groups_of(table, self.slices[index], self.ks)
-                n, of_sums = len(keys), None
-                if weighted:
-                    of_sums = ratio_moments_by_group(values[:, weighted], denominators, group, n, has_cubes=True)
-                found = columns.by_group(group, n, has_cubes=True)
-                counted = None if levels is None else levels.by_group(group, n)
-                totals[index].add(keys, found, membership_of(group, n) @ every_count, of_sums, counted)
+        for rows in chunks:
+            numerators = self._add_chunk(rows, totals)
             if resampler is not None:
-                below = np.ones_like(values)
-                below[:, weighted] = denominators
-                yield from resampler.add(table, values, below)
+                below = np.ones_like(numerators)
+                below[:, weighted] = rows.denominators
+                yield from resampler.add(rows.table, numerators, below)
         if resampler is not None:
             yield from resampler.rest()
-        for index, whole in enumerate(self.crossings):
+        yield from self._rows_of_slices(totals)
+
+    def _add_chunk(self, rows: Rows, totals: Mapping[int, _Totals]) -> np.ndarray:
+        """Add the groups of some rows to the totals of each slice, and return numerators in place of the values."""
+        table, values, denominators, counts = rows
+        weighted = list(self.state.weighted)
+        zeros = np.array(self.zeros or (0.0,) * len(self.measures))
+        levels = Levels.from_columns(values) if self.counts_values else None  # of users, before they are numerators
+        is_nonzero = np.abs(values - zeros) > ROUNDING * np.abs(zeros)
+        every_count = np.hstack([counts[:, : len(COUNTS)], is_nonzero, counts[:, len(COUNTS) :]])
+        values[:, weighted] *= denominators
+        columns = Columns.from_values(values)
+        for index, total in totals.items():
+            keys, group = groups_of(table, self.slices[index], self.ks)
+            n, ratios = len(keys), None
+            if weighted:
+                ratios = ratio_moments_by_group(values[:, weighted], denominators, group, n, has_cubes=True)
+            moments = columns.by_group(group, n, has_cubes=True)
+            counted = None if levels is None else levels.by_group(group, n)
+            total.add(keys, moments, membership_of(group, n) @ every_count, ratios, counted)
+        return values
+
+    def _rows_of_slices(self, totals: Mapping[int, _Totals]) -> Iterator[pa.RecordBatch]:
+        """Yield the moments of each slice, rolled up from the totals of a crossing that contains it."""
+        for index, whole in enumerate(self.rolled_up_from):
             total = totals[whole]
-            if whole != index:  # made of the groups of its crossing, far fewer than rows
+            if whole != index:  # groups of the crossing are far fewer than rows
                 total = total.rolled_up([self.slices[whole].index(name) for name in self.slices[index]])
             if total.moments is not None:  # there is a group
                 keys, counted = list(total.slots), total.counted
-                for batch in state.to_batches(index, keys, total.moments, total.counts, total.ratios, counted):
-                    schema = batch.schema if resampler is None else WITH_STATES
+                for batch in self.state.to_batches(index, keys, total.moments, total.counts, total.ratios, counted):
+                    schema = batch.schema if self.draws is None else WITH_STATES
                     yield pa.RecordBatch.from_arrays(in_full(batch, schema), schema=schema)
 
     @cached_property
-    def crossings(self) -> tuple[int, ...]:
-        """The crossing that each slice is a part of, the smallest there is; a slice that is in none is its own."""
+    def rolled_up_from(self) -> tuple[int, ...]:
+        """The slice that each slice is rolled up from: the smallest crossing that contains it, or itself."""
         sets = [frozenset(names) for names in self.slices]
         whole = [
             index

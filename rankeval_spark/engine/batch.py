@@ -125,7 +125,7 @@ class Batch:
 
     @cached_property
     def known_items(self) -> dict[str, pa.Array]:
-        """Facts of the distinct items, by name, from the constants and from rows; NULL where nothing is known."""
+        """Facts of the distinct items, by name: those of rows replace those of constants. NULL if unknown."""
         found = {}
         if row_kinds.ITEMS in self.constants:
             facts = fields(self.constants[row_kinds.ITEMS].flatten())
@@ -133,11 +133,17 @@ class Batch:
             found = {name: pc.take(column, place) for name, column in facts.items()}
         tables = [rows for rows in (self.log, self.held_out, self.train) if row_kinds.FACTS in rows.columns]
         if tables:
-            row = np.full(self.n_items, ABSENT)
-            row[np.concatenate([rows.item for rows in tables])] = np.arange(sum(map(len, tables)))
-            of_rows = pa.concat_arrays([rows.columns[row_kinds.FACTS] for rows in tables])
-            found |= fields(taken_or_null(of_rows, row))
+            facts_by_row = pa.concat_arrays([rows.columns[row_kinds.FACTS] for rows in tables])
+            row = _a_row_of_each(np.concatenate([rows.item for rows in tables]), self.n_items)
+            found |= fields(taken_or_null(facts_by_row, row))
         return found
+
+
+def _a_row_of_each(item: IntVector, n_items: int) -> IntVector:
+    """Return a row of each item, its last one; ABSENT for an item without a row."""
+    row = np.full(n_items, ABSENT)
+    row[item] = np.arange(len(item))
+    return row
 
 
 def fields(structs: pa.StructArray) -> dict[str, pa.Array]:

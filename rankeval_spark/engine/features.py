@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.batch import Batch
     from rankeval_spark.engine.matching import Judgements
     from rankeval_spark.engine.ranked_lists import RankedLists
-    from rankeval_spark.measures.arrays import BoolVector, IntVector
+    from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, IntVector
 
 
 UNSEEN: Final[Mapping[str, float]] = {
@@ -120,7 +120,7 @@ def _count_categories(owned: sparse.csr_array, lists: pa.Array) -> pa.Array:
 
 
 def _mean_vectors(owned: sparse.csr_array, lists: pa.Array) -> pa.Array:
-    """Average the unit vectors of each user's items, added up in the order of the items."""
+    """Average the unit vectors of each user's items, added up in the order of the items; NULL without a vector."""
     known, values = np.flatnonzero(lengths_of(lists)), to_numpy(lists.flatten())
     vectors = scaled_rows(values.reshape(len(known), len(values) // max(len(known), 1)))
     squares = np.zeros(len(known))
@@ -128,16 +128,23 @@ def _mean_vectors(owned: sparse.csr_array, lists: pa.Array) -> pa.Array:
         squares += column * column
     length = np.sqrt(squares)
     has_length = length > 0
-    units, owned = vectors[has_length] / length[has_length, None], owned[:, known[has_length]]
-    total = owned @ units
-    is_minus_zero = (units == 0) & np.signbit(units)
-    if is_minus_zero.any():  # a sum that begins with the first vector, not with 0, keeps the sign of -0.0
-        total[owned @ (~is_minus_zero).astype(np.float64) == 0] = -0.0
-    n_vectors = np.diff(owned.indptr)
+    units = vectors[has_length] / length[has_length, None]  # (n_vectors, n_numbers)
+    has_item = owned[:, known[has_length]]  # (n_users, n_vectors)
+    total = _sum_with_signed_zeros(has_item, units)
+    n_vectors = np.diff(has_item.indptr)
     has_vector = n_vectors > 0
     mean = total[has_vector] / n_vectors[has_vector, None]
     lengths = has_vector * units.shape[1]
     return list_column(lengths, to_arrow(mean.ravel()), is_null=lengths == 0)
+
+
+def _sum_with_signed_zeros(has_item: sparse.csr_array, units: FloatMatrix) -> FloatMatrix:
+    """Add up vectors by user; a sum of -0.0 alone is -0.0, as it is where addition begins with the first vector."""
+    total: FloatMatrix = has_item @ units
+    is_minus_zero = (units == 0) & np.signbit(units)
+    if is_minus_zero.any():
+        total[has_item @ (~is_minus_zero).astype(np.float64) == 0] = -0.0
+    return total
 
 
 def bits_of_items(known: Mapping[str, pa.Array], groups: Sequence[str], *, n_items: int) -> IntVector:

@@ -45,11 +45,17 @@ def lists_column(measure: str) -> str:
     return f"{measure}__lists"
 
 
-def to_user_means(scored: pa.Table, *, measures: Sequence[str], weights: Mapping[str, str], unit: Unit) -> pa.Table:
+def to_user_means(
+    scored: pa.Table,  # a row per (model, user, list, k)
+    *,
+    measures: Sequence[str],
+    denominators: Mapping[str, str],  # column of the denominators of each measure that is a ratio
+    unit: Unit,
+) -> pa.Table:
     """Average the lists of each user: one row per (model, user, k). A list where a measure is NULL does not count.
 
-    Numerators and denominators, the columns ``weights``, are averaged, or summed with the unit ``list``.
-    :func:`lists_column` of each measure counts the lists, NULL where none counts.
+    A ratio is averaged with its denominator as weight. The denominators themselves are averaged, or summed with the
+    unit ``list``. :func:`lists_column` of each measure counts the lists, NULL where none counts.
     """
     code = row_codes(scored, (C.MODEL_ID, C.USER_ID, C.K))
     _, first, group = np.unique(code, return_index=True, return_inverse=True)
@@ -68,13 +74,14 @@ def to_user_means(scored: pa.Table, *, measures: Sequence[str], weights: Mapping
         means: np.ndarray = total(values) / count(values)
         return means
 
-    def ratio(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    def ratio(values: np.ndarray, denominator: np.ndarray) -> np.ndarray:
         """Divide the mean numerator by the mean denominator; the plain mean where that is not above 0."""
-        below = mean(weights)
+        below = mean(denominator)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(below > 0, mean(values * weights) / below, mean(values))
+            return np.where(below > 0, mean(values * denominator) / below, mean(values))
 
     def largest(name: str) -> np.ndarray:
+        """Return the largest value of a column among the lists of each user."""
         found = np.zeros(n_groups, dtype=np.int32)
         np.maximum.at(found, group, to_numpy(scored[name]))
         return found
@@ -87,11 +94,11 @@ def to_user_means(scored: pa.Table, *, measures: Sequence[str], weights: Mapping
     }
     for name in measures:
         values = doubles(scored, name)
-        weight = doubles(scored, weights[name]) if name in weights else None
-        columns[name] = nullable(mean(values) if weight is None else ratio(values, weight))
+        column = denominators.get(name)
+        columns[name] = nullable(mean(values) if column is None else ratio(values, doubles(scored, column)))
         columns[lists_column(name)] = nullable(count(values))
     combine = total if unit == "list" else mean
-    columns |= {weight: nullable(combine(doubles(scored, weight))) for weight in weights.values()}
+    columns |= {name: nullable(combine(doubles(scored, name))) for name in denominators.values()}
     for name, column in columns.items():
         firsts = firsts.append_column(name, column)
     return firsts
@@ -145,7 +152,8 @@ class Part:
         users, outputs = pa.Table.from_batches([self.rows]), self.outputs
         if outputs.averages_lists:
             measures, unit = outputs.computed, outputs.policies.unit
-            users = to_user_means(users, measures=measures.columns, weights=measures.weights, unit=unit)
+            denominators = measures.denominator_columns
+            users = to_user_means(users, measures=measures.columns, denominators=denominators, unit=unit)
         if PACKED in self.lists:
             segments = in_one_piece(users[C.SEGMENTS])  # maps of the same names in the same order
             users = users.append_column(PACKED, pa.ListArray.from_arrays(segments.offsets, segments.items))
@@ -174,8 +182,8 @@ class ListOutputs:
         """Column of denominators for each ratio of sums over users; a mean over several lists is one."""
         measures = self.computed
         if not self.averages_lists or self.policies.unit == "user":
-            return measures.weights
-        return {name: measures.weights.get(name, lists_column(name)) for name in measures.columns}
+            return measures.denominator_columns
+        return {name: measures.denominator_columns.get(name, lists_column(name)) for name in measures.columns}
 
     def part(self, lists: Mapping[str, pa.Array]) -> Part:
         """Score lists, and decide who belongs to the population; refused where a policy refuses a list."""
@@ -212,18 +220,29 @@ class ListOutputs:
     def differences(self, part: Part, aggregator: DifferenceAggregator) -> Iterator[pa.RecordBatch]:
         """Yield differences of models by slice: rows of ``paired_differences.PARTIAL``."""
         names = [name for name in (C.MODEL_ID, C.USER_ID, C.LIST_ID, PACKED) if name in part.lists]
-        is_member, lists = part.members.is_evaluated, {name: part.lists[name] for name in names}
-        table = pa.Table.from_pydict({**lists, IS_EVALUATED: to_arrow(is_member)})
-        yield from aggregator.count_lists(table.filter(to_arrow(to_numpy(part.lists[C.N_RECOMMENDED]) > 0)))
+        is_evaluated = to_arrow(part.members.is_evaluated)
+        lists = pa.Table.from_pydict({**{name: part.lists[name] for name in names}, IS_EVALUATED: is_evaluated})
+        yield from aggregator.count_lists(lists.filter(to_arrow(to_numpy(part.lists[C.N_RECOMMENDED]) > 0)))
         if self.averages_lists:
-            users = part.users.filter(part.users[IS_EVALUATED])
-            users = users.sort_by([(USER_HASH, "ascending"), (C.USER_ID, "ascending")])
-            yield from aggregator.aggregate_rows(iter(users.to_batches()))
-            return
-        table = table.filter(to_arrow(is_member)).drop_columns(IS_EVALUATED)
-        values = np.stack([part.scored.values[name][is_member] for name in aggregator.requested.stored], axis=-1)
-        hashes = to_arrow(hashes_of(table[C.USER_ID]))
-        yield from aggregator.aggregate_lists(table.append_column(USER_HASH, hashes), values)
+            yield from self._differences_of_users(part, aggregator)
+        else:
+            members = lists.filter(is_evaluated).drop_columns(IS_EVALUATED)
+            yield from self._differences_of_lists(part, members, aggregator)
+
+    def _differences_of_users(self, part: Part, aggregator: DifferenceAggregator) -> Iterator[pa.RecordBatch]:
+        """Yield differences of the users' means over their lists."""
+        users = part.users.filter(part.users[IS_EVALUATED])
+        users = users.sort_by([(USER_HASH, "ascending"), (C.USER_ID, "ascending")])
+        yield from aggregator.aggregate_rows(iter(users.to_batches()))
+
+    def _differences_of_lists(
+        self, part: Part, members: pa.Table, aggregator: DifferenceAggregator
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield differences of the only lists of users: ``members`` are the lists of the population."""
+        is_evaluated = part.members.is_evaluated
+        values = np.stack([part.scored.values[name][is_evaluated] for name in aggregator.requested.stored], axis=-1)
+        hashes = to_arrow(hashes_of(members[C.USER_ID]))
+        yield from aggregator.aggregate_lists(members.append_column(USER_HASH, hashes), values)
 
     def _rows_of_users(self, part: Part) -> Rows:
         """Build a row per list and cutoff; values of those outside the population are NaN."""
@@ -232,7 +251,8 @@ class ListOutputs:
         counts = np.column_stack([*members[:4], members.has_both]).astype(np.float64)
         n_tied = scored.counts[C.HAS_TIES] & members.has_both[:, None]
 
-        def flat(columns: Sequence[str]) -> np.ndarray:
+        def values_of_members(columns: Sequence[str]) -> np.ndarray:
+            """Return columns of values: float64 (n_lists * n_ks, n_columns), NaN outside the population."""
             values = np.empty((len(columns), n_lists, len(ks)))
             for place, name in enumerate(columns):
                 values[place] = np.where(members.is_evaluated[:, None], scored.values[name], np.nan)
@@ -245,7 +265,8 @@ class ListOutputs:
         table = pc.take(table, to_arrow(np.repeat(np.arange(n_lists), len(ks))))
         table = table.append_column(C.K, to_arrow(np.tile(np.array(ks, dtype=np.int32), n_lists)))
         by_row = np.column_stack([np.repeat(counts, len(ks), axis=0), n_tied.ravel()])
-        return Rows(table, flat(self.computed.columns), flat(tuple(self.computed.weights.values())), by_row)
+        denominators = values_of_members(tuple(self.computed.denominator_columns.values()))
+        return Rows(table, values_of_members(self.computed.columns), denominators, by_row)
 
 
 def scored_parts(

@@ -234,7 +234,7 @@ def score_lists(
             fill = measure.without_relevant if zero_relevant == "zero" else measure.at_best
             can_be = measures.is_requested_at(name)[None, :] & measures.can_have_value(lists, name)
             values[name] = np.where(np.isnan(values[name]) & can_be, fill, values[name])
-    for name, weight in measures.weights.items():  # the sums are taken where the value is defined
+    for name, weight in measures.denominator_columns.items():  # the sums are taken where the value is defined
         values[weight] = np.where(np.isnan(values[name]), np.nan, values[weight])
     cut = lists.cut(ks)
     counts = {

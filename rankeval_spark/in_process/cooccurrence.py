@@ -142,16 +142,19 @@ class _Part(NamedTuple):
 
     def at(self, item: IntVector, other: IntVector) -> FloatVector:
         """Return some of the cosines."""
-        if not len(item):  # of which scipy makes a sparse array
+        if not len(item):  # scipy would return a sparse array
             return np.zeros(0)
         return np.asarray(self.cosines[item - self.start, other]).ravel()
 
 
-def _cosines(owned: sparse.csr_array, items: IntVector) -> Iterator[_Part]:
-    """Compute the rows of some items, ascending, a part at a time."""
+def _cosines(
+    owned: sparse.csr_array,  # (n_users, n_items), 1 where the user has the item
+    items: IntVector,  # ascending
+) -> Iterator[_Part]:
+    """Yield rows of the item-item cosine matrix, those of ``items``, block by block."""
     by_item = owned.T.tocsr()
     n_users, n_items = np.diff(by_item.indptr), owned.shape[1]
-    most = np.minimum(by_item[items] @ np.diff(owned.indptr), n_items)
+    most = np.minimum(by_item[items] @ np.diff(owned.indptr), n_items)  # cells of each row that are not 0, at most
     for start, end in _blocks(most, MAX_CELLS):
         own = items[start:end]
         together = (by_item[own] @ owned).tocsr()
@@ -160,7 +163,7 @@ def _cosines(owned: sparse.csr_array, items: IntVector) -> Iterator[_Part]:
         if len(own) * n_items <= 2 * MAX_CELLS:
             yield _Part(start, end, together.toarray())
         else:
-            together.sort_indices()  # found by bisection
+            together.sort_indices()  # scipy finds single cells by bisection
             yield _Part(start, end, together)
 
 

@@ -46,6 +46,7 @@ class MeasureSet:
     """
 
     def __init__(self, measures: tuple[Measure, ...]) -> None:
+        """Keep the measures, and list the columns and cutoffs of those that have a value for each list."""
         self.measures = measures
         self.per_list = tuple(measure for measure in measures if measure.has_user_values)
         self.exposures = tuple(measure for measure in measures if not measure.has_user_values)
@@ -53,12 +54,6 @@ class MeasureSet:
         self.by_column: Mapping[str, Measure] = {measure.column: measure for measure in self.per_list}
         self.columns = tuple(self.by_column)
         self.labels = tuple(measure.label for measure in self.by_column.values())
-        # Columns of denominators, by the column of their measure, which is a ratio of sums over users
-        self.weights: Mapping[str, str] = {
-            column: measure.weight_column for column, measure in self.by_column.items() if measure.weight_column
-        }
-        self.stored = (*self.columns, *self.weights.values())  # columns of ``user_metrics`` that hold the measures
-
         # Cutoffs, ascending; 0 (the whole list) last. Without a measure per list, those at which lists are counted.
         self.ks = tuple(sorted({measure.k for measure in self.per_list or measures}, key=_whole_list_last))
         self.last_cutoff = max((k for k in self.ks if k != WHOLE_LIST), default=WHOLE_LIST)
@@ -66,23 +61,6 @@ class MeasureSet:
         self.requested_ks: Mapping[str, tuple[int, ...]] = {
             column: tuple(k for k in self.ks if (column, k) in requested) for column in self.columns
         }
-
-        # Columns of measures that publish a mean of the users' values, or a ratio of sums over them
-        self.comparable = tuple(column for column, measure in self.by_column.items() if measure.link == "identity")
-        # Value of a user without a hit, in the order of the columns; 0 where such a user has none
-        of_misses = (measure.without_relevant for measure in self.by_column.values())
-        self.without_hits = tuple(0.0 if math.isnan(value) else value for value in of_misses)
-        self.needs = frozenset(need for measure in self.per_list for need in measure.needs)
-        # Columns of the measures that weigh impressions by their propensities
-        self.weighing = frozenset(column for column, measure in self.by_column.items() if PROPENSITIES in measure.needs)
-        # Item groups to which measures are restricted, in order of first mention: the bits of the judgements
-        self.groups = tuple(dict.fromkeys(measure.group for measure in self.per_list if measure.group is not None))
-        # Models with whose lists measures compare each list, in order of first mention
-        others = (measure.other_model for measure in self.per_list)
-        self.other_models = tuple(dict.fromkeys(model for model in others if model is not None))
-        # Rank down to which facts of the recommended items are read; 0 where it is the whole list, or none is read
-        described = (measure.k for measure in self.per_list if not DESCRIBED.isdisjoint(measure.needs))
-        self.item_depth = max(described, key=_whole_list_last, default=WHOLE_LIST)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, MeasureSet) and self.measures == other.measures
@@ -131,6 +109,55 @@ class MeasureSet:
         if faults:
             raise ConfigError(*faults)
         return cls.of(measures)
+
+    @cached_property
+    def denominator_columns(self) -> Mapping[str, str]:
+        """Column of the denominators of each measure that is a ratio of sums over users."""
+        columns = ((column, measure.weight_column) for column, measure in self.by_column.items())
+        return {column: denominators for column, denominators in columns if denominators}
+
+    @cached_property
+    def stored(self) -> tuple[str, ...]:
+        """Columns of ``user_metrics`` that hold the measures: their values, then the denominators."""
+        return (*self.columns, *self.denominator_columns.values())
+
+    @cached_property
+    def comparable(self) -> tuple[str, ...]:
+        """Columns of measures that publish a mean of the users' values, or a ratio of sums over them."""
+        return tuple(column for column, measure in self.by_column.items() if measure.link == "identity")
+
+    @cached_property
+    def without_hits(self) -> tuple[float, ...]:
+        """Value of a user without a hit, in the order of the columns; 0 where such a user has no value."""
+        values = (measure.without_relevant for measure in self.by_column.values())
+        return tuple(0.0 if math.isnan(value) else value for value in values)
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        """Facts that the measures need."""
+        return frozenset(need for measure in self.per_list for need in measure.needs)
+
+    @cached_property
+    def weighing(self) -> frozenset[str]:
+        """Columns of the measures that weigh impressions by their propensities."""
+        return frozenset(column for column, measure in self.by_column.items() if PROPENSITIES in measure.needs)
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """Item groups to which measures are restricted, in order of first mention: the bits of the judgements."""
+        return tuple(dict.fromkeys(measure.group for measure in self.per_list if measure.group is not None))
+
+    @cached_property
+    def other_models(self) -> tuple[str, ...]:
+        """Models with whose lists measures compare each list, in order of first mention."""
+        models = (measure.other_model for measure in self.per_list)
+        return tuple(dict.fromkeys(model for model in models if model is not None))
+
+    @cached_property
+    def item_depth(self) -> int:
+        """Last rank whose item is described to a measure; 0 for the whole list, or if no item is."""
+        described = (measure.k for measure in self.per_list if not DESCRIBED.isdisjoint(measure.needs))
+        return max(described, key=_whole_list_last, default=WHOLE_LIST)
 
     def is_requested_at(self, column: str) -> NDArray[np.bool_]:
         """Return, for each of ``ks``, whether the measure of a column is requested there."""

@@ -262,21 +262,17 @@ Where: TypeAlias = tuple[int, list[str | None], int]  # index and values of a sl
 def comparison_finisher(
     request: Request,
     *,
-    weights: Mapping[str, str] | None = None,  # column of the denominators of each measure that is a ratio of sums
+    weights: Mapping[str, str] | None = None,  # column of denominators of each ratio; None: those of the measures
     has_judged_lists: bool = False,  # judgements name their list, so models must share lists, not only users
 ) -> ComparisonRows:
-    """Build the finisher of the comparisons of a request; ValueError if nothing is compared.
-
-    Small slices have no p; a verdict is given where the adjusted p is at most one minus the confidence. Expected models
-    have rows without users too. The denominators are those of the measures where `weights` are left out.
-    """
+    """Build the finisher of the comparisons of a request; ValueError if nothing is compared."""
     measures, comparisons = request.measure_set, request.comparisons
     if comparisons is None:
         message = "nothing is compared"
         raise ValueError(message)
     compared = measures.comparable
     labels = dict(zip(measures.columns, measures.labels, strict=True))
-    weights = measures.weights if weights is None else weights
+    weights = measures.denominator_columns if weights is None else weights
     requested = ComparisonRequest(
         columns=compared,
         weights=tuple(weights.get(column) for column in compared),
@@ -304,7 +300,11 @@ def comparison_finisher(
 
 @dataclass(frozen=True)
 class ComparisonRows:
-    """Merges and tests the differences of a group on a worker, and adjusts the rows of all groups."""
+    """Merges and tests the differences of a group on a worker, and adjusts the rows of all groups.
+
+    Small slices have no p. A verdict is given where the adjusted p is at most one minus the confidence. Expected models
+    have rows without users too.
+    """
 
     requested: ComparisonRequest
     labels: tuple[str, ...]  # of each measure that is compared

@@ -257,6 +257,7 @@ def _with_products(rows: pa.Table, weights: Mapping[str, str | None]) -> pa.Tabl
 
 
 def _summary(row: Mapping[str, Any], column: str, weight: str | None) -> Summary:
+    """Summarise a column from Arrow's merged aggregates: number, lowest, highest and mean, weighted by ``weight``."""
     n, low, high, total = (row[f"{column}_{function}"] for function in _MERGED)
     if not n:
         return Summary()

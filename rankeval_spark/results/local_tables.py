@@ -393,6 +393,7 @@ class NativeReader:
         return pa.table([rows[C.USER_ID], *values], [C.USER_ID, C.VALUE, *counts])
 
     def paired(self, one: pa.Table, other: pa.Table) -> pa.Table:
+        """Join two tables by user, keeping the users of both: see :meth:`Reader.paired`."""
         ids = pc.unique(pa.chunked_array([*one[C.USER_ID].chunks, *other[C.USER_ID].chunks], pa.string()))
         left, right = (side.take(pc.index_in(ids, value_set=side[C.USER_ID].combine_chunks())) for side in (one, other))
         own = {name: left[name] for name in left.column_names if name != C.USER_ID}

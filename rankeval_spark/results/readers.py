@@ -59,7 +59,7 @@ class Reader(Protocol[Scan, Frame]):
         """Return a row per user: ``user_id``, mean ``value``, ``n_relevant``, sums of the other counts over lists."""
 
     def paired(self, one: Frame, other: Frame) -> Frame:
-        """Join two frames of :meth:`users` by user, the second as ``other_...``, with ``delta``."""
+        """Outer join two frames of :meth:`users` by user: columns of the second as ``other_...``, and ``delta``."""
 
     def with_texts(self, frame: Frame, name: str, texts: Mapping[str, str], *, key: str) -> Frame:
         """Add the text that belongs to each value of the column ``key``; NULL without one."""

@@ -96,7 +96,7 @@ def stage(spark: SparkSession, location: str, rows: DataFrame | pa.Table) -> Non
     """Stage the rows of a table at a location, in one commit."""
     # Spark loses rows of a table of Arrow next to an empty chunk.
     frame = rows if isinstance(rows, DataFrame) else spark.createDataFrame(rows.combine_chunks())
-    # deltalake would find no row by a column of which the log, as Spark writes it, has no statistics: so of none.
+    # Collect no statistics: deltalake skips rows by statistics that Spark left incomplete.
     properties = {**tables.PROPERTIES, "delta.dataSkippingNumIndexedCols": "0"}
     writer = frame.write.format("delta").options(**properties).mode("error")
     writer.partitionBy(*tables.PARTITIONS).save(location)
@@ -317,6 +317,7 @@ class SparkReader:
         return user_metrics.groupBy(C.USER_ID).agg(F.avg(column).alias(C.VALUE), most, *sums)
 
     def paired(self, one: DataFrame, other: DataFrame) -> DataFrame:
+        """Join two frames by user, keeping the users of both: see :meth:`Reader.paired`."""
         named = (F.col(name).alias(f"other_{name}") for name in other.columns if name != C.USER_ID)
         rows = one.join(other.select(C.USER_ID, *named), on=C.USER_ID, how="full")
         return rows.withColumn("delta", F.col(C.VALUE) - F.col(f"other_{C.VALUE}"))

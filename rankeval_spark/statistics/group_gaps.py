@@ -358,8 +358,11 @@ def _mean_difference(ordered: Values, n: NDArray[np.int_]) -> Values:
 
 
 def _least_freedom(errors: Values, freedom: Values) -> Values:
-    """Return the least degrees of freedom (Welch) of all pairs; infinite where no pair has any spread."""
-    squares = np.ldexp(errors, -_exponents(errors)) ** 2
+    """Return the least degrees of freedom (Welch) among the pairs of groups, which are the last axis.
+
+    Infinite where no pair has any spread.
+    """
+    squares = np.ldexp(errors, -_exponents(errors)) ** 2  # scaled by a power of 2, so that fourth powers stay finite
     terms = np.divide(squares**2, freedom, out=np.full(squares.shape, np.nan), where=freedom > 0)
     least = np.full(errors.shape[:-1], np.inf)
     for group in range(errors.shape[-1] - 1):

@@ -183,7 +183,7 @@ class _OfAllLists(Sum):
         return pa.Table.from_batches(self.rows.finish(rows.to_batches()), self.schema)
 
     def adjust(self, rows: pa.Table, totals: Mapping[str, pa.Table]) -> pa.Table:  # noqa: ARG002 - as the others
-        """Add the rows of all users where no model has a list."""
+        """Add the rows of slice ``all``, which are missing where no model has a list."""
         has_all = pc.any(pc.equal(rows[C.SLICE], C.ALL_USERS)).as_py()
         return rows if has_all else pa.concat_tables([rows, self.finish(self.rows.no_lists())])
 

@@ -195,7 +195,10 @@ class InputChecks:
 
     @property
     def sums(self) -> dict[str, Sum]:
-        """The sums, by name."""
+        """The sums that count the inputs, by name.
+
+        Unless checks judge the inputs, an input whose rows are all unusable is refused in :class:`RowTallies`.
+        """
         refused = () if self.is_judged else tuple(self.of_rows[name] for name in ("recommendations", "held_out"))
         items = ItemTallies("items" in self.of_rows, self.catalogue is not None, self.drops_unknown)
         return {

@@ -58,7 +58,7 @@ class UserTotals:
     @property
     def columns(self) -> list[str]:
         """Columns of ``schemas.USER_METRICS`` that are read."""
-        stored = (*self.measures.columns, *self.measures.weights.values())
+        stored = (*self.measures.columns, *self.measures.denominator_columns.values())
         return [*_KEY, C.LIST_ID, *FACTS, C.HAS_TIES, *stored, *([C.SEGMENTS] if self.segments else [])]
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -82,8 +82,8 @@ class UserTotals:
     def _users(self, rows: pa.Table) -> pa.Table:
         """Average the lists of each user; published users belong to the population."""
         packed = rows.drop_columns(C.SEGMENTS).rename_columns({PACKED: C.SEGMENTS}) if self.segments else rows
-        columns, weights = self.measures.columns, self.measures.weights
-        users = to_user_means(packed, measures=columns, weights=weights, unit=self.unit)
+        columns, denominators = self.measures.columns, self.measures.denominator_columns
+        users = to_user_means(packed, measures=columns, denominators=denominators, unit=self.unit)
         return users.rename_columns({C.SEGMENTS: PACKED}) if self.segments else users.drop_columns(C.SEGMENTS)
 
 

@@ -85,7 +85,7 @@ def sums(log: pd.DataFrame, policy: np.ndarray, measure: str, predicted: np.ndar
         lists = replace(lists, hit_prediction=of_shown, predicted_value=of_policy[log["position"] - 1])
     asked = MeasureSet.parse([measure])
     found = asked.score(lists)
-    (column,), (weight,) = asked.columns, asked.weights.values()
+    (column,), (weight,) = asked.columns, asked.denominator_columns.values()
     values, weights = found[column][:, 0], found[weight][:, 0]
     is_defined = weights > 0
     return float((values * weights)[is_defined].sum() / weights[is_defined].sum()), int(is_defined.sum())

@@ -138,7 +138,7 @@ def test_a_constant_has_no_spread_however_it_is_partitioned() -> None:
 
 def over_lists(*rows: dict[str, Any]) -> pa.Table:
     """Average the lists of each user."""
-    return to_user_means(both(*rows), measures=ASKED.columns, weights={}, unit="user")
+    return to_user_means(both(*rows), measures=ASKED.columns, denominators={}, unit="user")
 
 
 def test_a_value_is_the_mean_over_users_of_the_mean_over_their_lists() -> None:

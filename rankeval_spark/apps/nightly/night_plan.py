@@ -99,7 +99,7 @@ def plan_again(night: PastNight, config: EvaluationConfig, measures: MeasureSet)
 
 
 def has_judged_lists(results: Results, night: PastNight) -> bool:
-    """Return True if the judgements of a night named their list: only then are those without a list counted."""
+    """Return True if judgements of a night named lists, which the check ``unmatched_lists`` shows by its presence."""
     of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
     return bool(results.arrow(schemas.CHECKS.name, check=UNMATCHED_LISTS, **of_night).num_rows)
 

@@ -73,7 +73,7 @@ def report_tables(
     before = [earlier for earlier in days if earlier != day]
 
     def read(schema: Schema, days: Sequence[date] = (), **wanted: str) -> pa.Table:
-        """Read the night, and of earlier days what is wanted; those with missing or damaged files are named."""
+        """Read the night, and what is wanted of earlier days; damaged ones are left out with a warning."""
         own = _read(results, schema, evaluation=name, date=day)
         try:
             earlier = _read(results, schema, evaluation=name, date=days, **wanted) if days else own.slice(0, 0)

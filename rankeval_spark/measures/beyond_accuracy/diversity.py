@@ -221,27 +221,33 @@ def _similarity_of(facts: ItemFacts, sim: str) -> Similarity:
 
 
 def _similar_pairs(facts: ItemFacts, sim: str) -> tuple[IntVector, IntVector, FloatVector]:
-    """Find the pairs of a list that co-occur, or with ``jaccard`` share a category: earlier item, later one, likeness.
+    """Find the pairs of a list that co-occur, or with ``jaccard`` share a category: earlier, later item, similarity.
 
-    With categories that is the share of those of either item that both have.
+    The similarity of a pair that shares a category is its Jaccard index: shared categories / categories of either item.
     """
     if sim == "cooccurrence":
         return facts.known_pairs.earlier, facts.known_pairs.later, facts.known_pairs.similarity
     labels, n_items = facts.known_categories, max(len(facts.item_list), 1)
     key = facts.item_list[labels.owner] * facts.n_codes + labels.code
     order = np.lexsort((labels.owner, key))
-    key, owner = key[order], labels.owner[order]
-    # Items of each (list, category), paired with those one place below, two places below and so on
-    earlier, later = [owner[:0]], [owner[:0]]
-    step = 1
-    while (is_same := key[step:] == key[:-step]).any():
-        earlier.append(owner[:-step][is_same])
-        later.append(owner[step:][is_same])
-        step += 1
-    pairs, in_common = np.unique(np.concatenate(earlier) * n_items + np.concatenate(later), return_counts=True)
+    earlier, later = _pairs_within_runs(key[order])
+    owner = labels.owner[order]
+    pairs, in_common = np.unique(owner[earlier] * n_items + owner[later], return_counts=True)
     first, second = pairs // n_items, pairs % n_items
     sizes = np.bincount(labels.owner, minlength=n_items)
     return first, second, in_common / (sizes[first] + sizes[second] - in_common)
+
+
+def _pairs_within_runs(key: IntVector) -> tuple[IntVector, IntVector]:
+    """Find all pairs of positions with the same key, which is sorted: neighbours, then those two apart, and so on."""
+    earlier, later = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    step = 1
+    while (is_same := key[step:] == key[:-step]).any():
+        first = np.flatnonzero(is_same)
+        earlier.append(first)
+        later.append(first + step)
+        step += 1
+    return np.concatenate(earlier), np.concatenate(later)
 
 
 def _features_in_common(facts: ItemFacts) -> tuple[IntVector, FloatVector]:

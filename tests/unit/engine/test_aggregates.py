@@ -134,8 +134,8 @@ def test_union_of_equal_means_is_that_mean_and_has_no_spread() -> None:
 
 
 def test_slice_that_is_part_of_a_crossing_is_made_of_its_groups() -> None:
-    assert summariser().crossings == (2, 2, 2, 2)
-    assert summariser([("_country",), (), ("_device",), ("_country",)]).crossings == (0, 0, 2, 0)
+    assert summariser().rolled_up_from == (2, 2, 2, 2)
+    assert summariser([("_country",), (), ("_device",), ("_country",)]).rolled_up_from == (0, 0, 2, 0)
     data = rows()
     alone = together(passed_on([data], SLICES[:2]))
     within = together(passed_on([data]))

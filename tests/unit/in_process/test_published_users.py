@@ -55,7 +55,7 @@ def user_metrics(seed: int, first: int) -> pa.Table:
                     for k in (5, 10, 20)
                 ]
     names = {one.column: pa.float64() for one in MEASURES.measures} | {
-        name: pa.float64() for name in MEASURES.weights.values()
+        name: pa.float64() for name in MEASURES.denominator_columns.values()
     }
     schema = pa.schema(
         [
@@ -68,7 +68,7 @@ def user_metrics(seed: int, first: int) -> pa.Table:
         ]
     )
     given = {"ndcg": "ndcg", "p_agg_micro": MEASURES.measures[1].column}
-    weight = next(iter(MEASURES.weights.values()))
+    weight = next(iter(MEASURES.denominator_columns.values()))
     renamed = [
         {**row, **{new: row[old] for old, new in given.items()}, weight: row["p_agg_micro__denominator"]}
         for row in rows

@@ -59,7 +59,7 @@ def scored(n_users: int = N_USERS) -> list[dict[str, Any]]:
                 rows.append(
                     {
                         **{"model_id": model, "user_id": f"u{user}", "k": k, "p": p, "n_recommended": 1},
-                        **dict(zip(ASKED.columns[1:] + tuple(ASKED.weights.values()), micro, strict=True)),
+                        **dict(zip(ASKED.columns[1:] + tuple(ASKED.denominator_columns.values()), micro, strict=True)),
                         "_segment_0": None if user == 3 else ("DE", "FR")[user >= 50],
                     }
                 )
@@ -236,7 +236,7 @@ def test_ratios_of_sums_are_compared_by_the_delta_method_and_by_t_alone() -> Non
     of_ratio = {key[0]: row for key, row in found.items() if key[1:] == ("base", "new", "", "R(agg='micro')", 5)}
     assert set(of_ratio) == {"t"}
     row = of_ratio["t"]
-    column, weight = ASKED.columns[1], ASKED.weights[ASKED.columns[1]]
+    column, weight = ASKED.columns[1], ASKED.denominator_columns[ASKED.columns[1]]
     (new, base, _), (of_new, of_base, _) = pair_of(5, column), pair_of(5, weight)
     pairs = paired_ratios.ratio_pairs_by_group(
         (new * of_new, of_new), (base * of_base, of_base), np.zeros(len(new), dtype=np.int64), 1

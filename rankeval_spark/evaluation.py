@@ -91,7 +91,7 @@ class Evaluation(Generic[Frame]):
     @property
     @refusals_of_call()
     def user_metrics(self) -> Frame:
-        """One row per list and cutoff, a column a measure: ``schemas.USER_METRICS`` from ``model_id`` on."""
+        """One row per list and cutoff, a column a measure: ``schemas.USER_METRICS`` without the key of its run."""
         return self.host.user_metrics
 
     @property
@@ -102,12 +102,12 @@ class Evaluation(Generic[Frame]):
 
     @cached_property
     def metrics(self) -> Frame:
-        """Means with health counts and intervals: ``schemas.METRICS`` from ``model_id`` on."""
+        """Means with health counts and intervals: ``schemas.METRICS`` without the key of its run."""
         return self.host.frame(self._metrics)
 
     @cached_property
     def group_metrics(self) -> Frame:
-        """Statistics over the groups of each slicing, or of items: ``schemas.GROUP_METRICS`` from ``model_id`` on.
+        """Statistics over groups of users or items: ``schemas.GROUP_METRICS`` without the key of its run.
 
         Rows ``GroupGap(...)``, ``GroupRatio(...)``, ``UserMAD(...)``, ``WorstGroup(...)`` and ``ItemMAD(...)``; none
         without slices and item slices.
@@ -127,7 +127,7 @@ class Evaluation(Generic[Frame]):
     @cached_property
     @refusals_of_call()
     def comparisons(self) -> Frame:
-        """Models against a baseline on the same users: ``schemas.COMPARISONS`` from ``baseline_model_id`` on.
+        """Models against a baseline on the same users: ``schemas.COMPARISONS`` without the key of its run.
 
         Models that serve different users have no difference and no verdict, for the reason ``few_common_lists``, and
         those that answer different judged lists none for ``few_common_judged_lists``; ``population="run"`` gives the
@@ -158,7 +158,7 @@ class Evaluation(Generic[Frame]):
     @cached_property
     @refusals_of_call()
     def checks(self) -> Frame:
-        """Facts about the inputs: ``schemas.CHECKS`` from ``input`` on."""
+        """Facts about the inputs: ``schemas.CHECKS`` without the key of its run."""
         facts = [*self.host.input_facts(self._totals), *self._list_facts]
         rows = to_check_rows(facts, Checks(), expected=self.request.policies.expected_findings)
         return self.host.frame(in_order_of(rows, ("input", "check")))
@@ -286,7 +286,7 @@ class Evaluation(Generic[Frame]):
     def leaderboard(self, k: int | None = None) -> Frame:
         """Models and their means over all users, best first by the first measure.
 
-        Of a measure such as ARP, of which neither side is better, the highest value is first.
+        The highest value is first for a measure such as ARP, where neither side is better.
 
         Parameters
         ----------
@@ -302,7 +302,7 @@ class Evaluation(Generic[Frame]):
         measures = [measure for measure in self.request.measure_set.measures if k in (None, measure.k)]
         if not measures:
             cutoffs = ", ".join(map(str, sorted({measure.k for measure in self.request.measure_set.measures})))
-            raise ConfigError(Fault("leaderboard(k=)", repr(k), f"a cutoff that was asked for: {cutoffs}"))
+            raise ConfigError(Fault("leaderboard(k=)", repr(k), f"a requested cutoff: {cutoffs}"))
         return self.host.frame(self._leaderboard(measures))
 
     @refusals_of_call()

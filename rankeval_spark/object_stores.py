@@ -24,7 +24,7 @@ __all__ = ("REFUSED", "REQUESTS_AT_ONCE", "exceptions", "open_store", "store_err
 
 REQUESTS_AT_ONCE: Final = 16
 RETRIES: Any = {"max_retries": 12, "retry_timeout": timedelta(seconds=90)}
-"""How often a request is repeated, and for how long: a store may be away for a minute."""
+"""Limits on repeating a request, in number and time: a store may be away for a minute."""
 
 ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AZURE_STORAGE_ENDPOINT")  # variables that name a server of one's own
 EXPECTED: Final = (
@@ -33,7 +33,7 @@ EXPECTED: Final = (
 )
 NO_BUCKET: Final = "no such bucket or container"
 REFUSED: Final = (exceptions.AlreadyExistsError, exceptions.PreconditionError)
-"""What a store answers to a write or read whose condition does not hold."""
+"""Errors of a store about a write or read whose condition does not hold."""
 
 _NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 

@@ -192,7 +192,7 @@ def _ranked(inputs: InputFrames, judgements: DataFrame, rules: Policies) -> Data
     items = items.join(judgements, on=[C.USER_ID, C.ITEM_ID], how="left")
     if rules.judged_only:
         items = items.where(F.col(C.GAIN) >= 0)
-    items = items.repartition(*_LIST)  # one exchange for both windows, of which the first alone would ask for another
+    items = items.repartition(*_LIST)  # one exchange for both windows: the first alone would need another
     best_first = _best_first(items, rules)
     if rules.duplicates == "best":
         copy = F.row_number().over(Window.partitionBy(*_LIST, C.ITEM_ID).orderBy(*best_first))

@@ -278,7 +278,7 @@ def _guess_nested(table: TableSample) -> Nested | None:
     """Guess which columns hold the lists of a log with a row per list; None where a row is an item."""
 
     def likeliest(is_type: Callable[[pa.DataType], bool], is_name: Callable[[str], bool]) -> str | None:
-        """Choose the first column of a type by its name, be it in the plural; else the only one of the type."""
+        """Choose the first column of a type by its name, singular or plural; else the only one of the type."""
         likely = [name for name, kind in place.items() if is_type(kind)]
         fields = {name: name.rpartition(".")[2] for name in likely}
         named = [name for name in likely if is_name(fields[name]) or is_name(fields[name].rstrip("s"))]

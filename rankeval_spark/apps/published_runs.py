@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rankeval_spark.results.run_record import NightKey
 
 Definitions: TypeAlias = Mapping[tuple[str, int], RecordedDefinition]
-"""How measures were computed, by their names in the tables and cutoffs."""
+"""Definitions of measures, by name in the tables and cutoff."""
 
 _PUBLISHED: Final = ("status", "=", "PUBLISHED")
 
@@ -113,7 +113,7 @@ class PastNight:
 
     @property
     def definitions(self) -> Definitions:
-        """How each measure was computed, by its name in the tables and the cutoff."""
+        """Recorded definition of each measure, by name in the tables and cutoff."""
         return recorded_definitions(self.row)
 
     @property
@@ -193,7 +193,7 @@ def _newest_runs(
 
 
 def unknown_evaluation(root: str, what: str, evaluation: str | None, known: Collection[str]) -> Fault:
-    """Build the fault of an evaluation of which the results have nothing; ``what`` is what they lack."""
+    """Build the fault of an evaluation that the results lack; ``what`` names what is missing."""
     if evaluation is None or not known:
         return Fault(f"results root {root}", f"no {what}", "at least one", "run an evaluation first")
     names = sorted(set(known))
@@ -202,7 +202,7 @@ def unknown_evaluation(root: str, what: str, evaluation: str | None, known: Coll
 
 
 def require_dates(root: str, what: str, dates: Collection[date], known: Collection[date]) -> None:
-    """Refuse the dates of which the results have nothing, with the days that are nearest to the first."""
+    """Refuse the dates that the results lack, with the days that are nearest to the first."""
     missing = sorted(set(dates) - set(known))
     if missing:
         found, there = (", ".join(map(str, days)) for days in (missing, sorted(known)))
@@ -211,7 +211,7 @@ def require_dates(root: str, what: str, dates: Collection[date], known: Collecti
 
 
 def _with_all_columns(spark: SparkSession | None, root: str, events: Sequence[Event]) -> list[PastNight]:
-    """Read all that is recorded of some published runs, of which the key is known; the config alone is 10 KB."""
+    """Read the full records of some published runs by their keys; the config alone is 10 KB."""
     days, runs = (sorted({event[name] for event in events}) for name in (C.EVALUATION_DATE, C.RUN_ID))
     where = [_PUBLISHED, (C.EVALUATION_DATE, "in", days), (C.RUN_ID, "in", runs)]
     rows = event_frame(spark, root, where=where, is_lenient=True)  # those that are known are readable

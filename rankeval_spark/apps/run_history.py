@@ -317,7 +317,7 @@ def changes_between(
 ) -> list[dict[str, Any]]:
     """Compare each model with itself: rows of :mod:`rankeval_spark.result_rows.night_change_rows`.
 
-    There are none of a measure that is no mean or was defined otherwise then, nor of a slice that one of the
+    Left out are measures that are no mean or were defined otherwise then, and slices that one of the
     nights does not have. ``slices`` are names; ``config`` says which are small, and the confidence of the intervals.
     """
     alike = {key for key, definition in now.definitions.items() if definition == before.definitions.get(key)}

@@ -39,7 +39,7 @@ N = TypeVar("N", int, float)
 File = TypeVar("File", "Qrels", TrecRun)
 
 Version: TypeAlias = Literal[9, 10]
-"""Which trec_eval's numbers are wanted."""
+"""Major version of trec_eval whose numbers are printed."""
 
 OLD: Final = 9
 """The version before: single precision, another rounding of recall, fewer measures, and silent about missing topics."""
@@ -122,7 +122,7 @@ _COUNTED: Final[Mapping[str, Count]] = {
     "utility": lambda n: n.n_hits - (n.n_retrieved - n.n_hits),
     "set_map": lambda n: ratio(n.n_hits**2, n.n_retrieved * n.n_relevant),
 }
-"""What follows from counts alone, without a measure of ours."""
+"""Lines of a report that follow from counts alone, without a measure of ours."""
 
 _OFFICIAL: Final = (
     *("runid", "num_q", "num_ret", "num_rel", "num_rel_ret"),

@@ -503,7 +503,7 @@ def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
     ] = None,
     per_topic: Annotated[bool, typer.Option("-q", help="Print the lines of each topic too")] = False,
     is_complete: Annotated[bool, typer.Option("-c", help="Count topics that the run does not have as 0")] = False,
-    level: Annotated[int, typer.Option("-l", min=1, help="Grade from which on a document is relevant")] = 1,
+    level: Annotated[int, typer.Option("-l", min=1, help="Lowest grade of a relevant document")] = 1,
     max_documents: Annotated[int | None, typer.Option("-M", min=1, help="Documents of a topic that count")] = None,
     judged_only: Annotated[bool, typer.Option("-J", help="Take documents without a judgement out first")] = False,
     own_item: Annotated[

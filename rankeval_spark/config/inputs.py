@@ -119,7 +119,7 @@ class Filter(Model):
 
     @property
     def place(self) -> int:
-        """Where the config has it among the filters of its input, from 0; the two filters of a window share a place."""
+        """Place among the filters of its input in the config, from 0; the two filters of a window share one."""
         return self._place
 
     @model_validator(mode="after")

@@ -88,7 +88,7 @@ _Slot: TypeAlias = tuple[int, Key]  # index of the slice, and the group in it, w
 class AggregateLayout:
     """Layout of moments and counts in a cell of bytes."""
 
-    n_measures: int  # measures, of each of which there are MOMENTS
+    n_measures: int  # each has MOMENTS
     # positions of the measures that are ratios of sums; if there are any, every measure has WEIGHTED too
     weighted: tuple[int, ...] = ()
     # whether the lists of each measure come after the other counts; where they do not, each user has one

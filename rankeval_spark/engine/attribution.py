@@ -110,8 +110,8 @@ def attribute(
 ) -> tuple[CodedRows, BoolVector, BoolVector, pa.StructArray]:
     """Attribute the interactions of a batch to its lists.
 
-    A list was shown at the earliest time of its rows. A user without a list of a model has one empty list, of which all
-    interactions are judgements. Interactions and lists without a time belong to nothing.
+    A list was shown at the earliest time of its rows. A user without a list of a model has one empty list, and all
+    interactions are its judgements. Interactions and lists without a time belong to nothing.
 
     Returns interactions, as often as lists have them as a judgement, with the list in place of the user; of each row of
     the log whether its user interacts with the item at any time, and no later than its list was shown; and

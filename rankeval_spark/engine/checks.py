@@ -63,7 +63,7 @@ class Marked(_OfColumn):
 
 @dataclass(frozen=True)
 class Compared:
-    """A number that compares so with another."""
+    """A cell that compares as ``op`` with a number."""
 
     column: str
     op: str  # a key of ``config.inputs.COMPARE``
@@ -72,7 +72,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Since:
-    """A time that is that late, or later."""
+    """A cell with a time at or after a moment."""
 
     column: str
     micros: int  # microseconds since 1970, UTC
@@ -303,7 +303,7 @@ def _own_item(policy: OwnItem, *, drops: bool) -> list[Check]:
     return [] if policy == "keep" else [Check(row_kinds.OWN_ITEM, Same(C.USER_ID, C.ITEM_ID), drops=drops)]
 
 
-# ---- inputs of which no row can be used -----------------------------------------------------------------------------
+# ---- inputs without a usable row ------------------------------------------------------------------------------------
 
 EXPECTED: Final[Mapping[str, str]] = {
     "recommendations": "ids that are not NULL, and a finite score or else a rank of at least 1",
@@ -312,7 +312,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "train": "users and items that are not NULL",
     "items": "items that are not NULL",
 }
-"""What a row of each input needs to be used."""
+"""Requirements of a usable row, by input."""
 
 _FIX: Final = "correct the rows"
 
@@ -320,7 +320,7 @@ _FIXES: Final = {
     row_kinds.INVALID_SCORES: "correct the rows; where rows are lists, the arrays of items and scores have one length",
     row_kinds.INVALID_GAINS: "correct the rows; gains name events as the column does, with upper and lower case",
 }
-"""What to do where all rows fail one check."""
+"""Fix for an input whose rows all fail one check, by check."""
 
 
 def refuse_unusable(counts: pa.Array) -> None:
@@ -347,7 +347,7 @@ def refuse_by_check(name: str, by_check: Mapping[str | None, int], *, or_more: s
 
 
 def fix_of(checks: Collection[str | None]) -> str:
-    """Return what to do with rows of which each fails one of these checks."""
+    """Return the fix for rows that all fail one of these checks."""
     return _FIXES.get(next(iter(checks)) or "", _FIX) if len(checks) == 1 else _FIX
 
 

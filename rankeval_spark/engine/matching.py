@@ -208,7 +208,7 @@ def to_list_keys(batch: Batch, judgements: Judgements) -> tuple[ListKeys, IntVec
     slots: IntVector
     name: IntVector
     place: IntVector
-    if owners.names is not None:  # a model has every judged list, be it empty
+    if owners.names is not None:  # a model has every judged list, empty ones too
         judged = judgements.owner[starts_of_runs(judgements.owner)]
         of_models = (owners.user[judged][:, None] * n_models + np.arange(n_models)).ravel()
         of_lists = np.append(owners.log, np.repeat(judged, n_models))

@@ -456,8 +456,8 @@ class _Chunk:
     def _is_shown(self, pair: tuple[int, int], slicing: Slicing) -> np.ndarray:
         """Return which groups have rows.
 
-        All that have users, of whichever model, where the models are known before: then every part has rows of
-        them. Else those with a user of the model, and of both where neither is the baseline.
+        If the models are expected, every group with users of any model: then all parts have rows of the same groups.
+        Else groups with users of the model, and for a pair without the baseline, of both models.
         """
         if self.requested.expected:
             return np.ones(len(slicing.values), dtype=np.bool_)

@@ -52,7 +52,7 @@ _OF_CATALOGUE: Final = {
     row_kinds.HELD_OUT: frozenset({N.JUDGED_CATEGORIES, N.CATEGORY_GROUP}),
     row_kinds.TRAIN: frozenset({N.PROFILE_CATEGORIES, N.PROFILE_VECTORS}) | _OF_ALL_LISTS,
 }
-"""What is made of the facts that the catalogue has of the items of an input."""
+"""Needs of measures that are met from the catalogue's facts, by the input whose items they describe."""
 
 
 def outputs_of(request: Request, *, averages_lists: bool = False, has_judged_lists: bool = False) -> ListOutputs:

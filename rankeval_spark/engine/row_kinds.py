@@ -57,7 +57,7 @@ ITEMS: Final = "_item_facts"  # what is known of items: structs of ``item_id`` a
 FACTS: Final = "_facts_of_row"  # facts of the item of a row, where the catalogue is too large for every worker
 
 SHARED: Final = "_shared"
-"""What is the same for all users as bytes, see :mod:`batch`, in the first row of a partition; NULL in all others.
+"""Facts that all users share, as bytes (see :mod:`batch`), in the first row of a partition; NULL in all others.
 
 One column without parts: Spark asks Arrow for the size of a batch after every row, and Arrow adds up all parts of all
 columns each time.
@@ -66,6 +66,7 @@ columns each time.
 COUNTS: Final = "_row_counts"
 """Rows of inputs by the check that they fail: structs of input, check and count.
 
-The check is NULL for rows that can be used, of which at most one is counted."""
+The check is NULL for usable rows; at most one of them is counted.
+"""
 
 MAX_COUNTED: Final = 10_000  # rows of an input that are looked at for the checks that they fail

@@ -56,7 +56,7 @@ class Host(ABC, Generic[Frame]):
     @property
     @abstractmethod
     def counts_inputs(self) -> bool:
-        """Whether the inputs are counted in the same pass as the lists; else only when that is asked for."""
+        """Whether the inputs are counted in the same pass as the lists; else only when the checks are read."""
 
     @cached_property
     def sums(self) -> Mapping[str, Sum]:

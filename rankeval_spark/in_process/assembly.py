@@ -57,7 +57,7 @@ _Given = TypeVar("_Given")
 _Found = TypeVar("_Found")
 
 Work: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[_Found]]
-"""What a worker does with the rows of some users."""
+"""Function that a worker applies to the rows of some users."""
 
 ROWS_OF_A_BUCKET: Final = 250_000  # rows of all inputs that are worked on at once by a thread: some 200 MB at its peak
 FEW_ROWS: Final = 100_000  # up to so many rows there is one bucket
@@ -227,7 +227,7 @@ class Usable:
 
     @cached_property
     def models(self) -> tuple[str, ...]:
-        """Names of the models that are expected, or that the log names, be it only in rows that cannot be used."""
+        """Names of the expected models, or else of all models in the log, those of unusable rows too."""
         if self.request.models is not None:
             return tuple(self.request.models)
         log = self.tables.recommendations.table

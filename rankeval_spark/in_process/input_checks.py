@@ -162,7 +162,7 @@ def warn_of_absent_models(tables: Tables, request: Request) -> None:
 
 
 def _absent(tables: Tables, names: Sequence[str]) -> list[str]:
-    """Return the models of which a log with models has no row."""
+    """Return the models without a row in a log that has models."""
     log = tables.recommendations.table
     if not names or C.MODEL_ID not in log.column_names or not log.num_rows:
         return []

@@ -49,7 +49,7 @@ RANK_FIX: Final = "cast it to a whole number (in pandas by astype({'rank': 'Int6
 
 _RENAME: Final = "rename the column that is it"
 _EITHER: Final = _RENAME + " to {0}; a config names it under inputs.{1}.columns.{0}"
-"""How a column becomes a canonical one, where a config or a call may be at fault."""
+"""Fix for a missing column, where a config or a call may be at fault: rename it, or map it."""
 
 NANOSECONDS: Final = "times in nanoseconds, which Spark does not read"  # in Parquet files as pandas writes them
 NANOSECONDS_FIX: Final = (

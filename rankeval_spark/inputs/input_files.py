@@ -25,7 +25,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "json": "json lines",
     "trec": "files of TREC",
 }
-"""What is at the path of an input, by its format."""
+"""Expected content at the path of an input, by format."""
 
 NO_PATH: Final = "no such path"
 NO_FILES: Final = "no data files"
@@ -38,7 +38,7 @@ _KNOWN_SUFFIXES: Final = ("parquet", "orc", "csv", "json")
 
 COMMA: Final = ","  # the separator where the option ``sep`` does not name another one
 RFC_4180: Final[Mapping[str, str]] = {"escape": '"', "multiLine": "true"}
-"""What Spark's reader is set to, where the options say nothing else: quotes are doubled, and may hold new lines."""
+"""Default options of Spark's csv reader: quotes are doubled, and quoted text may have new lines."""
 
 JSON_LINES_PROBED: Final = 1000
 """Lines of JSON whose keys are the columns; a key in none of them is a missing column, not a column of NULL."""

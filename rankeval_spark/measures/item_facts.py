@@ -120,7 +120,7 @@ class ItemFacts:
 
     @cached_property
     def has_numbers(self) -> BoolVector:
-        """True if an item has a vector, be it of zeros: shape (n_items,)."""
+        """True if an item has a vector, of zeros too: shape (n_items,)."""
         vectors = self.known_vectors
         known: BoolVector = np.isfinite(vectors).sum(axis=1) == max(vectors.shape[1], 1)
         return known

@@ -241,7 +241,7 @@ def _unquoted(text: str) -> str:
 
 
 # ``rel``: above 0, because an item without a judgement has gain 0
-Level: TypeAlias = Annotated[float, Above(0), "Gain from which on an item is relevant."]
+Level: TypeAlias = Annotated[float, Above(0), "Lowest gain of a relevant item."]
 
 # ``max_rel``: never from the data, because all values would change with one new grade
 GreatestGain: TypeAlias = Annotated[
@@ -256,7 +256,7 @@ RecallWeight: TypeAlias = Annotated[float, Above(0), "How many times more recall
 
 Unknown: TypeAlias = Annotated[
     Literal["null", "drop"],
-    "What an item does of which nothing is known (no vector, categories, users or day of publication): the list "
+    "Effect of an item without known facts (no vector, categories, users or day of publication): the list "
     "has no value; of the first k items the others count alone, as a list of their own.",
 ]
 

@@ -413,7 +413,7 @@ def _stable_order(owner: IntVector, values: FloatVector) -> IntVector:
 
 
 def inversions(owner: IntVector, values: IntVector, *, n_lists: int) -> FloatVector:
-    """Count, for each list, the pairs of entries of which the earlier one is the greater: shape (n_lists,).
+    """Count, for each list, the pairs of entries whose earlier one is the greater: shape (n_lists,).
 
     ``owner`` is the list of each entry, ascending; values are whole numbers from 0 on.
 

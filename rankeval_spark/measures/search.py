@@ -46,7 +46,7 @@ _SAME_WORDS: Final = {
     **dict.fromkeys(("recommend", "recommended"), "recommendation"),
 }
 _CAMEL: Final = re.compile(r"(?:[A-Z][a-z]+)(?:[A-Z][a-z]+)+")
-_SHORT: Final = 5  # letters up to which names are abbreviations, of which one letter makes another
+_SHORT: Final = 5  # most letters of an abbreviation; one other letter makes another measure
 _LETTERS_A_SLIP: Final = 4  # letters of a name for each slip of the pen beyond the first
 
 
@@ -61,9 +61,8 @@ class _Called(NamedTuple):
 def find_measures(phrase: str) -> list[Searched]:
     """Return the measures and statistics of groups that a phrase may mean, the likeliest first; empty for none.
 
-    First those of which the phrase is a name, or nearly, then those that share rare words with it. Only where there is
-    neither, those whose name differs by several slips of the pen. Of a number that is not computed, what there is
-    instead.
+    First those whose name is the phrase, or nearly, then those that share rare words with it. If there are neither,
+    those whose name differs by several typing errors. For a number that is not computed, its replacements.
 
     >>> [entry.name for entry in find_measures("hit ratio")][:1], find_measures("MPR")
     (['Success'], [])
@@ -79,7 +78,7 @@ def find_measures(phrase: str) -> list[Searched]:
 
 
 def exact_measures(phrase: str) -> list[Searched]:
-    """Return the measures of which a phrase is a name, in any spelling."""
+    """Return the measures that a phrase names, in any spelling."""
     return _of_name(_without_cutoff(phrase))
 
 

@@ -202,9 +202,9 @@ def personalization(
         "lengths.",
     ] = "overlap",
 ) -> FloatVector:
-    """How much the lists of two users differ: 1 where no two share an item, 0 where all are the same.
+    """Mean difference between the lists of two users: 1 where no two share an item, 0 where all are the same.
 
-    No pair is looked at.
+    Computed from counts by item, without looking at pairs.
 
     >>> personalization(Exposure.of([Shown(("a b", "a c"))], k=2))
     array([0.5])
@@ -357,7 +357,7 @@ def statistical_parity(rates: Rates) -> FloatVector:
     better="neither",
 )
 def bias_disparity(rates: Rates, *, category: Category) -> FloatVector:  # noqa: ARG001 - items are counted of it
-    """How much more of a category users are recommended than they have in the training data, relatively.
+    """Relative change of a category's share, from the training data of the users to their lists.
 
     0 where the category has the share of the lists that it has of the users' items, 1 where it has twice that, -1 where
     it is never recommended.

@@ -52,7 +52,7 @@ class Example:
     inputs: tuple[Given, ...]  # the lists, or groups of lists, each of which has a value
     # Exact value of each as an arithmetic expression, such as ``"(1/2 + 2/3) / 2"``, or ``"undefined"``
     values: tuple[str, ...]
-    mean: str = ""  # mean over the lists where it is defined, likewise; empty where the example is about one list
+    mean: str = ""  # mean over the lists where it is defined, as an expression too; empty for an example of one list
     note: str = ""  # what the example shows
 
     @property

@@ -96,7 +96,7 @@ def named(text: str, known: Sequence[MeasureKey], *, where: str = "measure") -> 
     read = measure_of(text)
     label = read.label if read is not None else text.rpartition("@")[0] or text
     near = [with_cutoff(label, k) for k in sorted(k for name, k in known if name == label)]
-    expected = f"one of: {listed(text, near or [*written])}" if written else "a measure, but there is none"
+    expected = f"one of: {listed(text, near or [*written])}" if written else "a measure, but the night has none"
     raise ConfigError(Fault(where, repr(text), expected, nearest(text, near or written)))
 
 

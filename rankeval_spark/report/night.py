@@ -79,7 +79,7 @@ class Night:
         compared = [str(name) for (name,) in distinct(self.comparisons, C.BASELINE_MODEL_ID)]
         if baseline is not None and baseline not in compared:
             expected = f"one of those compared with: {', '.join(compared)}"
-            expected = expected if compared else "comparisons, but there are none"
+            expected = expected if compared else "comparisons, but the night has none"
             fix = nearest(baseline, compared) or "set comparisons.baseline and run the night again"
             raise ConfigError(Fault("--baseline", repr(baseline), expected, fix))
         configured = (self.config.get("comparisons") or {}).get("baseline")

@@ -241,7 +241,7 @@ def history_section(night: Night, drawer: Drawer) -> Section:
     only = "One night so far; more nights make a line. " if night.n_nights == 1 else ""
     lead = (
         f"{only}Means over all users with the bands of their intervals. Dotted lines are bounds of the gates, ✕ is a "
-        "night that failed, and a dashed upright line is a night from which on a measure is defined otherwise."
+        "night that failed, and a dashed vertical line is a night when the definition of a measure changed."
     )
     return Section(lead, [Block(figures=drawn, notes=[*notes, *failed], has_legend=True)])
 

@@ -110,7 +110,7 @@ class Quantiles:
 
 
 def _quantiles(numbers: FloatVector, n: IntVector, spread: float, shares: Sequence[float]) -> FloatVector:
-    """Interpolate between numbers, ascending, of which each comes so often; none without any number."""
+    """Return quantiles of ascending numbers, ``n`` users each, rounded by the spread; empty without a number."""
     if not len(numbers):
         return np.zeros(0)
     ends = np.cumsum(n)
@@ -123,10 +123,10 @@ def _quantiles(numbers: FloatVector, n: IntVector, spread: float, shares: Sequen
 
 
 def rounded(numbers: FloatVector, spread: float) -> FloatVector:
-    """Round to so many digits of the spread, or of each number where these are finer.
+    """Round to :data:`_DIGITS_OF_SPREAD` digits of the spread, or to the digits of each number where these are finer.
 
-    As it is where all numbers are the same, and where a number is 0. Powers of ten are multiplied or divided by, which
-    leaves 0.1 what it is.
+    A number stays as it is where all are the same, and where it is 0. Multiplying and dividing by powers of ten keeps
+    0.1 as it is.
     """
     if spread == 0 or not len(numbers):
         return numbers

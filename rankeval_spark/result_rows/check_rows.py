@@ -79,7 +79,7 @@ ADVICE: Final[Mapping[str, str]] = {
     "scores",
     EFFECTIVE_SAMPLE: "estimate policies that are nearer to the one that made the log, or use a longer log",
 }
-"""What to do about a check whose fault the rows alone do not show."""
+"""Fix for a check whose fault the rows alone do not show, by check."""
 
 OF_WEIGHTS: Final[Mapping[str, str]] = {
     TARGET_SUMS: "scores of a list that add up to at most 1 for each impression, and to 1 where rewards are predicted",
@@ -132,7 +132,7 @@ class Distance(CheckCount):
 
 
 def alike_values(parts: Iterable[tuple[str, str]]) -> CheckCount:
-    """Count the values of segments, of which each comes once, that differ from another by case or blanks only."""
+    """Count the distinct values of segments that differ from another one by case or blanks only."""
     alike: dict[tuple[str, str], list[str]] = {}
     for name, value in parts:
         alike.setdefault((name, value.strip(_BLANKS).lower()), []).append(value)

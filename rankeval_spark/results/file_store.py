@@ -84,7 +84,7 @@ class Storage(ABC):
     def load(self, path: str) -> tuple[bytes, Mark] | None:
         """Return the content of a register and the mark of its version; None if it was never written.
 
-        Here a register is a folder of files with rising numbers, of which the highest counts.
+        Here a register is a folder of files with rising numbers; the highest counts.
         """
         while number := max(self._numbers(path), default=0):
             with suppress(FileNotFoundError):  # a higher number exists by now
@@ -145,7 +145,7 @@ class LocalStorage(Storage):
         opened.cleanup_metadata()
 
     def link(self, source: str, target: str) -> None:
-        """Give a file a second name, in a folder that is there."""
+        """Give a file a second name, in a folder that exists."""
         try:
             os.link(self._path(source), self._path(target))
         except OSError:  # a mounted file system without links; a full disk is full for the copy too, which says so

@@ -126,7 +126,7 @@ def choose_night(
     if evaluation is None and len(chosen) == 1:
         evaluation = chosen[0]
     if evaluation not in names:
-        expected = f"one of: {', '.join(names)}" if names else "a night with means, but there is none"
+        expected = f"one of: {', '.join(names)}" if names else "a night with means, but no night is published"
         raise ConfigError(Fault("evaluation", repr(evaluation), expected, nearest(evaluation or "", names)))
     days = sorted(own for name, own in nights if name == evaluation)
     if day is not None and day not in days:

@@ -43,7 +43,7 @@ class Process:
     host_id: str = ""  # tells hosts of one name apart; '' where unknown
 
     def is_gone(self) -> bool:
-        """Return whether it certainly ended; False for another machine, of which only the heartbeat can tell."""
+        """Return whether it certainly ended; False for another machine, where only the heartbeat tells."""
         here = this_process()
         if self.machine != here.machine:
             (name, boot), (own_name, own_boot) = ([*process.machine.split("/"), ""][:2] for process in (self, here))
@@ -54,7 +54,7 @@ class Process:
             os.kill(self.pid, 0)
         except ProcessLookupError:
             return True
-        except PermissionError:  # a process of another user, of which the start may be hidden
+        except PermissionError:  # a process of another user, whose start may be hidden
             return started not in ("", self.started)
         return started != self.started
 

@@ -97,7 +97,7 @@ class Results(Generic[Frame]):
     ``measure="nDCG@10"``.
 
     A name that no published row has (of a model, a slice and its value, a measure, a cutoff, a run) raises ConfigError
-    with the nearest one. So does a date or an evaluation of which nothing is published. A name that only other nights
+    with the nearest one. So does a date or an evaluation that is not published. A name that only other nights
     have finds no row, and a warning says on which nights there are some. For this the names are read first: on a
     local disk in this process, elsewhere by a job of Spark.
     """
@@ -370,7 +370,7 @@ class Results(Generic[Frame]):
     def leaderboard(self, k: int | None = None, *, date: Day | None = None, evaluation: str | None = None) -> Frame:
         """Models and their means over all users on one night, best first by the first measure.
 
-        Of a measure such as ARP, of which neither side is better, the highest value is first.
+        The highest value is first for a measure such as ARP, where neither side is better.
 
         Parameters
         ----------
@@ -445,7 +445,7 @@ class Results(Generic[Frame]):
         model_id : str
             Name of the model.
         n : int
-            Most users that are returned; users without a value are none of them.
+            Most users that are returned; users without a value are left out.
 
         Returns
         -------

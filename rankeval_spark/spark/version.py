@@ -12,7 +12,7 @@ SPARK_LINES: Final = ("4.0", "4.1", "4.2")
 """The lines of Spark that this version is tested with, and that there are pinned jars for; the oldest first."""
 
 INSTALL: Final = "pip install 'pyspark>=4.0.1,<4.3' 'delta-spark>=4.4.0,<4.4.1'"
-"""What the extra `spark` is, by names that an index has: this package need not be on one."""
+"""Command that installs what the extra `spark` names: this package itself need not be on an index."""
 
 TESTED: Final = f"{SPARK_LINES[0]} to {SPARK_LINES[-1]}"
 

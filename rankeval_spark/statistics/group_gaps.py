@@ -129,7 +129,7 @@ def ratio_interval(groups: GroupMeans) -> tuple[Values, Values]:
         others[..., group] = np.nan
         product, down, up = over * others, below[..., group, None], above[..., group, None]
         start, most = (over - down) * (over + down), (others - below) * (others + below)
-        # Without the squares of both values, of which large ones would leave no digit of the distances.
+        # Without squares of both values: large ones would leave no digit of the distances.
         roots = (
             np.sqrt(np.maximum((over * theirs) ** 2 + (others * own) ** 2 - (own * theirs) ** 2, 0.0))
             for own, theirs in ((down, above), (up, below))

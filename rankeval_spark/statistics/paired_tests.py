@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Counts: TypeAlias = NDArray[np.int64]
 
-MAX_FEW: Final = 20  # largest number of non-zero differences of which all signs are enumerated
+MAX_FEW: Final = 20  # most non-zero differences whose assignments of signs are all enumerated
 MIN_DIFFERENCES: Final = 6  # other than ties, for a p-value: five give a two-sided p of at least 1/16
 ROUNDING: Final = 1e-14  # share of the greater of two values below which their difference is rounding and counts as 0
 SUM_ROUNDING: Final = 1e-13  # share of the sum of absolute values up to which sums of the same numbers may be equal

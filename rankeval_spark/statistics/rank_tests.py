@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.paired_tests import Counts
 
 TIE: Final = 1e-10  # share of a magnitude by which the next greater one exceeds it at least: what is nearer is a tie
-EXACT: Final = 50  # most differences of which all assignments of signs are counted, as scipy does without ties
+EXACT: Final = 50  # most differences for an exact test by all assignments of signs, as scipy does without ties
 
 
 class Magnitudes(NamedTuple):

@@ -39,7 +39,7 @@ _CHOSEN_BY: Final = {row_kinds.INVALID_SCORES: "invalid_scores", check_rows.DUPL
 DROPPING: Final = ("judged_only", "seen_in_train", "unknown_items", "consumed_before", "own_item")
 """Policies that take items out of lists."""
 
-_MAX_EXPLAINED: Final = 3  # measures of which a warning says where they are undefined
+_MAX_EXPLAINED: Final = 3  # most measures that a warning explains
 
 
 def warn_of_left_out(facts: Iterable[CheckCount], request: Request) -> None:

@@ -51,7 +51,7 @@ CALLS: Final[dict[type[FaultsError], dict[str, dict[str, Any]]]] = {
         'evaluate(measures=)[1]: found 10; expected text; such as measures=["nDCG@10", "P@5"]': {
             "measures": ["nDCG@10", 10]
         },
-        "evaluate(preset=): found a pandas.DataFrame; expected a value, because it is none of the tables; name": {
+        "evaluate(preset=): found a pandas.DataFrame; expected a value, because this argument takes no table; name": {
             "preset": SEGMENTS
         },
         "evaluate(policies=).population: found a pandas.DataFrame; expected one of truth, judged, intersection, ": {
@@ -257,7 +257,7 @@ def test_a_config_names_the_likely_column_by_its_key() -> None:
         (lambda result: result.gap_tests(replicates="5"), "gap_tests(replicates=): found '5'; expected a whole number"),
         (lambda result: result.gap_tests(), "evaluate(slices=): found None; expected segments whose groups are compar"),
         (lambda result: result.comparisons, "evaluate(baseline=): found None; expected the model that others are com"),
-        (lambda result: result.leaderboard(k=7), "leaderboard(k=): found 7; expected a cutoff that was asked for: 10"),
+        (lambda result: result.leaderboard(k=7), "leaderboard(k=): found 7; expected a requested cutoff: 10"),
         (lambda result: result.hit_ranks(None, "model"), "hit_ranks(model=): found None; expected a model of the log"),
         (lambda result: result.agreement("pop"), "agreement(baseline=): found 'pop'; expected a model of the log"),
     ],

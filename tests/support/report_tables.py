@@ -188,7 +188,7 @@ def published(plan: Plan, run: Mapping[str, Any], **changes: object) -> dict[str
 
 
 def failed(number: int, *, message: str = "no row in data/held_out") -> ReportTables:
-    """Make a night of which nothing was published."""
+    """Make a night that was not published."""
     day = FIRST_NIGHT + timedelta(days=number)
     run = {C.EVALUATION: EVALUATION, C.EVALUATION_DATE: day, C.RUN_ID: f"run-{number:03}"}
     error = {"stage": "read", "type": "InputError", "message": message}

@@ -78,8 +78,8 @@ def backfill_dates(
 ) -> Iterator[DateOutcome]:
     """Run each date in turn and yield what became of it; those of ``kept`` are not run.
 
-    What is only prepared is published while the next date is run; its outcome comes after that. Without a driver no
-    other date can be run: that of which it was lost is the last one. A date that is prepared by then fails with it.
+    A prepared date is published while the next date is run; its outcome comes after that. No other date can be run
+    after one that lost the driver: this one is the last, and a date that is prepared by then fails with it.
     Raises KeyboardInterrupt when one date is stopped, after the outcomes of all that are over.
     """
     publishing: _Publishing | None = None

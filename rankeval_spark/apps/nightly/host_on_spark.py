@@ -121,9 +121,9 @@ def _slice_values(config: EvaluationConfig, inputs: InputFrames) -> dict[str, in
 
 
 def to_refused_rows(sources: Sources, request: Request, *, sample_share: float = 1.0) -> DataFrame:
-    """Plan the rows that a check of single rows found, of the expected models and the sampled users.
+    """Plan the rows that fail a check of single rows, for the expected models and the sampled users.
 
-    One more pass over each input. What a check finds in a list or in a join, as a repeated item, is no row of them.
+    One more pass over each input. Checks of whole lists and of joins, such as a repeated item, add no rows.
     """
     with_raw = Sources(**{source.name: source.with_raw for source in sources.all()})
     inputs = inputs_of(with_raw, request, sample_share=sample_share)

@@ -46,7 +46,7 @@ class Call(Request):
     """Request of a call, and how its frames are read."""
 
     inputs: FrameInputs = FrameInputs()
-    """How each frame is read."""
+    """Settings by which each frame is read."""
     given: Mapping[str, tuple[str, ...]]
     """Optional arguments that are given, with the columns of `segments`."""
 
@@ -110,9 +110,9 @@ def validated_call(arguments: Mapping[str, Any], *, segments: Sequence[str] | No
     ``segments`` are columns of that input.
     """
     refused = {name: value for name, value in arguments.items() if name not in INPUTS and column_names(value)}
-    if refused:  # before values are compared, which for a table is no truth value
+    if refused:  # before values are compared, which for a table gives no truth value
         fix = "name the argument of each table: evaluate(recommendations, held_out, measures=[...], train=...)"
-        expected = "a value, because it is none of the tables"
+        expected = "a value, because this argument takes no table"
         raise ConfigError(*(Fault(f"evaluate({one}=)", f"a {kind_of(v)}", expected, fix) for one, v in refused.items()))
     baseline, given = arguments["baseline"], {name: () for name in _NEEDED if arguments.get(name) is not None}
     compared, faults = _compared(baseline, arguments["comparisons"])

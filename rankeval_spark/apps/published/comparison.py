@@ -207,7 +207,7 @@ def _notes(now: PastNight, before: PastNight, measures: Sequence[Measure], unmad
     means = [measure for measure in measures if measure.is_mean_of_users]
     known = [measure for measure in means if (measure.label, measure.k) in then]
     notes = _listed("no means over users", [measure for measure in measures if measure not in means])
-    notes += _listed(f"not asked for on {day}", [measure for measure in means if measure not in known])
+    notes += _listed(f"not requested on {day}", [measure for measure in means if measure not in known])
     otherwise = [
         measure for measure in known if now.definitions[measure.label, measure.k] != then[measure.label, measure.k]
     ]

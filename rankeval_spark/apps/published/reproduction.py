@@ -56,7 +56,7 @@ class RecordedRun:
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """What is not compared, because it depends on more than the inputs and the config of the run."""
+        """Texts on what is not compared, because it depends on more than the inputs and the config of the run."""
         newer = "columns without a value in its rows, which its version may not have known"
         of_version = (newer,) if self.is_foreign else ()
         if self.night.was_scored_again:

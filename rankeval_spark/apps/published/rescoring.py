@@ -68,7 +68,7 @@ def past_nights(
         faults.append(Fault(where, f"no lists: {DELETED}", "the lists of the night", fix))
     fix = "run the date again with such a measure in its config"
     faults = faults or [  # a night has the facts that its own measures needed
-        Fault(str(night), f"lists without {fact}", f"{fact}, which a measure asked for reads", fix)
+        Fault(str(night), f"lists without {fact}", f"{fact}, which a requested measure reads", fix)
         for night in measured
         for fact in sorted((needs - night.measures.needs) & {C.HIT_SCORES})
     ]

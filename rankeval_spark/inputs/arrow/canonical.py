@@ -326,7 +326,7 @@ def _split(column: pa.ChunkedArray, separator: str, corrupt: pa.ChunkedArray | N
 
 
 def _require_json(column: pa.ChunkedArray, path: str, where: str) -> None:
-    """Refuse texts of which none begins as a JSON array does, with the separator that they likely have."""
+    """Refuse texts if none begins as a JSON array does, with the separator that they likely have."""
     written = texts.trimmed(column)
     written = written.filter(pc.not_equal(written, ""))
     if not len(written) or pc.any(pc.match_substring_regex(column, r"^\s*\[")).as_py():

@@ -48,10 +48,10 @@ _MAX_TEXT: Final = 1 / 32
 """Share of the memory of the machine that files of text may come to, which take several times their size here."""
 
 _PATTERN: Final = re.compile(r"[*?{}\[\]\\\x00-\x1f]")
-"""What Hadoop takes for a pattern in a path."""
+"""Characters that Hadoop takes for a pattern in a path."""
 
 _REFUSED: Final = re.compile(r"[\^|]|%[0-9A-Fa-f]{2}")
-"""What deltalake cannot open in a path, or takes for something else."""
+"""Characters of a path that deltalake cannot open, or decodes to others."""
 
 _PLAIN: Final = frozenset(
     {pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32()}
@@ -157,7 +157,7 @@ def _refuse_outside(*paths: str) -> None:
 
 
 def _refuse_unusual(schema: pa.Schema, location: str) -> None:
-    """Leave a table to Spark of which a column has a type that Arrow and Spark may read differently."""
+    """Leave a table to Spark if Arrow and Spark may read the type of a column differently."""
     nanoseconds = [field.name for field in schema if pa.types.is_timestamp(field.type) and field.type.unit == "ns"]
     if nanoseconds:
         names = ", ".join(nanoseconds)
@@ -227,7 +227,7 @@ def _open_delta(config: InputConfig, location: str) -> FileTable:
             raise ForSparkError(location, "files of another table")
         _refuse_outside(*(f"{location}/{file}" for file in dataset.files))
         if config.version is not None and not all(Path(location, file).is_file() for file in dataset.files):
-            raise ForSparkError(location, f"version {version}, files of which are gone")
+            raise ForSparkError(location, f"version {version}, whose files are gone")
         return FileTable(location, "delta", table.version(), dataset)
     except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
         raise ForSparkError(location, error) from error

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 _FEATURE: Final = re.compile("Unsupported|catalog")
-"""What deltalake says of a table that a newer Spark may read."""
+"""Words in deltalake's error on a table that Spark may still read."""
 
 
 @dataclass(frozen=True)

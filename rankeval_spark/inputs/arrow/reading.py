@@ -241,4 +241,4 @@ _PROJECTIONS: Final[Mapping[str, Callable[[Any, Sequence[str]], Any]]] = {
     "duckdb": _of_duckdb,
     "_duckdb": _of_duckdb,
 }
-"""How columns are chosen before Arrow makes anything of them, by library."""
+"""Functions that select columns of a frame before Arrow converts it, by library."""

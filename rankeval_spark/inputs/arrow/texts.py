@@ -48,7 +48,7 @@ TIMES: Final = pa.timestamp("us", "UTC")
 _SECOND: Final = 1_000_000
 _END_OF_MONTHS: Final = 13
 _LAST_YEAR: Final = 294_246
-"""The last one of which 64 bits hold every microsecond."""
+"""Last year whose microseconds since 1970 all fit into 64 bits."""
 
 _DAY: Final = r"(?P<year>\d{4,6})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})"
 _DAY_PATTERN: Final = f"(?s)^{_DAY}(?:[ T].*)?)?)?$"

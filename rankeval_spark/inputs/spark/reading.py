@@ -61,7 +61,7 @@ class Source:
 
     @property
     def counted(self) -> DataFrame:
-        """As many rows as `frame` has, of which no cell is read."""
+        """Rows without columns, as many as `frame` has: no cell is read."""
         if self.lists is not None:
             return self.lists.select(F.explode(row_kinds.LISTED_ITEMS))
         has_lists = self.canonical is not None and self.canonical.reading.nested is not None

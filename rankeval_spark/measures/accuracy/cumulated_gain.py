@@ -63,9 +63,9 @@ _DISCOUNTS: Final[Mapping[str, Callable[[IntVector], FloatVector]]] = {
     "inverse": lambda rank: 1 / rank,
 }
 
-_MAX_RAISED: Final = 1000.0  # greatest gain that is raised: 10,000 times 2**1000 is a double, 2**1024 is none
+_MAX_RAISED: Final = 1000.0  # greatest gain that is raised: 10,000 times 2**1000 fits into a double, 2**1024 does not
 
-_SMALLER: Final = -512  # power of two by which gains are multiplied whose sums are beyond a double
+_SMALLER: Final = -512  # exponent of the power of two that scales gains whose sums do not fit into a double
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Weighting:
 
     dcg: str  # one of :data:`Dcg`, or ``none`` for no discount
     gains: Gains  # one of :data:`Gains`
-    rel: float  # gain from which on an item is relevant; used by ``gains='binary'`` only
+    rel: float  # lowest gain of a relevant item; used by ``gains='binary'`` only
     unjudged: Unjudged = "zero"  # one of :data:`Unjudged`
     power: int = 0  # power of two by which gains are multiplied, so that their sums are doubles
 
@@ -148,7 +148,7 @@ class Weighting:
     def total(self, cut: CutLists) -> FloatMatrix:
         """Sum of discounted gains at ranks 1..k of each list; infinite where it is beyond a double."""
         total = cut.once(("total", self), lambda: self._total(cut))
-        if not self.power and np.isnan(total).any():  # an infinite gain of unjudged items, of which there is none
+        if not self.power and np.isnan(total).any():  # infinity times 0, the number of unjudged items
             return np.ldexp(replace(self, power=_SMALLER).total(cut), -_SMALLER)
         return total
 

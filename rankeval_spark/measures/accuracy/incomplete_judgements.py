@@ -23,7 +23,7 @@ _SMOOTHING: Final = 1e-5  # keeps infAP's share of relevant items away from 0 / 
 
 JudgedLevel: TypeAlias = Annotated[
     Level,
-    "Gain from which on an item is relevant; from 0 to below it, the item is judged as not relevant. A negative "
+    "Lowest gain of a relevant item; from 0 to below it, the item is judged as not relevant. A negative "
     "gain marks an item of the pool that was not judged.",
 ]
 
@@ -91,7 +91,7 @@ def unjudged_share(cut: CutLists) -> FloatMatrix:
     judged_only=False,
 )
 def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
-    """How seldom an item judged as not relevant is above a relevant one.
+    """Mean share of the items judged as not relevant that are below a relevant item.
 
     A hit with b = 0 counts 1. The second hit is below one of the two items that are not relevant:
 

@@ -17,7 +17,7 @@ _NO_GAIN = "no judgement with a positive gain; with rel: no relevant one (R = 0)
 
 OptionalLevel: TypeAlias = Annotated[
     Level | None,
-    "Gain from which on an item is relevant and worth 1; left out, an item is worth its gain over max_rel.",
+    "Lowest gain of a relevant item, which is worth 1; left out, an item is worth its gain over max_rel.",
 ]
 
 
@@ -71,7 +71,7 @@ def rank_biased_precision_residual(
         Level | None, "That of the RBP that it accompanies: it only decides for which users both are defined."
     ] = None,
 ) -> FloatMatrix:
-    """How much RBP could still grow if all that is unknown were relevant.
+    """Largest growth of RBP: its gain if all items without a judgement were relevant.
 
     m is min(k, n), and a negative gain no judgement: at least p**m, 1 without a list. Rank 2 of 3 has no judgement: 0.8
     + 0; 0.8**2 + 0.2 * 0.8; 0.8**3 + 0.2 * 0.8.

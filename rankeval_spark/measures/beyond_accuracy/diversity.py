@@ -38,7 +38,7 @@ Sim: TypeAlias = Annotated[
 ]
 
 _FEWER_THAN_TWO: Final = (
-    "fewer than two items at ranks 1..k, or one of which nothing is known (unknown='drop': fewer than two known items)"
+    "fewer than two items at ranks 1..k, or an item without known facts (unknown='drop': fewer than two known items)"
 )
 _VARGAS: Final = "Smyth & McClave (2001), Similarity vs. diversity; Vargas & Castells (2011)"
 _NEEDS: Final = {
@@ -67,7 +67,7 @@ def intra_list_diversity(
     *,
     rel: Annotated[
         Level | None,
-        "Gain from which on an item is relevant; items that are not then add nothing. Left out, all items count.",
+        "Lowest gain of a relevant item; other items then add nothing. Left out, all items count.",
     ] = None,
     discount: Annotated[
         Literal["none", "log2"],

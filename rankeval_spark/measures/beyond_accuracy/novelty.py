@@ -92,7 +92,7 @@ def self_information(cut: CutLists) -> FloatMatrix:
     is_bounded_by_gains=lambda relevance, **_: relevance == "off",
 )
 def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: CountedItems = "on") -> FloatMatrix:
-    """How many users do not know a recommended item, the first places counting most.
+    """Mean share of users without the recommended item; the first ranks count most.
 
     0, not NaN, for a list without a relevant item; with ``relevance='off'`` all items count.
 
@@ -119,7 +119,7 @@ def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: 
     is_bounded_by_gains=lambda relevance, **_: relevance == "off",
 )
 def expected_free_discovery(cut: CutLists, *, rel: Level = 1, relevance: CountedItems = "on") -> FloatMatrix:
-    """How rare an interaction with a recommended item was, in bits, the first places counting most.
+    """Mean rarity of an interaction with the recommended item, in bits; the first ranks count most.
 
     At most log2 C; 0, not NaN, for a list without a relevant item; with ``relevance='off'`` all items count.
 
@@ -212,7 +212,7 @@ def serendipity(
     sim: ProfileSim = "vector",
     unknown: Unknown = "null",
 ) -> FloatMatrix:
-    """How much of the list is relevant and yet not what the user had to expect.
+    """Share of the list that is relevant and that the user could not expect.
 
     In [0, 1] for the other kinds; 0, not NaN, for a list without a relevant item.
 
@@ -284,7 +284,7 @@ def freshness(
     days: Annotated[float, Above(0), "For stat='share': items younger than this count."] = _MONTH,
     stat: Annotated[
         Literal["mean", "median", "share"],
-        "Mean age; median age; share of items that are younger than `days`, of which high is fresh.",
+        "Mean age; median age; share of items that are younger than `days`, where high is fresh.",
     ] = "mean",
     unknown: Unknown = "null",
 ) -> FloatMatrix:
@@ -410,7 +410,7 @@ def long_tail_count(cut: CutLists) -> FloatMatrix:
     better="neither",
 )
 def popularity_lift(cut: CutLists) -> Ratio:
-    """How much more popular the recommended items are than those that their users have; 0 is unbiased.
+    """Relative difference in popularity between the recommended items and those that the user has; 0 is unbiased.
 
     0.5 where the list is by half more popular than the profile.
 

@@ -41,7 +41,7 @@ class Marks:
     bounds: Sequence[Row] = ()  # `date`, `bound` and `text` of the gates on the mean of all users
     # nights since which the measure is defined otherwise, with the change
     redefined: Mapping[date, str] = field(default_factory=dict)
-    failures: Mapping[date, str] = field(default_factory=dict)  # nights of which nothing was published, with the reason
+    failures: Mapping[date, str] = field(default_factory=dict)  # unpublished nights, with the reason
 
 
 def leaderboard(

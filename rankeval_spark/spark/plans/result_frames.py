@@ -133,7 +133,7 @@ def pack_by_key(name: str, rows: pa.RecordBatch, sums: Mapping[str, Sum]) -> Ite
 
 def to_merged(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> DataFrame:
     """Plan the merging of all sums: by sum and bucket, where their partial rows meet, and again of what these make."""
-    most = 2 * grouping.MAX_ROWS // grouping.N_BUCKETS  # of a bucket, of which some have more than others
+    most = 2 * grouping.MAX_ROWS // grouping.N_BUCKETS  # of a bucket: twice the mean, since some have more than others
 
     def merge_in(group_rows: DataFrame, names: Collection[str]) -> DataFrame:
         def merge(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:

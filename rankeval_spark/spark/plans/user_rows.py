@@ -44,7 +44,7 @@ class InputFrames:
 
     recommendations: DataFrame
     held_out: DataFrame
-    segments: DataFrame | None = None  # numbers in bands, and how active users were where that is asked for
+    segments: DataFrame | None = None  # numbers in bands; the activity of users, if requested
     has_one_list: bool = False  # whether the log has no ``list_id``: no user has several lists of a model
     train: DataFrame | None = None
     items: DataFrame | None = None

@@ -42,7 +42,7 @@ OF_START: Final = ("spark.driver.", "spark.jars", "spark.master", "spark.files",
 """Settings that the JVM is started with, or that are read before its first answer."""
 
 _OF_MASTER: Final = re.compile(r"Could not parse Master URL|Asked to (?:run locally|launch cluster) with")
-"""What Spark says of a master that it does not take; the class of that error has many other causes."""
+"""Words in Spark's error on an invalid master; the class of that error has many other causes."""
 
 _MIN_LENGTH: Final = 3  # characters; a shorter value would be found in every message
 _THROWN: Final = re.compile(r'^Exception in thread "main" (?P<what>.*)$', re.MULTILINE)

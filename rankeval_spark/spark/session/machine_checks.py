@@ -46,7 +46,7 @@ PYTHONS: Final = ((3, 11), (3, 13))
 
 MIN_FREE_GIGABYTES: Final = 2
 SECONDS: Final = 20.0  # that a check has
-SECONDS_OF_JAVA: Final = 90.0  # for three places, in each of which a Java has 30
+SECONDS_OF_JAVA: Final = 90.0  # three places are tried, 30 seconds each
 SECONDS_UNTIL_TOLD: Final = 2.0
 _GIGABYTE: Final = 1 << 30
 PYSPARK: Final = "pyspark"

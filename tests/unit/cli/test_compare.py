@@ -69,7 +69,7 @@ def test_the_previous_night_is_compared_by_all_users_of_both(done: Workspace) ->
     assert f"nightly, {NOW} against {THEN}, unpaired" in told.out
     assert "undecided" in told.out
     assert "P" not in {line.split()[0] for line in told.out.splitlines()[3:] if line.strip()}
-    assert f"note: not compared, not asked for on {THEN}: P@2" in told.err
+    assert f"note: not compared, not requested on {THEN}: P@2" in told.err
     assert "different configs" in told.err
 
 

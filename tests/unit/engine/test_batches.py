@@ -68,7 +68,7 @@ def scored(batch: pa.RecordBatch, measures: MeasureSet = MEASURES, ties: str = "
 
 
 UNKNOWN: Final = Ranking([1, None, 1], items=(Item(), Item(), Item()))
-"""A list of which nothing is known."""
+"""A list without known facts."""
 
 NO_VECTOR: Final = Ranking(
     [None, 1], items=(Item(2, 2, categories=("a",)), Item(1, 1)), background=Background(9, 5, 1, 4, 2, catalogue=9)

@@ -145,6 +145,7 @@ class Check:
     name: CheckName
     is_bad: Condition
     drops: bool = False  # whether such a row is left out; the checks after this one do not look at it
+    is_fault: bool = True  # whether such a row has to be fixed, and a night keeps it for that; else it is as intended
     refuse: Callable[[], NoReturn] | None = None  # refuses the input for the first such row
 
     @property
@@ -257,12 +258,13 @@ def unnamed_checks(columns: Collection[str]) -> RowChecks:
 def held_out_checks(columns: Collection[str], *, own_item: OwnItem = "keep") -> RowChecks:
     """Return the checks of judgements: of values and weights where they have the column; ``own_item``: the policy."""
     key = schemas.HELD_OUT.key_in(columns)
+    is_low = AllOf((Compared(C.GAIN, ">", 0), Compared(C.GAIN, "<", RELEVANT)))
     checks = [
         _null_keys(key),
         *_own_item(own_item, drops=own_item == "drop_both"),
         Check(row_kinds.INVALID_GAINS, NotFinite(C.GAIN), drops=True),
-        Check(row_kinds.NEGATIVE_GAINS, Compared(C.GAIN, "<", 0)),
-        Check(row_kinds.LOW_GAINS, AllOf((Compared(C.GAIN, ">", 0), Compared(C.GAIN, "<", RELEVANT)))),
+        Check(row_kinds.NEGATIVE_GAINS, Compared(C.GAIN, "<", 0), is_fault=False),
+        Check(row_kinds.LOW_GAINS, is_low, is_fault=False),
     ]
     if C.VALUE in columns:
         checks.append(Check(row_kinds.INVALID_VALUES, NotFinite(C.VALUE)))
@@ -277,7 +279,7 @@ def train_checks(columns: Collection[str], *, before: date | None = None, time_z
     key, of_times = schemas.TRAIN.key, list[Check]()
     if before is not None and C.INTERACTED_AT in columns:
         micros = micros_of(moment_of(datetime.combine(before, time()), time_zone))
-        of_times.append(Check(row_kinds.TRAIN_AFTER_CUT, Since(C.INTERACTED_AT, micros)))
+        of_times.append(Check(row_kinds.TRAIN_AFTER_CUT, Since(C.INTERACTED_AT, micros), is_fault=False))
     return RowChecks("train", key, (_null_keys(key), *of_times))
 
 
@@ -300,7 +302,24 @@ def _null_keys(key: Sequence[str]) -> Check:
 
 def _own_item(policy: OwnItem, *, drops: bool) -> list[Check]:
     """Return the check of rows whose item is the query itself, where the policy does not keep all of them."""
-    return [] if policy == "keep" else [Check(row_kinds.OWN_ITEM, Same(C.USER_ID, C.ITEM_ID), drops=drops)]
+    own = Check(row_kinds.OWN_ITEM, Same(C.USER_ID, C.ITEM_ID), drops=drops, is_fault=False)
+    return [] if policy == "keep" else [own]
+
+
+def _faults() -> tuple[Check, ...]:
+    """Return the checks of all inputs, with all of their columns, whose rows have to be fixed."""
+    log, held_out, train, items = (
+        schema.field_names() for schema in (schemas.RECOMMENDATIONS, schemas.HELD_OUT, schemas.TRAIN, schemas.ITEMS)
+    )
+    of_train = train_checks(train, before=date(2000, 1, 1))
+    inputs = (log_checks(log), held_out_checks(held_out), of_train, item_checks(items), segment_checks())
+    return tuple(check for each in inputs for check in each.checks if check.is_fault)
+
+
+FAULTS: Final = tuple(dict.fromkeys(check.name for check in _faults()))
+"""Checks of rows that are kept for whoever fixes the input: they cannot be used, or not all that they say."""
+UNUSABLE: Final = tuple(dict.fromkeys(check.name for check in _faults() if check.drops))
+"""Checks of faulty rows that are left out of the evaluation; a row fails one of them at most."""
 
 
 # ---- inputs without a usable row ------------------------------------------------------------------------------------
@@ -339,7 +358,7 @@ def refuse_by_check(name: str, by_check: Mapping[str | None, int], *, or_more: s
     ``by_check``: number of rows by the check that they fail, None for those that can be used. ``or_more``: text behind
     the number of rows, where not all of them were counted.
     """
-    unusable = {check: by_check[check] for check in row_kinds.UNUSABLE if by_check.get(check)}
+    unusable = {check: by_check[check] for check in UNUSABLE if by_check.get(check)}
     if unusable and not by_check.get(None):
         each = ", ".join(f"{count} {check}" for check, count in unusable.items())
         found = f"{sum(unusable.values())} rows{or_more} and none that can be used ({each})"

@@ -10,9 +10,6 @@ NULL_KEYS: Final = "null_keys"
 ZERO_RANKS: Final = "zero_ranks"
 INVALID_SCORES: Final = "invalid_scores"
 INVALID_GAINS: Final = "invalid_gains"
-UNUSABLE: Final = (NULL_KEYS, ZERO_RANKS, INVALID_SCORES, INVALID_GAINS)
-"""Checks of rows that are left out of the evaluation; a row fails one of them at most."""
-
 OWN_ITEM: Final = "own_item"  # the item of a row is the query itself; counted where a policy drops it
 NEGATIVE_GAINS: Final = "negative_gains"
 LOW_GAINS: Final = "low_gains"
@@ -22,8 +19,6 @@ UNMATCHED_LISTS: Final = "unmatched_lists"  # judgements of a list that the log 
 HELD_OUT_IN_TRAIN: Final = "held_out_in_train"  # judgements of items that the user has in the training data
 TRAIN_AFTER_CUT: Final = "train_after_cut"
 INVALID_FACTS: Final = "invalid_facts"
-REFUSALS: Final = (*UNUSABLE, INVALID_VALUES, INVALID_WEIGHTS, INVALID_FACTS)
-"""Checks of rows that are kept for whoever fixes the input: they cannot be used, or not all that they say."""
 
 KIND: Final = "_kind"  # which input a row is of: one of the numbers below
 LOG: Final = 0  # a recommendation

@@ -10,11 +10,12 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from rankeval_spark import allowed_folders
 from rankeval_spark.allowed_folders import local_path
-from rankeval_spark.errors import Fault, InputError, nearest, nearest_days
+from rankeval_spark.config.inputs import Format
+from rankeval_spark.errors import Fault, InputError, nearest, nearest_days, require_same
 from rankeval_spark.inputs.input_columns import NANOSECONDS, NANOSECONDS_FIX, UUIDS, UUIDS_FIX
 
 EXPECTED: Final[Mapping[str, str]] = {
@@ -26,6 +27,7 @@ EXPECTED: Final[Mapping[str, str]] = {
     "trec": "files of TREC",
 }
 """Expected content at the path of an input, by format."""
+require_same("EXPECTED", (*EXPECTED, "table"), get_args(Format))  # tables of a catalog have no path
 
 NO_PATH: Final = "no such path"
 NO_FILES: Final = "no data files"

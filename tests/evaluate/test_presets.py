@@ -339,7 +339,7 @@ def test_times_are_those_of_the_benchmarks() -> None:
 
 
 def test_names_of_measures() -> None:
-    assert int(cell(MEASURES, OURS)) == len(registry.names())
+    assert int(cell(MEASURES, OURS)) == len(registry.names()), "write the number of measures in docs/other-tools.md"
     assert int(cell(MEASURES, "ir_measures")) == len(set(map(str, ir_measures.measures.registry.values())))
     judged = [("u", "a", 1.0), ("u", "b", 0.0)]
     assert all(of_ranx(name, BOTH, judged) >= 0 for name in RANX)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import random
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import pytest
 
 from rankeval_spark import evaluate
+from rankeval_spark.config.inference import TestName
 from rankeval_spark.errors import RefusedCallError
 from tests.support.arrow_frames import dicts, table
 from tests.support.sections import measured
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SIZES: Final = (1e-30, 1e-13, 1.0, 1e13)
-TESTS: Final = ("t", "sign", "wilcoxon", "bootstrap", "randomization", "tukey", "randomized_tukey")
+TESTS: Final[tuple[str, ...]] = get_args(TestName)
 NUMBERS: Final = ("verdict", "method", "reason", "n_wins", "n_ties", "n_losses")
 
 

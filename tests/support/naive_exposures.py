@@ -19,7 +19,9 @@ Number = Fraction | float
 Lists = Sequence[Sequence[str]]
 Naive = Callable[..., Number | None]
 
-NAIVE: References[Naive] = References("tests/support/naive_exposures.py")
+NAIVE: References[Naive] = References(
+    "no naive reference of {name}; add a function with @naive({name!r}) to tests/support/naive_exposures.py"
+)
 """Reference of each measure: ``reference(group of lists, **options)``, None where it is undefined."""
 
 

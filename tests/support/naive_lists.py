@@ -63,13 +63,13 @@ def _gains(held_out: list[Row], duplicates: str) -> dict[tuple[Any, Any], float]
 
 def _gain(copies: list[Row], duplicates: str) -> float:
     gains = sorted(float(row[C.GAIN]) for row in copies)
-    if duplicates == "sum":
-        return math.fsum(gains) if len(gains) > 1 else gains[0]
-    if duplicates == "last":
-        times = [row[C.INTERACTED_AT] for row in copies if row[C.INTERACTED_AT] is not None]
-        newest = max(times, default=None)
-        return max(float(row[C.GAIN]) for row in copies if row[C.INTERACTED_AT] == newest)
-    return gains[-1]
+    times = [row[C.INTERACTED_AT] for row in copies if row[C.INTERACTED_AT] is not None]
+    newest = max(times, default=None)
+    return {
+        **dict.fromkeys(("max", "error"), gains[-1]),
+        "sum": math.fsum(gains) if len(gains) > 1 else gains[0],
+        "last": max(float(row[C.GAIN]) for row in copies if row[C.INTERACTED_AT] == newest),
+    }[duplicates]
 
 
 def _ordered(own: list[Row], gains: dict[Any, float], rules: ListRules) -> tuple[list[Row], int]:
@@ -137,12 +137,13 @@ def _tie_breaker(row: Row, gains: dict[Any, float], rules: ListRules) -> tuple[A
     item = row[C.ITEM_ID] if isinstance(row[C.ITEM_ID], int) else row[C.ITEM_ID].encode()
     gain = gains.get((row[C.USER_ID], row[C.ITEM_ID]), 0.0)
     return {
+        **dict.fromkeys(("item_asc", "expected", "error"), (item, logged)),
         "item_desc": (-item if isinstance(item, int) else _Descending(item), logged),
         "item_desc_bytes": (_Descending(str(row[C.ITEM_ID]).encode()), logged),
         "rank": (logged, item),
         "optimistic": (-gain, item, logged),
         "pessimistic": (gain, item, logged),
-    }.get(rules.ties, (item, logged))
+    }[rules.ties]
 
 
 class _Descending(bytes):

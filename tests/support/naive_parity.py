@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 Naive = Callable[..., Fraction | float | None]
 
-NAIVE: References[Naive] = References("tests/support/naive_parity.py")
+NAIVE: References[Naive] = References(
+    "no naive reference of {name}; add a function with @naive({name!r}) to tests/support/naive_parity.py"
+)
 """``reference(users, groups, **options)``, None where undefined; groups are those of popularity, or the category."""
 
 

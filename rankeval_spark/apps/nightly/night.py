@@ -30,7 +30,7 @@ from rankeval_spark.apps.progress import Progress, Steps
 from rankeval_spark.apps.run_history import RunHistory
 from rankeval_spark.config.check_thresholds import OPEN_FIX, OVER
 from rankeval_spark.engine import row_kinds
-from rankeval_spark.engine.checks import EXPECTED, ZERO_RANK_EXPECTED, fix_of
+from rankeval_spark.engine.checks import EXPECTED, FAULTS, UNUSABLE, ZERO_RANK_EXPECTED, fix_of
 from rankeval_spark.engine.facts import ONCE_EXPECTED, ONCE_FIX, ONE_LENGTH_EXPECTED, ONE_LENGTH_FIX
 from rankeval_spark.errors import (
     ChecksFailedError,
@@ -299,7 +299,7 @@ class PreparedNight:
                 of_both = (check_rows.UNMATCHED_ITEMS, row_kinds.UNMATCHED_LISTS)
                 self.facts = [fact for fact in self.facts if fact.check not in of_both]
             # What cannot be used is kept before anything is refused for it.
-            has_refused = any(fact.count and fact.check in row_kinds.REFUSALS for fact in self.facts)
+            has_refused = any(fact.count and fact.check in FAULTS for fact in self.facts)
             is_needed = self.plan.config.results.quarantine and has_refused
             self.recorded.quarantine(self.runner.refused_rows() if is_needed else None)
             self._refuse(*self._unusable())
@@ -346,7 +346,7 @@ class PreparedNight:
         faults = []
         for name, n_rows in self.counts.items():
             found = {fact.check: fact.count for fact in self.facts if fact.input == name and fact.count}
-            reasons = {reason: found[reason] for reason in row_kinds.UNUSABLE if reason in found}
+            reasons = {reason: found[reason] for reason in UNUSABLE if reason in found}
             if n_rows and sum(reasons.values()) == n_rows:
                 counted = ", ".join(f"{count} {reason}" for reason, count in reasons.items())
                 text = f"{n_rows} rows and none that can be used ({counted})"
@@ -356,7 +356,7 @@ class PreparedNight:
     def _fault_of(self, row: CheckRow) -> Fault:
         """Return the fault of a check that refuses the night."""
         check, where, expected = row["check"], f"{row['input']}, {row['check']}", f"at most {row['threshold']:.2%}"
-        is_kept = self.plan.config.results.quarantine and check in row_kinds.REFUSALS
+        is_kept = self.plan.config.results.quarantine and check in FAULTS
         kept = f", whose rows are in {self.recorded.quarantine_path}" if is_kept else ""
         fix = f"fix the input{kept}, or raise checks.{check}.error"
         if check == check_rows.OPEN_WINDOWS:  # the night ran before all of its events could be there

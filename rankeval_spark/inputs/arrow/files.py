@@ -410,8 +410,10 @@ def _read_text(config: InputConfig, location: str, date: dt.date) -> ds.Dataset:
                 tables = _read_csv(chosen, config.options)
             case "json":
                 tables = _read_json_lines(chosen, config.options)
-            case _:
+            case "trec":
                 tables = [trec_files.read_table(file, form) for file in chosen]
+            case other:
+                raise ForSparkError(location, f"{other}, which Spark reads")
     except trec_files.SwappedError as error:
         raise ForSparkError(location, error, error.faults) from error
     except (InputError, ValueError, OSError, EOFError, zlib.error, RecursionError, pa.ArrowException) as error:

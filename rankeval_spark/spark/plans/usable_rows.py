@@ -13,6 +13,8 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.inputs import COMPARE
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.checks import (
+    FAULTS,
+    UNUSABLE,
     AllOf,
     AnyOf,
     Compared,
@@ -128,10 +130,10 @@ def keep_usable(frame: DataFrame, checks: RowChecks) -> DataFrame:
 def to_refused(frame: DataFrame, checks: RowChecks, *, row: str) -> DataFrame:
     """Return one row per (row, check that it does not pass): ``input``, ``check``, ``row``.
 
-    Of the checks :data:`row_kinds.REFUSALS`. `row`: column that holds the row unchanged from the table.
+    Checks of rows that are as intended are left out. `row`: column that holds the row unchanged from the table.
     """
     flags = flags_of(checks).items()
-    refused = [F.when(flag, F.lit(check)) for check, flag in flags if check in row_kinds.REFUSALS]
+    refused = [F.when(flag, F.lit(check)) for check, flag in flags if check in FAULTS]
     return frame.select(
         F.lit(checks.input).alias("input"),
         F.explode(F.array_compact(F.array(*refused))).alias("check"),
@@ -148,7 +150,7 @@ def to_row_counts(inputs: Iterable[tuple[DataFrame, RowChecks]]) -> DataFrame:
     parts = []
     for frame, checks in inputs:
         failed = F.coalesce(
-            *(F.when(flag, F.lit(check)) for check, flag in flags_of(checks).items() if check in row_kinds.UNUSABLE)
+            *(F.when(flag, F.lit(check)) for check, flag in flags_of(checks).items() if check in UNUSABLE)
         )
         first = frame.limit(row_kinds.MAX_COUNTED).where(failed.isNotNull())
         for part in (frame.where(failed.isNull()).limit(1), first):

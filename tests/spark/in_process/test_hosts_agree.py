@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import pytest
 
 from rankeval_spark import evaluate
+from rankeval_spark.config.inference import TestName
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.hosts import on_spark
 from tests.support.awkward import Awkward
@@ -42,7 +43,7 @@ TOGETHER: Final = (
 """One of each way to count; what is made of the counts is the same function on both hosts."""
 
 SLICES: Final = ["country", ("country", "tier")]
-EVERY_TEST: Final = ("t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey")
+EVERY_TEST: Final[tuple[str, ...]] = get_args(TestName)
 INPUTS: Final = ("segments", "train", "items")
 
 OF_USERS: Final = ("user_metrics", "user_values", "ranked_items")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import pytest
 
 from rankeval_spark import evaluate
+from rankeval_spark.config.inference import TestName
 from tests.support.arrow_frames import dicts, table
 from tests.support.sections import sections
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-TESTS: Final = ("t", "sign", "wilcoxon", "bootstrap", "randomization", "tukey", "randomized_tukey")
+TESTS: Final[tuple[str, ...]] = get_args(TestName)
 KEYS: Final = ("user_id", "model_id", "slice", "slice_value", "measure", "test", "k")
 ROWS: Final = tuple((1.0 + user % 7, 1.0 + user % 5) for user in range(40))
 CASES: Final[dict[str, Sequence[tuple[float, float]]]] = {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import pytest
 
 from rankeval_spark import evaluate, schemas
+from rankeval_spark.config.inference import TestName
 from rankeval_spark.hosts.on_spark import OnSpark
 from tests.support.frames import after_run, by, frame_of
 from tests.support.hosts import assert_same
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 LOGS: Final = Logs.make(seed=20261123)
 MEASURES: Final = ("nDCG@3", "AP", "P@1", "P(agg='micro')@3", "Success@3", "RR(rel=2)@5", "LogAP@3", "R(group='x')@3")
-EVERY_TEST: Final = ("t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey")
+EVERY_TEST: Final[tuple[str, ...]] = get_args(TestName)
 BOOTSTRAP: Final[dict[str, Any]] = {"intervals": "bootstrap", "replicates": 200, "seed": 3}
 
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 Denominator = Callable[..., Number]
 
-DENOMINATORS: References[Denominator] = References("tests/support/oracles/denominators.py")
+DENOMINATORS: References[Denominator] = References(
+    "no denominator of {name}; add {name!r} to a @denominator of tests/support/oracles/denominators.py"
+)
 """Reference of each measure that has one: ``reference(list, k, **options)``."""
 
 

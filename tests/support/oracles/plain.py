@@ -16,19 +16,22 @@ Reference = TypeVar("Reference")
 
 
 class References(dict[str, Reference]):
-    """References by the names of their measures; one that is missing is asked for where it belongs."""
+    """References by the names of their measures; the error for a missing one says where it belongs."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str) -> None:  # the error, with {name}
         super().__init__()
         self.place = place
 
     def __missing__(self, name: str) -> Reference:
         """Raise AssertionError."""
-        message = f"add {name} to {self.place}"
+        message = self.place.format(name=name)
         raise AssertionError(message)
 
 
-NAIVE: References[Naive] = References("tests/support/oracles, in the module of its kind")
+NAIVE: References[Naive] = References(
+    "no naive reference of {name}; add @naive({name!r}) to tests/support/oracles, in a module that __init__ imports, "
+    "above a function of (one: PlainList, k: int, **options) that returns the value of a list"
+)
 """Reference of each measure: ``reference(list, k, **options)``, None where the measure is undefined."""
 
 

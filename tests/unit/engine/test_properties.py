@@ -9,13 +9,14 @@ import datetime as dt
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
+from rankeval_spark.config.policies import Duplicates, HeldOutDuplicates, Ties
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.matching import ListRules
@@ -83,13 +84,13 @@ def _first(values: Sequence[Any], draw: st.DrawFn) -> Sequence[Any]:
     return values[: draw(st.integers(1, len(values)))]
 
 
-TIES: Final = ("item_asc", "item_desc", "item_desc_bytes", "rank", "optimistic", "pessimistic", "expected", "error")
+TIES: Final[tuple[str, ...]] = get_args(Ties)
 POLICIES: Final = st.builds(
     ListRules,
     order=st.sampled_from((C.SCORE, C.RANK)),
     ties=st.sampled_from(TIES),
-    duplicates=st.sampled_from(("best", "keep", "best", "error")),
-    held_out_duplicates=st.sampled_from(("max", "sum", "last", "error")),
+    duplicates=st.sampled_from(("best", *get_args(Duplicates))),
+    held_out_duplicates=st.sampled_from(get_args(HeldOutDuplicates)),
     keeps_gaps=st.sampled_from((False, False, True)),
     judged_only=st.sampled_from((False, False, True)),
     drops_seen=st.booleans(),

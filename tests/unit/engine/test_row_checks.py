@@ -15,19 +15,23 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.config.slicing import Band, Slicing
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.checks import (
+    FAULTS,
     NotFiniteVector,
     RowChecks,
     held_out_checks,
     item_checks,
     log_checks,
     meets,
+    refuse_by_check,
     refuse_unusable as refuse_counted,
+    segment_checks,
     train_checks,
     unnamed_checks,
 )
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.in_process.assembly import Usable, requested_log
 from rankeval_spark.inputs.arrow.reading import Source, Tables
+from rankeval_spark.sums.input_warnings import LEFT_OUT
 from tests.support.arrow_sources import source
 
 if TYPE_CHECKING:
@@ -278,6 +282,26 @@ def test_an_input_without_a_usable_row_is_refused_with_the_counts() -> None:
         tables(held_out=gains), request()
     )
     assert "invalid_scores is 'error'" in refusal(tables(recommendations=bad), request(invalid_scores="error"))
+
+
+def test_an_input_is_refused_for_every_check_of_faulty_rows_that_are_left_out() -> None:
+    inputs = (log_checks(["score"], own_item="drop"), held_out_checks(["value", "weight"], own_item="drop_both"))
+    others = (train_checks(["interacted_at"], before=date(2026, 1, 1)), item_checks(["vector"]), segment_checks())
+    found = [(each.input, check) for each in (*inputs, *others) for check in each.checks]
+    for name, check in found:
+        if check.drops and check.is_fault:
+            with pytest.raises(RefusedError, match=f"3 rows and none that can be used .3 {check.name}"):
+                refuse_by_check(name, {check.name: 3})
+        else:
+            refuse_by_check(name, {check.name: 3})
+    assert {check.name for _, check in found if check.is_fault} == {*FAULTS}
+    assert {check.name for _, check in found if not check.is_fault} == {
+        *("own_item", "negative_gains", "low_gains", "train_after_cut")
+    }
+
+
+def test_a_call_warns_of_every_fault_but_ranks_of_zero_which_it_refuses() -> None:
+    assert {*FAULTS} - LEFT_OUT.keys() == {"zero_ranks"}, "say what becomes of such rows, in LEFT_OUT of input_warnings"
 
 
 def test_inputs_with_a_usable_row_or_without_rows_are_accepted() -> None:

@@ -6,7 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain, combinations
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ import pytest
 from scipy import stats
 
 from rankeval_spark.config import Comparisons
+from rankeval_spark.config.inference import TestName
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.slicing import Slicing
 from rankeval_spark.engine import paired_differences
@@ -40,7 +41,7 @@ Rows: TypeAlias = dict[tuple[Any, ...], dict[str, Any]]
 ASKED = MeasureSet.parse(["P@1", "P@5", "R(agg='micro')@5"])
 N_USERS = 60
 MODELS = ("base", "new", "other")
-EVERY: tuple[Any, ...] = ("t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey")
+EVERY: tuple[Any, ...] = get_args(TestName)
 REPLICATES = 499
 NUMBERS = ("k", "n_recommended")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -17,10 +19,9 @@ from rankeval_spark.results.results_store import MARKER, claim_root
 from rankeval_spark.results.stores import open_storage
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
+PROJECT = Path(__file__).parents[3]
 CONNECTED = cast("SparkSession", object())
 """A session of Spark Connect, which has no JVM at hand."""
 
@@ -62,6 +63,12 @@ def test_a_config_and_the_store_accept_the_same_roots(scheme: str) -> None:
     has_results = scheme in FILE_SYSTEMS and FILE_SYSTEMS[scheme].has_results
     assert set(told) == (set() if has_results else {"config", "store"})
     assert len({*told.values()}) <= 1
+
+
+@pytest.mark.parametrize("page", ["docs/security.md", "rankeval_spark/config/template.yaml"])
+def test_a_page_that_lists_the_file_systems_has_all_of_them(page: str) -> None:
+    words = set(re.findall(r"\w+", (PROJECT / page).read_text(encoding="utf-8")))
+    assert FILE_SYSTEMS.keys() - words == set()
 
 
 def check_root_of_config(root: str) -> None:

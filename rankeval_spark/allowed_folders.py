@@ -165,6 +165,7 @@ def _real(path: str, default: str) -> str:
     if not scheme_of(path) and scheme_of(default) not in ("", "file"):
         path = f"{default.rstrip('/')}{path}"
     scheme, authority, rest = scheme_of(path), "", path
+    scheme = "s3" if scheme == "s3a" else scheme  # Hadoop's name of the same place
     if scheme:
         rest = path.partition(":")[2]
     if scheme and rest.startswith("//"):

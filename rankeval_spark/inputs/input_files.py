@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final, get_args
 
 from rankeval_spark import allowed_folders
-from rankeval_spark.allowed_folders import local_path
 from rankeval_spark.config.inputs import Format
 from rankeval_spark.errors import Fault, InputError, nearest, nearest_days, require_same
+from rankeval_spark.inputs import places
 from rankeval_spark.inputs.input_columns import NANOSECONDS, NANOSECONDS_FIX, UUIDS, UUIDS_FIX
 
 EXPECTED: Final[Mapping[str, str]] = {
@@ -35,7 +35,6 @@ NO_DELTA: Final = "no Delta table"
 NO_VERSION: Final = "no such version"
 
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
-_COMMIT: Final = re.compile(r"(\d{20})\.json")
 _KNOWN_SUFFIXES: Final = ("parquet", "orc", "csv", "json")
 
 COMMA: Final = ","  # the separator where the option ``sep`` does not name another one
@@ -53,13 +52,13 @@ class ForSparkError(Exception):
     """Only Spark surely reads a table as Spark does; with where it is, and why."""
 
     def __init__(self, where: str, why: object, faults: Sequence[Fault] = ()) -> None:
-        super().__init__(f"{where}: {why}")
+        super().__init__(f"{where}: {places.in_words(str(why))}")
         self.faults = tuple(faults)  # in the words of a run, where it is known that Spark refuses the table too
 
 
 def missing_input(name: str, location: str, expected: str, found: str) -> Fault:
     """Build the fault of an input that is missing or of another kind."""
-    path = local_path(location)
+    path = places.path_here(location)
     if found in (NANOSECONDS, UUIDS):
         fix = NANOSECONDS_FIX if found == NANOSECONDS else UUIDS_FIX
     elif found == NO_VERSION:  # a cleaned log no longer has the oldest ones
@@ -81,12 +80,9 @@ def no_row(name: str, location: str) -> Fault:
 
 def nearest_location(location: str) -> str:
     """Return the days that exist where that of a file or folder is missing, else the most similar name; or nothing."""
-    path = local_path(location)
-    if path is None or path.exists():
+    if (level := places.nearest_level(location)) is None:
         return ""
-    folder = next(parent for parent in path.parents if parent.is_dir())
-    below = path.relative_to(folder).parts[0]
-    names = sorted(entry.name for entry in folder.iterdir())
+    folder, below, names = level
     if (found := _DAY.search(below)) is not None:
         alike = re.compile(
             f"{re.escape(below[: found.start()])}({_DAY.pattern}){re.escape(below[found.end() :])}", re.ASCII
@@ -109,7 +105,7 @@ def _day(text: str) -> dt.date | None:
 
 def delta_versions(table: Path) -> list[int]:
     """List the versions of a Delta table whose commits are in its log; empty where there is no such table."""
-    return [int(found[1]) for file in table.glob("_delta_log/*.json") if (found := _COMMIT.fullmatch(file.name))]
+    return [int(found[1]) for file in table.glob("_delta_log/*.json") if (found := places.COMMIT.fullmatch(file.name))]
 
 
 def checked_header(

@@ -17,8 +17,10 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import Cost, counted_cost
 from rankeval_spark.hosts.in_process import InProcess
 from rankeval_spark.in_process.assembly import Usable
-from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
+from rankeval_spark.inputs.arrow.file_inputs import MAX_MEMORY, open_inputs, read_tables
+from rankeval_spark.inputs.arrow.reading import physical_bytes
 from rankeval_spark.inputs.input_files import ForSparkError
+from rankeval_spark.inputs.places import release_copies
 from rankeval_spark.results.readers import is_native
 from rankeval_spark.sums import sums
 from rankeval_spark.sums.check_counts import list_facts
@@ -146,6 +148,7 @@ class ProcessHost(NightHost):
         """Release the rows: the process may live on."""
         for name in ("_tables", "host", "totals"):
             self.__dict__.pop(name, None)
+        release_copies(above=physical_bytes() * MAX_MEMORY)
 
     @override
     def read(self) -> Cost:

@@ -17,6 +17,7 @@ from rankeval_spark.config.inputs import NestedItems, column_and_field
 from rankeval_spark.engine.arrays import lengths_of, to_arrow, to_numpy
 from rankeval_spark.engine.buckets import hashes_of
 from rankeval_spark.errors import Fault, FaultsError, InputError, errors_of, first_line
+from rankeval_spark.inputs import places
 from rankeval_spark.inputs.arrow import files
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_text, spark_name
 from rankeval_spark.inputs.arrow.canonical import Reading, arrays_of
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from rankeval_spark.inputs.arrow.files import FileTable
     from rankeval_spark.schemas import Schema
 
-_MAX_MEMORY: Final = 1 / 4  # share of the memory of the machine that the rows of a night may need here
+MAX_MEMORY: Final = 1 / 4  # share of the memory of the machine that the rows of a night may need here
 _BYTES_A_TEXT: Final = 60  # memory of a text id of a row, in addition to that of a number
 _FIRST_TEXTS: Final = 1000  # texts of lists that are looked at before a night: JSON, or text with a separator
 _ALL: Final = "inputs"
@@ -105,7 +106,7 @@ class FileInput:
         if nested is not None and nested.separator is None:
             own = {column_and_field(path, known.names)[0] for path in nested.arrays.values()} & {*known.names}
             if any(is_text(known.field(name).type) for name in own):
-                first = self.table.dataset.head(_FIRST_TEXTS, columns=sorted(own))
+                first = self.table.head(_FIRST_TEXTS, sorted(own))
                 arrays_of(first, nested, self._reading.where)
                 raise ForSparkError(self.location, "JSON, which Spark takes apart")
         return self._reading.to_items(known.empty_table())
@@ -135,7 +136,8 @@ class FileInput:
         try:
             yield
         except (OSError, pa.ArrowException) as error:
-            found = f"a file that cannot be read ({first_line(str(error))}) at {self.location}"
+            told = places.in_words(first_line(str(error)))
+            found = f"a file that cannot be read ({told}) at {self.location}"
             raise InputError(Fault(f"inputs.{self.name}", found, "readable data files")) from error
 
     def read(self) -> Source:
@@ -178,6 +180,7 @@ class FileInput:
         if n_rows == 0 or self.condition is None:
             return n_rows
         with self._damage_reported():
+            self.table.fetch(self.condition)
             return int(self.table.dataset.count_rows(filter=self.condition))
 
     def _count_items(self, nested: NestedItems) -> int:
@@ -228,7 +231,7 @@ def _schema_of(config: EvaluationConfig, name: str) -> Schema:
 
 
 def _refuse_many_rows(inputs: Sequence[FileInput]) -> None:
-    if sum(input_.n_bytes for input_ in inputs) > physical_bytes() * _MAX_MEMORY:
+    if sum(input_.n_bytes for input_ in inputs) > physical_bytes() * MAX_MEMORY:
         n_rows = sum(input_.n_rows for input_ in inputs)
         raise ForSparkError(_ALL, f"{n_rows:,} rows, which are many for one process")
 

@@ -10,12 +10,13 @@ import operator
 import os
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from urllib.parse import unquote
 
 import deltalake
 import numpy as np
@@ -29,7 +30,7 @@ from pyarrow import csv, fs
 from rankeval_spark import allowed_folders, columns as C
 from rankeval_spark.engine.arrays import to_numpy
 from rankeval_spark.errors import ConfigError, Fault, InputError
-from rankeval_spark.inputs import trec_files
+from rankeval_spark.inputs import places, trec_files
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_text
 from rankeval_spark.inputs.arrow.reading import physical_bytes
 from rankeval_spark.inputs.filters import RowFilter
@@ -80,7 +81,7 @@ Listed: TypeAlias = "tuple[list[Path], pa.Table | None, NDArray[np.intp]]"
 class FileTable:
     """A table of files as it was found."""
 
-    location: str  # absolute path
+    location: str  # absolute path or address
     format: str  # as in the config
     version: int | None  # version of a Delta table
     dataset: ds.Dataset  # its rows
@@ -92,7 +93,22 @@ class FileTable:
     @cached_property
     def has_rows(self) -> bool:
         """True if the whole table has a row, by the footers of its files up to the first that has one."""
-        return any(file.count_rows() > 0 for file in self.dataset.get_fragments())
+        return any(file.count_rows() > 0 for file in self._files_here())
+
+    def _files_here(self) -> Iterator[ds.Fragment]:
+        """Yield the files one after the other, each on this machine."""
+        for file in self.dataset.get_fragments():
+            places.fetch(_paths_of([file]))
+            yield file
+
+    def head(self, n_rows: int, columns: Sequence[str]) -> pa.Table:
+        """Read the first rows, of one file after the other."""
+        found, schema = list[pa.Table](), self.dataset.schema
+        for file in self._files_here():
+            found.append(file.scanner(schema, columns=list(columns)).head(n_rows - sum(map(len, found))))
+            if sum(map(len, found)) >= n_rows:
+                break
+        return pa.concat_tables(found) if found else schema.empty_table().select(list(columns))
 
     def count(self, condition: ds.Expression | None, *, elements_of: str | None = None) -> int:
         """Count the rows of the files that may have rows which fulfil a condition, or the elements of a list column.
@@ -106,6 +122,7 @@ class FileTable:
             raise ForSparkError(self.location, "very many files")
         total = 0
         try:
+            places.fetch(_paths_of(files), only_footers=True)
             for footer in (file.metadata for file in files):
                 leaves = () if elements_of is None else range(footer.num_columns)
                 own = [leaf for leaf in leaves if footer.schema.column(leaf).path.partition(".")[0] == elements_of]
@@ -115,8 +132,23 @@ class FileTable:
             raise ForSparkError(self.location, error) from error
         return total
 
+    def fetch(self, condition: ds.Expression | None) -> None:
+        """Copy the files to this machine that may have rows which fulfil a condition, where they are in a store."""
+        places.fetch(_paths_of(self.dataset.get_fragments(filter=condition)))
+
     def read(self, columns: Sequence[str], condition: ds.Expression | None) -> pa.Table:
+        self.fetch(condition)
         return self.dataset.to_table(columns=list(columns), filter=condition)
+
+
+def _paths_of(files: Iterable[ds.Fragment]) -> list[str]:
+    """Return the paths of files on this machine; those of a table in memory have none."""
+
+    def path_of(file: ds.FileFragment) -> str:
+        is_below = isinstance(file.filesystem, fs.SubTreeFileSystem)
+        return f"{file.filesystem.base_path.rstrip('/')}/{file.path}" if is_below else str(file.path)
+
+    return [path_of(file) for file in files if isinstance(file, ds.FileFragment)]
 
 
 def open_files(config: InputConfig, date: dt.date) -> FileTable:
@@ -129,18 +161,25 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
     if config.table is not None:
         raise ForSparkError(config.table, "a table of a catalog")
     location = config.location(date)
-    if not location.startswith("/") or _PATTERN.search(location):
-        raise ForSparkError(location, "several places, or one that is not on a disk of this machine")
-    if not Path(location).exists():
+    _refuse_outside(location)
+    path = None
+    if not _PATTERN.search(location):
+        try:
+            path = places.open_place(location, is_delta=config.format == "delta", version=config.version)
+        except OSError as error:
+            raise ForSparkError(location, error) from error
+    if path is None:
+        raise ForSparkError(location, "several places, or one that is not on a disk of this machine or in a store")
+    if not path.exists():
         raise ForSparkError(location, "no such file or folder")
-    _refuse_outside(location, *allowed_folders.delta_log_paths(location))
+    _refuse_outside(*allowed_folders.delta_log_paths(str(path)))
     match config.format:
         case "delta":
-            found = _open_delta(config, location)
+            found = _open_delta(config, location, path)
         case "parquet":
-            found = FileTable(location, "parquet", None, _open_parquet(config, location, date))
+            found = FileTable(location, "parquet", None, _open_parquet(config, location, path, date))
         case "csv" | "json" | "trec":
-            found = FileTable(location, config.format, None, _read_text(config, location, date))
+            found = FileTable(location, config.format, None, _read_text(config, location, path, date))
         case other:
             raise ForSparkError(location, f"{other}, which Spark reads")
     _refuse_unusual(found.schema, location)
@@ -210,33 +249,37 @@ def _unite(tables: Mapping[str, FileTable], location: str) -> FileTable:
     return FileTable(location, first.format, None, ds.FileSystemDataset(fragments, schema, ds.ParquetFileFormat()))
 
 
-def _open_delta(config: InputConfig, location: str) -> FileTable:
+def _open_delta(config: InputConfig, location: str, path: Path) -> FileTable:
     """Open the newest version, or the pinned one; what is wrong with a version that is gone, Spark says."""
-    if config.timestamp is not None or _REFUSED.search(location):
+    if config.timestamp is not None or _REFUSED.search(str(path)):
         raise ForSparkError(location, "the version of a time, or a path that only Spark opens")
-    versions = delta_versions(Path(location))
+    versions = delta_versions(path)
     if not versions:
         raise ForSparkError(location, "no commit of Delta")
     try:
         version = max(versions) if config.version is None else config.version
-        table = deltalake.DeltaTable(location, version=version)
+        table = deltalake.DeltaTable(path, version=version)
         if table.protocol().min_reader_version > 1:
             raise ForSparkError(location, "column mapping, deletion vectors or another feature of readers")
-        dataset = table.to_pyarrow_dataset(filesystem=fs.SubTreeFileSystem(location, fs.LocalFileSystem()))
+        dataset = table.to_pyarrow_dataset(filesystem=fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()))
         if any(file.startswith("/") or "://" in file for file in dataset.files):
             raise ForSparkError(location, "files of another table")
-        _refuse_outside(*(f"{location}/{file}" for file in dataset.files))
-        if config.version is not None and not all(Path(location, file).is_file() for file in dataset.files):
+        if places.is_in_store(location):
+            actions = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes"]).to_pylist()
+            places.expect(path, {unquote(each["path"]): each["size_bytes"] for each in actions})
+        _refuse_outside(*(f"{path}/{file}" for file in dataset.files))
+        if config.version is not None and not all(Path(path, file).is_file() for file in dataset.files):
             raise ForSparkError(location, f"version {version}, whose files are gone")
         return FileTable(location, "delta", table.version(), dataset)
     except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
         raise ForSparkError(location, error) from error
 
 
-def _open_parquet(config: InputConfig, location: str, date: dt.date) -> ds.Dataset:
+def _open_parquet(config: InputConfig, location: str, path: Path, date: dt.date) -> ds.Dataset:
     """Open Parquet files, in partition folders too; the footers of the date's files are read."""
-    files, folders, kept = _few_files(config, location, date)
+    files, folders, kept = _few_files(config, path, date)
     try:
+        places.fetch([files[0], *(files[place] for place in kept)], only_footers=True)
         schema = _schema_of(files[0])
         for place in kept:
             own = _schema_of(files[place])
@@ -276,12 +319,11 @@ def parquet_dataset(files: Sequence[Path], folders: pa.Table | None, schema: pa.
     return ds.FileSystemDataset(fragments, pa.schema([*schema, *folders.schema]), format_, filesystem=here)
 
 
-def list_files(config: InputConfig, location: str, date: dt.date) -> Listed:
+def list_files(config: InputConfig, path: Path, date: dt.date) -> Listed:
     """List an input's files, what their folders say, and the places of those that may have rows of the date."""
-    path = Path(location)
     files = files_below(path)
     if not files:
-        raise ForSparkError(location, "no file")
+        raise ForSparkError(str(path), "no file")
     folders, kept = folder_columns(path, files), np.arange(len(files))
     if folders is not None:
         of_folders = [each for each in config.filters if each.column in folders.column_names]
@@ -292,11 +334,11 @@ def list_files(config: InputConfig, location: str, date: dt.date) -> Listed:
     return files, folders, kept
 
 
-def _few_files(config: InputConfig, location: str, date: dt.date) -> Listed:
+def _few_files(config: InputConfig, path: Path, date: dt.date) -> Listed:
     """List the files of an input as :func:`list_files`, where few and allowed ones are of the date."""
-    files, folders, kept = list_files(config, location, date)
+    files, folders, kept = list_files(config, path, date)
     if len(kept) > MAX_FILES:
-        raise ForSparkError(location, "very many files")
+        raise ForSparkError(str(path), "very many files")
     _refuse_outside(*(str(files[place]) for place in kept))
     return files, folders, kept
 
@@ -311,15 +353,12 @@ def _refuse_clash(names: Sequence[str], folders: pa.Table | None, location: str)
 def files_below(path: Path) -> list[Path]:
     """List the files below a folder in the order of their paths, without hidden ones; a file is its own."""
 
-    def is_hidden(name: str) -> bool:
-        return name.startswith(".") or (name.startswith("_") and "=" not in name)
-
     if path.is_file():
         return [path]
     found = []
     for folder, folders, names in os.walk(path, followlinks=True):
-        folders[:] = [name for name in folders if not is_hidden(name)]
-        found += [Path(folder, name) for name in names if not is_hidden(name)]
+        folders[:] = [name for name in folders if not places.is_hidden(name)]
+        found += [Path(folder, name) for name in names if not places.is_hidden(name)]
     return sorted(found, key=str)
 
 
@@ -395,16 +434,17 @@ def with_folder_columns(rows: pa.Table, folders: pa.Table, place: int) -> pa.Tab
     return rows
 
 
-def _read_text(config: InputConfig, location: str, date: dt.date) -> ds.Dataset:
+def _read_text(config: InputConfig, location: str, path: Path, date: dt.date) -> ds.Dataset:
     """Read files of text, which are small; rows of another form are left to Spark, which counts them.
 
     Of folders of partitions, those of the date are read, or else one file, which has the columns.
     """
-    files, folders, kept = _few_files(config, location, date)
+    files, folders, kept = _few_files(config, path, date)
     chosen, form = [files[place] for place in kept] or files[:1], config.trec_form or "run"
     if sum(file.stat().st_size for file in chosen) > physical_bytes() * _MAX_TEXT:
         raise ForSparkError(location, "very much text")
     try:
+        places.fetch(chosen)
         match config.format:
             case "csv":
                 tables = _read_csv(chosen, config.options)
@@ -420,8 +460,8 @@ def _read_text(config: InputConfig, location: str, date: dt.date) -> ds.Dataset:
         raise ForSparkError(location, error) from error  # UTF-8, JSON, gzip
     _refuse_clash(tables[0].column_names, folders, location)
     if folders is not None:
-        places = kept if len(kept) else [0]
-        tables = [with_folder_columns(rows, folders, place) for rows, place in zip(tables, places, strict=True)]
+        of_tables = kept if len(kept) else [0]
+        tables = [with_folder_columns(rows, folders, place) for rows, place in zip(tables, of_tables, strict=True)]
     return ds.dataset(pa.concat_tables(tables))
 
 

@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
-from rankeval_spark.allowed_folders import delta_log_paths, local_path, require_each
+from rankeval_spark.allowed_folders import delta_log_paths, require_each
 from rankeval_spark.errors import first_line
+from rankeval_spark.inputs import places
 from rankeval_spark.inputs.arrow.files import MAX_FILES, files_below, list_files, parquet_dataset
 from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.input_files import (
@@ -74,18 +75,23 @@ def size_of(name: str, config: InputConfig, date: dt.date) -> InputSize:
     unknown = InputSize(name, location, config.format)
     if config.table is not None:
         return replace(unknown, remark="a table of a catalog, which only Spark opens")
-    path = local_path(location)
+    path, found = None, NO_PATH
+    try:
+        path = places.open_place(location, is_delta=config.format == "delta", version=config.version)
+    except OSError as error:
+        found = error.strerror or first_line(str(error))
     is_pattern = path is not None and not path.exists() and any(character in location for character in "*?{[")
-    if path is None or is_pattern:
+    if is_pattern or (path is None and found == NO_PATH):
         what = "a pattern" if is_pattern else "on another file system"
         return replace(unknown, remark=f"{what}, which only Spark opens")
-    if not path.exists():
-        fault = missing_input(name, location, EXPECTED[config.format], NO_PATH)
-        return replace(unknown, remark="nothing at this path", is_missing=True, fault=fault)
+    if path is None or not path.exists():
+        fault = missing_input(name, location, EXPECTED[config.format], found)
+        remark = "nothing at this path" if found == NO_PATH else f"cannot be opened: {found}"
+        return replace(unknown, remark=remark, is_missing=found == NO_PATH, fault=fault)
     try:
         return _measured(unknown, config, path, date)
     except (DeltaError, OSError, pa.ArrowException, ValueError, ForSparkError) as error:
-        told = first_line(str(error))
+        told = places.in_words(first_line(str(error)))
         if isinstance(error, ForSparkError) or (isinstance(error, DeltaError) and _FEATURE.search(told)):
             return replace(unknown, remark=f"{told}, so only Spark opens it")
         # In the words of a run, where it has some.
@@ -115,7 +121,7 @@ def _measured(unknown: InputSize, config: InputConfig, path: Path, date: dt.date
             files = _parquet_files(config, path, date)
             remark = f"more than {MAX_FILES:,} files, whose footers are not read" if len(files) > MAX_FILES else None
         else:
-            listed, _, kept = list_files(config, str(path), date)
+            listed, _, kept = list_files(config, path, date)
             files = [(listed[place].stat().st_size, None, _folders(listed[place], path)) for place in kept]
             remark = f"rows of {config.format} are known only when they are read"
     n_rows = [n for _, n, _ in files if n is not None]
@@ -134,6 +140,8 @@ def _delta_files(config: InputConfig, path: Path, date: dt.date) -> tuple[int, l
     """List the files of a version that may hold rows of the date, by the log alone."""
     table = deltalake.DeltaTable(str(path), version=config.version)
     moment = config.moment(date)
+    if moment is not None and places.is_in_store(config.location(date)):
+        raise ForSparkError(config.location(date), "the version of a time")
     if moment is not None:
         table.load_as_version(moment)
     actions = pa.RecordBatchReader.from_stream(table.get_add_actions(flatten=True)).read_all().to_pylist()
@@ -152,7 +160,8 @@ def _delta_files(config: InputConfig, path: Path, date: dt.date) -> tuple[int, l
 
 def _parquet_files(config: InputConfig, path: Path, date: dt.date) -> list[_File]:
     """List the files that may hold rows of the date, by folders of partitions and footers."""
-    files, folders, _ = list_files(config, str(path), date)
+    files, folders, kept = list_files(config, path, date)
+    places.fetch([files[0], *(files[place] for place in kept[:MAX_FILES])], only_footers=True)
     dataset = parquet_dataset(files, folders, pq.read_schema(files[0]).remove_metadata())
     condition = None
     with suppress(ForSparkError):  # of a filter that only Spark understands: all files

@@ -74,7 +74,7 @@ def test_table_name_is_letters_and_dots_and_no_file(config_file: Path, table: st
     "path",
     [
         *("http://example.org/logs", "https://example.org/logs", "ftp://example.org/logs", "jar:file:/a.jar!/b"),
-        *("jdbc:postgresql://host/db", "s3://bucket/logs", "s3n://bucket/logs", "wasbs://c@account/logs"),
+        *("jdbc:postgresql://host/db", "s3n://bucket/logs", "wasbs://c@account/logs"),
         *("har://x/y", "webhdfs://host/x", "data:text/plain,x", "JAVASCRIPT:alert(1)", "file://host/etc/passwd"),
         *("FILE://host/etc/passwd", "s3a://key:word@bucket/logs", "s3a://AKIA:with/slash@bucket/logs"),
         *("s3a://token@bucket/logs", "gs://token@bucket/logs", "abfss://c@account/logs?sv=2024&sig=abc"),
@@ -89,6 +89,7 @@ def test_path_names_a_known_file_system_and_no_secret(config_file: Path, path: s
     "path",
     [
         *("../logs/{date}", "/data/x", "file:///data/x", "abfss://c@a.example/x", "s3a://b/x"),
+        *("s3://b/x", "az://c/x"),
         *("viewfs://host/x", "abfs://c@a.example/x", "gs://b/x", "hdfs://me@host/x", "dbfs:/x"),
     ],
 )
@@ -364,6 +365,8 @@ def test_config_names_no_folder_but_the_allowed_ones(config_file: Path) -> None:
     [
         ("s3a://bucket/a/x", True),
         ("s3a://bucket/a", True),
+        ("s3://bucket/a/x", True),  # of one place
+        ("s3://bucket/b", False),
         ("s3a://bucket/a/../b", False),
         ("s3a://bucket/ab", False),
         ("s3a://other/a", False),

@@ -128,7 +128,7 @@ def test_what_cannot_be_looked_at_is_named(tmp_path: Path) -> None:
     assert size(tmp_path / "*.parquet", "parquet").is_missing is False
     assert (size(tmp_path / "broken.parquet", "parquet").remark or "").startswith("cannot be opened: ")
     assert (size(tmp_path, "delta").remark or "").startswith("cannot be opened: ")
-    elsewhere = HeldOutInput.model_validate({"format": "delta", "path": "s3a://bucket/x"}, context={"folder": "/"})
+    elsewhere = HeldOutInput.model_validate({"format": "delta", "path": "hdfs://host/x"}, context={"folder": "/"})
     assert size_of("held_out", elsewhere, DAY).remark == "on another file system, which only Spark opens"
     catalog = HeldOutInput.model_validate({"format": "delta", "table": "a.b"}, context={"folder": "/"})
     assert size_of("held_out", catalog, DAY).remark == "a table of a catalog, which only Spark opens"

@@ -88,7 +88,7 @@ def test_hidden_files_of_a_folder_are_no_data(workspace: Workspace) -> None:
         ({"inputs__recommendations": {"format": "delta", "path": "inputs/nothing"}}, "no such file or folder"),
         ({"inputs__recommendations": {"format": "delta", "path": "inputs/*"}}, "several places"),
         ({"inputs__recommendations": {"format": "delta", "table": "logs.recommendations"}}, "a table of a catalog"),
-        ({"inputs__recommendations": {"format": "delta", "path": "s3a://bucket/log"}}, "not on a disk of this machine"),
+        ({"inputs__recommendations": {"format": "delta", "path": "hdfs://host/log"}}, "not on a disk of this machine"),
         ({"inputs__recommendations__version": 7}, "version"),
         ({"inputs__recommendations__timestamp": "{date}"}, "the version of a time"),
         ({"inputs__recommendations__columns": {"score": "points"}}, "columns are missing"),

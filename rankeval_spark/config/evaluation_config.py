@@ -117,9 +117,9 @@ class SparkConfig(Model):
     master: str | None = None
     """Master URL. Without this key: that of spark-submit, else all local cores."""
     always: Flag = False
-    """True: Spark computes every night. False: this process computes a night without a JVM if no master is set, the
-    inputs are local Delta tables, Parquet, CSV, JSON or TREC files that fit into a quarter of its memory, and the
-    results are local. The numbers are the same."""
+    """True: Spark computes every night. False: this process computes a night without a JVM if no master is set. The
+    inputs are then Delta tables, Parquet, CSV, JSON or TREC files that fit into a quarter of its memory. They and the
+    results are on its disks or in object stores. The numbers are the same."""
     settings: Mapping[str, SettingValue] = {}
     """Spark settings. Write a secret as ${env:NAME} to take it from the environment; a literal secret is refused.
     Results record harmless settings (plans, sizes) with their values, and only the names of all others."""

@@ -47,6 +47,7 @@ class _Copies:
         self._prefix = f"{self._key}/{_LOG}".lstrip("/") if is_delta else self._key
         self._objects: dict[Path, _Object] = {}
         self._whole: set[Path] = set()  # files that are here, whole
+        self._footers: set[Path] = set()  # and those of which the footer is
         self.folder = Path(tempfile.mkdtemp(prefix="rankeval-input-"))
         allow_own(str(self.folder))
         weakref.finalize(self, shutil.rmtree, str(self.folder), ignore_errors=True)
@@ -63,8 +64,11 @@ class _Copies:
                 with suppress(FileNotFoundError):  # the address of an object
                     listed = [self._store.head(self._key)]
             is_other = is_delta and not listed  # files, if any, but no table
-            listed = self._store.list_with_delimiter(prefix=self._key or None)["objects"] if is_other else listed
+            level = self._store.list_with_delimiter(prefix=self._key or None) if is_other else {}
+            listed = level.get("objects", listed)
         self.path = self.folder / "files"
+        if level.get("common_prefixes"):
+            self.path.mkdir(exist_ok=True)
         if [each["path"] for each in listed] == [self._key]:
             self.path = self.folder / PurePosixPath(self._key).name
         start = len(f"{self._key}/".lstrip("/"))
@@ -79,8 +83,7 @@ class _Copies:
                 found[self.path.joinpath(*names)] = _Object(key, each["size"], each["e_tag"])
         of_log = {file: known for file, known in self._objects.items() if is_delta and file.parent.name != _LOG}
         for file in self._objects.keys() - of_log.keys() - found.keys():
-            file.unlink(missing_ok=True)
-            self._whole.discard(file)
+            self._forget(file)
         known, self._objects = self._objects, of_log
         for file, each in found.items():
             self._know(file, each, known.get(file))
@@ -89,11 +92,15 @@ class _Copies:
         """Note an object; of a new or changed one, make an empty file of its length."""
         self._objects[file] = found
         if found != before or not file.exists():
-            self._whole.discard(file)
-            file.unlink(missing_ok=True)
+            self._forget(file)
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("wb") as empty:
                 empty.truncate(found.size)
+
+    def _forget(self, file: Path) -> None:
+        file.unlink(missing_ok=True)
+        self._whole.discard(file)
+        self._footers.discard(file)
 
     def expect(self, sizes: Mapping[str, int]) -> None:
         """Note the sizes of files that a log names, by their paths below the place."""
@@ -120,7 +127,8 @@ class _Copies:
         """Copy those files that are of this place, and not here yet."""
         from rankeval_spark.object_stores import REQUESTS_AT_ONCE  # noqa: PLC0415 - as above
 
-        if wanted := [file for file in files if file in self._objects and file not in self._whole]:
+        here = self._whole | self._footers if only_footers else self._whole
+        if wanted := [file for file in files if file in self._objects and file not in here]:
             with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
                 list(pool.map(self._fetch_footer if only_footers else self._fetch, wanted))
 
@@ -160,10 +168,11 @@ class _Copies:
         with file.open("r+b") as copy:
             copy.seek(size - len(tail))
             copy.write(tail)
+        self._footers.add(file)
 
     def release(self) -> None:
         """Drop the copies."""
-        self._objects, self._whole = {}, set()
+        self._objects, self._whole, self._footers = {}, set(), set()
         shutil.rmtree(self.path, ignore_errors=True)
 
     @property

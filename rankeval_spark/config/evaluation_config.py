@@ -41,7 +41,7 @@ from rankeval_spark.config.inputs import Inputs
 from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.requested_measures import measures_of, model_faults
-from rankeval_spark.config.slicing import band_faults, segments_from_train
+from rankeval_spark.config.slicing import band_faults
 from rankeval_spark.errors import Fault
 from rankeval_spark.time_zones import UTC
 
@@ -198,12 +198,12 @@ class EvaluationConfig(Request):
     def segment_names(self) -> tuple[str, ...]:
         """Return the segment columns to read: those of `inputs.segments.columns`, then other segments of `slices`.
 
-        Segments made of the training data are not among them.
+        Segments that are computed from another input are not among them.
         """
         declared = self.inputs.segments.columns if self.inputs.segments else {}
         sliced = [name for names in self.slices for name in names]
-        made = (C.USER_ID, *segments_from_train(self.slicing.bands))
-        return tuple(name for name in dict.fromkeys([*declared, *sliced]) if name not in made)
+        others = (C.USER_ID, *self.slicing.computed)
+        return tuple(name for name in dict.fromkeys([*declared, *sliced]) if name not in others)
 
     def public_json(self, *, without_defaults: bool = False) -> str:
         """Return the configuration as canonical JSON: every key, sorted, without secrets."""
@@ -235,7 +235,7 @@ def _missing_faults(keys: Mapping[str, Any], given: Collection[str]) -> Iterator
             yield Fault("/measures", found, "inputs.items, or inputs.train", "add inputs.items")
     if "slices" in keys and "slicing" in keys:
         names = [name for crossing in keys["slices"] for name in crossing]
-        if "segments" not in given and not {*names} <= {*segments_from_train(keys["slicing"].bands)}:
+        if "segments" not in given and not {*names} <= {*keys["slicing"].computed}:
             fix = "add inputs.segments"
             if "activity" in names:
                 fix += ", or slicing.bands: {activity: {of: train}} for the activity in the training data"

@@ -41,7 +41,7 @@ from rankeval_spark.config.inference import (
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.presets import PresetName, measure_gap_faults, options_of, rank_gap_faults, with_preset
 from rankeval_spark.config.requested_measures import WHOLE_LIST_WORD
-from rankeval_spark.config.slicing import NO_INTERACTION, ReportedSlices, Slice, Slicing, segments_from_train
+from rankeval_spark.config.slicing import ReportedSlices, Slice, Slicing
 from rankeval_spark.config.yaml_reader import to_text
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet
@@ -235,7 +235,7 @@ class Request(Model):
     @property
     def absent(self) -> Mapping[str, str]:
         """Segment values of a user who is absent from the data, where absence has a value."""
-        return dict.fromkeys(segments_from_train(self.slicing.bands), NO_INTERACTION)
+        return {name: band.kind.absent for name, band in self.slicing.bands.items() if band.kind.absent is not None}
 
     def alone(self, **changes: object) -> Request:
         """Return what is asked with changes, without what else a config or a call says."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal, assert_never
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
 from rankeval_spark import columns as C
 from rankeval_spark.columns import MIN_USERS
 from rankeval_spark.config.base import Model, Number, Whole, each_once, refuse_faults
-from rankeval_spark.errors import Fault, nearest
+from rankeval_spark.errors import Fault, nearest, require_same
 
 
 def _crossing(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - a file can hold anything
@@ -42,17 +42,39 @@ SegmentName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 
 Quantiles = Annotated[tuple[Annotated[Number, Field(ge=0, le=1)], ...], each_once("quantile")]
 
-NO_INTERACTION: Final = "none"  # band of a user without an interaction in the training data
+SEGMENTS: Final = "segments"  # input whose columns are segments by their own names
 
-# Bands of the other users, where there are three bands and no labels are given.
-TIERS: Final = ("low", "middle", "high")
+
+@dataclass(frozen=True)
+class SegmentKind:
+    """Input that the numbers of a segment are of, and what its bands are unless the config says."""
+
+    input: str
+    columns: tuple[str, ...] = (C.USER_ID,)  # that are read of the input, besides columns of segments
+    absent: str | None = None  # band of users without a row in the input; None: they are unknown
+    lacking: str = "an interaction"  # what such users are without, for messages
+    least: float | None = None  # least number of a user with a row, above which all edges are
+    tiers: tuple[str, ...] = ()  # bands where neither edges nor quantiles are given, and names of so many bands
+
+
+KindName = Literal["train"]
+
+SEGMENT_KINDS: Final[Mapping[KindName | None, SegmentKind]] = {
+    None: SegmentKind(SEGMENTS),
+    "train": SegmentKind("train", absent="none", least=1, tiers=("low", "middle", "high")),
+}
+"""Kinds of segments made of numbers, by the key `of`. How the numbers of all but the first are computed is in `NUMBERS`
+of `in_process/user_segments.py` and `spark/plans/bands.py`."""
+
+require_same("SEGMENT_KINDS", [name for name in SEGMENT_KINDS if name is not None], get_args(KindName))
+
 BandLabel = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 
 
 class Band(Model):
     """Bands that group the numbers of a segment column, or the users' numbers of training interactions."""
 
-    of: Literal["train"] | None = None
+    of: KindName | None = None
     """`train` counts the user's interactions in inputs.train; users without any are in the band `none`. Without this
     key, the numbers are those of the segment column of the same name."""
     edges: Annotated[tuple[Number, ...], Field(min_length=1, max_length=100)] | None = None
@@ -66,48 +88,40 @@ class Band(Model):
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Band:
-        faults, edges = [], self.edges or ()
+        faults, edges, kind = [], self.edges or (), self.kind
         if self.edges is not None and self.quantiles is not None:
             faults.append(Fault("", "both edges and quantiles", "one of them", "remove one"))
-        elif self.edges is None and self.quantiles is None and self.input != "train":
+        elif self.edges is None and self.quantiles is None and not kind.tiers:
             faults.append(Fault("", "neither edges nor quantiles", "one of them", "write edges: [18, 25, 40]"))
         if any(low >= high for low, high in pairwise(edges)):
             faults.append(Fault(".edges", f"{list(edges)}", "numbers in ascending order, each once"))
-        elif self.input == "train" and edges and edges[0] <= 1:
-            fix = f"users without an interaction are {NO_INTERACTION!r}, the first band begins at 1"
-            faults.append(Fault(".edges", f"{edges[0]:g}", "numbers above 1", fix))
+        elif kind.least is not None and edges and edges[0] <= kind.least:
+            fix = f"users without {kind.lacking} are {kind.absent!r}, the first band begins at {kind.least:g}"
+            faults.append(Fault(".edges", f"{edges[0]:g}", f"numbers above {kind.least:g}", fix))
         refuse_faults(faults)
         labels = self.labels or ()
         if labels and len(labels) != self.n_bands:
             refuse_faults([Fault(".labels", f"{len(labels)} labels", f"{self.n_bands}, one for each band")])
-        taken = {NO_INTERACTION} if self.input == "train" else set()
-        expected = "each label once, other than that of users without an interaction"
-        again = [index for index, label in enumerate(labels) if label in labels[:index] or label in taken]
+        expected = f"each label once, other than that of users without {kind.lacking}"
+        again = [index for index, label in enumerate(labels) if label in labels[:index] or label == kind.absent]
         refuse_faults([Fault(f".labels[{index}]", repr(labels[index]), expected) for index in again])
         return self
 
     @property
-    def input(self) -> Literal["segments", "train"]:
-        """Input that the numbers are of."""
-        match self.of:
-            case None:
-                return "segments"
-            case "train":
-                return "train"
-            case _:
-                assert_never(self.of)
+    def kind(self) -> SegmentKind:
+        """What the numbers are of."""
+        return SEGMENT_KINDS[self.of]
 
     @property
     def n_bands(self) -> int:
-        """Number of bands, without the band of users without an interaction."""
-        return len(self.edges) + 1 if self.edges is not None else self.quantiles or len(TIERS)
+        """Number of bands, without the band of users who have no row."""
+        return len(self.edges) + 1 if self.edges is not None else self.quantiles or len(self.kind.tiers)
 
     @property
     def names(self) -> tuple[str, ...] | None:
         """Names of the bands; None where their bounds are their names."""
-        if self.labels is None and self.input == "train" and self.n_bands == len(TIERS):
-            return TIERS
-        return self.labels
+        tiers = self.kind.tiers
+        return tiers if self.labels is None and tiers and self.n_bands == len(tiers) else self.labels
 
     @property
     def shares(self) -> tuple[float, ...]:
@@ -124,14 +138,10 @@ def band_faults(
         found = f"bands of {name!r}, which no slice names"
         yield Fault(f"/slicing/bands.{name}", found, "a segment of slices", nearest(name, sliced))
     for name, band in bands.items():
-        if band.input not in given:
-            found = f"bands of {name!r}, but no {band.input}"
-            yield Fault(f"/slicing/bands.{name}", found, f"the input {band.input}", f"add the input {band.input}")
-
-
-def segments_from_train(bands: Mapping[str, Band]) -> tuple[str, ...]:
-    """Names of the segments that are made of the training data."""
-    return tuple(name for name, band in bands.items() if band.input == "train")
+        wanted = band.kind.input
+        if wanted not in given:
+            found = f"bands of {name!r}, but no {wanted}"
+            yield Fault(f"/slicing/bands.{name}", found, f"the input {wanted}", f"add the input {wanted}")
 
 
 class Slicing(Model):
@@ -148,6 +158,15 @@ class Slicing(Model):
     quantiles: Quantiles = ()
     """Shares of the users, such as 0.5 for the median: `metrics` has the quantiles of the users' values. They are exact
     up to 2,049 distinct values of a slice and measure, else within `quantile_error`."""
+
+    @property
+    def computed(self) -> tuple[str, ...]:
+        """Segments that are computed from rows of another input, so no columns of the segment table."""
+        return tuple(name for name, band in self.bands.items() if band.kind.input != SEGMENTS)
+
+    def bands_from(self, name: str) -> dict[str, Band]:
+        """Bands of the numbers of an input, by segment."""
+        return {segment: band for segment, band in self.bands.items() if band.kind.input == name}
 
 
 @dataclass(frozen=True)

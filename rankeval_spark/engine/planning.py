@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.slicing import segments_from_train
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.attribution import AttributionRules
 from rankeval_spark.engine.checks import held_out_checks, log_checks, unnamed_checks
@@ -104,7 +103,7 @@ def reads_optional(request: Request, name: str, needs: frozenset[str]) -> bool:
     """Return True if ``segments``, ``train`` or ``items`` is read, to say of it which of its rows can be used."""
     policies = request.policies
     read = {
-        "segments": not {*request.segments}.issubset(segments_from_train(request.slicing.bands)),
+        "segments": not {*request.segments}.issubset(request.slicing.computed),
         "train": N.ITEM_SEEN in needs or policies.drops_seen,
         "items": policies.unknown_items == "drop",
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -12,7 +12,6 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.slicing import segments_from_train
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.facts import require_input
 from rankeval_spark.engine.planning import counted_needs, judgement_facts, needs_of
@@ -262,11 +261,11 @@ def inputs_of(
         trained = train.frame.drop(C.INTERACTED_AT)
     segments, numbers = sources.segments.frame if sources.segments else None, _numbers_of(sources, request)
     banded = {name: bands.with_bands(frame, bands=rules) for name, frame, rules in numbers}
-    of_users = banded.get(check_rows.SEGMENTS, segments)
+    of_users = [frame for frame in (banded.pop(check_rows.SEGMENTS, segments), *banded.values()) if frame is not None]
     return InputFrames(
         sampled(usable_rows.keep_models(log.frame.drop(*unordered), names=request.models)),
         sampled(held_out.frame.drop(*unread)),
-        bands.with_activity(of_users, activity=banded.get(check_rows.TRAIN)),
+        reduce(partial(bands.join_segments, absent=request.absent), of_users) if of_users else None,
         C.LIST_ID not in log.given,
         # All of it, whatever the sample: the popularity of an item does not depend on who is evaluated.
         trained,
@@ -284,14 +283,12 @@ def inputs_of(
 
 def _numbers_of(sources: Sources, request: Request) -> list[tuple[str, DataFrame, Mapping[str, Band]]]:
     """List the inputs whose numbers become segments: name, users with their numbers, and the bands."""
-    counted = segments_from_train(request.slicing.bands)
-    rules = {name: band for name, band in request.slicing.bands.items() if name not in counted}
-    found: list[tuple[str, DataFrame, Mapping[str, Band]]] = []
-    if rules and sources.segments:
-        found.append((check_rows.SEGMENTS, sources.segments.frame, rules))
-    if counted and sources.train:
-        activity = bands.to_activity(sources.train.frame, names=counted)
-        found.append((check_rows.TRAIN, activity, {name: request.slicing.bands[name] for name in counted}))
+    found = []
+    for source in sources.all():
+        if rules := request.slicing.bands_from(source.name):
+            is_computed = source.name != check_rows.SEGMENTS
+            frame = bands.to_numbers(source.frame, bands=rules) if is_computed else source.frame
+            found.append((source.name, frame, rules))
     return found
 
 

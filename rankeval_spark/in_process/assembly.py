@@ -244,10 +244,7 @@ class Usable:
     @cached_property
     def segments_and_facts(self) -> tuple[pa.Table | None, list[CheckCount]]:
         """Segments of the users as text, numbers in bands; and what the checks count of the bands."""
-        segments, train = (
-            None if source is None else source.table for source in (self.tables.segments, self.tables.train)
-        )
-        return to_segments(segments, train, self.request)
+        return to_segments({source.name: source.table for source in self.tables.all()}, self.request)
 
     @property
     def segments(self) -> pa.Table | None:

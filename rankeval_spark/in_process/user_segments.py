@@ -1,9 +1,9 @@
-"""The segments of the users: texts of the segment table, numbers in bands, and how active users were."""
+"""Segments of the users: texts of the segment table, and numbers of inputs in bands."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -11,40 +11,57 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.check_thresholds import BANDS
-from rankeval_spark.config.slicing import NO_INTERACTION, segments_from_train
+from rankeval_spark.config.slicing import SEGMENTS, KindName
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.arrays import in_one_piece, places_in, taken_or_null, to_arrow, to_codes, to_numpy, to_texts
 from rankeval_spark.engine.slices import packed_values
+from rankeval_spark.errors import require_same
 from rankeval_spark.result_rows.bands import edges_of, labels_of, number_text
 from rankeval_spark.result_rows.check_rows import CheckCount
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.config.slicing import Band
+    from rankeval_spark.engine.arrays import Codes
+    from rankeval_spark.measures.arrays import FloatVector
+
+
+def _n_interactions(users: Codes, _: pa.Table) -> FloatVector:
+    return np.bincount(users.code, minlength=users.n_values).astype(np.float64)
+
+
+NUMBERS: Final[Mapping[KindName, Callable[[Codes, pa.Table], FloatVector]]] = {"train": _n_interactions}
+"""The number of each user, (n_users,), from the user and the columns of each row, by kind of segment."""
+
+require_same("NUMBERS", NUMBERS, get_args(KindName))
 
 
 def to_segments(
-    segments: pa.Table | None, train: pa.Table | None, request: Request
+    tables: Mapping[str, pa.Table],  # all rows of the inputs by name, those without a user too
+    request: Request,
 ) -> tuple[pa.Table | None, list[CheckCount]]:
-    """Build the segments of the users: texts, numbers in bands, and how active users were where a band needs that.
+    """Build the segments of the users: texts of the segment table, and bands of the numbers of each input.
 
-    ``segments`` and ``train`` are all rows of these tables, those without a user too. Returns a table of texts, with a
-    column more for each band of ``train``; None without any segment. A user without an interaction is
-    :data:`bands.NO_INTERACTION`. The facts hold edges of each band as ``sample_keys``, and how many of all users
-    (``total``) have no number (``count``).
+    Returns a table of texts, None without any segment. The facts hold edges of each band as ``sample_keys``, and how
+    many of all users (``total``) have no number (``count``).
     """
-    counted, facts = segments_from_train(request.slicing.bands), list[CheckCount]()
+    segments, facts = tables.get(SEGMENTS), list[CheckCount]()
     if segments is not None:
-        own = {name: band for name, band in request.slicing.bands.items() if name not in counted}
-        segments, found = _with_bands(segments, own, "segments")
+        segments, facts = _with_bands(segments, request.slicing.bands_from(SEGMENTS), SEGMENTS)
+    for name, rows in tables.items():
+        bands = request.slicing.bands_from(name)
+        if name == SEGMENTS or not bands:
+            continue
+        read = {column for band in bands.values() for column in band.kind.columns}
+        known = rows.select(sorted(read))
+        known = known.filter(pc.is_valid(known[C.USER_ID])) if known[C.USER_ID].null_count else known
+        users = to_codes(known[C.USER_ID])
+        numbers = {segment: NUMBERS[band.of](users, known) for segment, band in bands.items() if band.of is not None}
+        columns = {segment: to_arrow(of_users) for segment, of_users in numbers.items()}
+        computed, found = _with_bands(pa.Table.from_pydict({C.USER_ID: users.values, **columns}), bands, name)
+        segments = computed if segments is None else _joined(segments, computed, request.absent)
         facts += found
-    if not counted or train is None:
-        return segments, facts
-    users = to_codes(train[C.USER_ID].drop_null())
-    n_interactions = to_arrow(np.bincount(users.code, minlength=users.n_values).astype(np.float64))
-    activity = pa.Table.from_pydict({C.USER_ID: users.values, **dict.fromkeys(counted, n_interactions)})
-    activity, found = _with_bands(activity, {name: request.slicing.bands[name] for name in counted}, "train")
-    return (activity if segments is None else _with_activity(segments, activity)), [*facts, *found]
+    return segments, facts
 
 
 def to_segment_rows(segments: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -66,16 +83,14 @@ def _with_bands(users: pa.Table, bands: Mapping[str, Band], name: str) -> tuple[
     return users, facts
 
 
-def _with_activity(segments: pa.Table, activity: pa.Table) -> pa.Table:
-    """Join how active users were to their segments; either may lack users."""
+def _joined(segments: pa.Table, computed: pa.Table, absent: Mapping[str, str]) -> pa.Table:
+    """Join segments that are computed to others; either may lack users. ``absent``: values of those, by segment."""
     ids = in_one_piece(segments[C.USER_ID])
-    others = np.flatnonzero(places_in(activity[C.USER_ID], ids) < 0)
+    others = np.flatnonzero(places_in(computed[C.USER_ID], ids) < 0)
     row = np.append(np.arange(len(segments)), np.full(len(others), -1))
-    place = np.append(places_in(ids, in_one_piece(activity[C.USER_ID])), others)
+    place = np.append(places_in(ids, in_one_piece(computed[C.USER_ID])), others)
     columns = {name: taken_or_null(segments[name], row) for name in segments.column_names}
-    columns[C.USER_ID] = pa.concat_arrays([ids, taken_or_null(activity[C.USER_ID], others)])
-    none = to_texts([NO_INTERACTION])[0]
-    of_train = [name for name in activity.column_names if name != C.USER_ID]
-    return pa.Table.from_pydict(
-        columns | {name: pc.coalesce(taken_or_null(activity[name], place), none) for name in of_train}
-    )
+    columns |= {name: taken_or_null(computed[name], place) for name in computed.column_names}
+    columns[C.USER_ID] = pa.concat_arrays([ids, taken_or_null(computed[C.USER_ID], others)])
+    filled = {name: to_texts([text])[0] for name, text in absent.items() if name in columns}
+    return pa.Table.from_pydict(columns | {name: pc.coalesce(columns[name], text) for name, text in filled.items()})

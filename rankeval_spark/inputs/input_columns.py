@@ -215,7 +215,7 @@ def read_given(
     expected: str,  # what an input is, for messages
 ) -> dict[str, Read]:
     """Read the inputs of a call by their names, each into the columns of its schema; all faults are raised at once."""
-    names = tuple(name for name in request.segments if name not in request.absent)
+    names = tuple(name for name in request.segments if name not in request.slicing.computed)
     by_name = input_schemas(names, numbers=request.slicing.bands, lists=request.policies.lists)
     faults: list[Fault] = []
     found: dict[str, Read] = {}
@@ -332,7 +332,7 @@ def refuse_missing(sources: Sequence[HasColumns], request: Request) -> None:
     """Refuse inputs that lack a column or a table that the request needs, all at once."""
     given = {source.name: source.given for source in sources}
     unread = {source.name: source.unread for source in sources}
-    faults = [*_policy_faults(given, request), *_measure_faults(given, request)]
+    faults = [*_policy_faults(given, request), *_measure_faults(given, request), *_segment_faults(given, request)]
     for place, fault in enumerate(faults):  # a column that nothing reads may be the missing one
         missing = fault.found.removeprefix("no column ").strip("'")
         likely = likely_column(missing, unread.get(fault.where, ())) if missing != fault.found else None
@@ -398,3 +398,12 @@ def _measure_faults(given: Mapping[str, Collection[str]], request: Request) -> I
         if column and column not in given.get(name, ()):
             fix = _EITHER.format(column, name)
             yield Fault(name, f"no column {column!r}", f"the column, for {', '.join(labels)}", fix)
+
+
+def _segment_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
+    for segment, band in request.slicing.bands.items():
+        name = band.kind.input
+        for column in band.kind.columns:
+            if column not in given.get(name, band.kind.columns):
+                fix = _EITHER.format(column, name)
+                yield Fault(name, f"no column {column!r}", f"the column, for the bands of {segment!r}", fix)

@@ -27,7 +27,7 @@ from rankeval_spark.measures import Rates
 from rankeval_spark.measures.required_facts import BY_POPULARITY
 from rankeval_spark.result_rows import metric_rows
 from rankeval_spark.result_rows.histograms import COUNTS, EVERYONE, Entries, to_exposures
-from rankeval_spark.result_rows.metric_rows import HAS_SUPPORT, N_EFFECTIVE, metric_batch
+from rankeval_spark.result_rows.metric_rows import metric_batch
 from rankeval_spark.statistics import intervals
 
 if TYPE_CHECKING:
@@ -76,28 +76,20 @@ def jackknife_batch(
     spread = intervals.Spread(*(np.where(is_rounding, np.nan, each) for each in spread))
     n_users, n = users.sum(axis=1), keys.num_rows
     method = np.where(np.isnan(spread.low), "none", "jackknife")
-    no_count = pa.nulls(n, pa.int64())
     columns = {
+        **metric_rows.nulls_of_columns(n),  # what is counted or computed by user
         **metric_rows.slice_columns(keys, reported.names),
         C.MEASURE: pa.array([measure.label] * n, pa.string()),
         C.K: pa.array(np.full(n, measure.k, dtype=np.int32)),
         C.VALUE: nullable(values[:, 0]),
         "n_users": pa.array(n_users),
         C.N_LISTS: pa.array(n_lists),
-        **dict.fromkeys(("n_undefined", "n_missing", "n_zero_relevant", "n_extra_users"), no_count),
-        "tie_share": pa.nulls(n, pa.float64()),
         "is_small": pa.array(n_users < reported.min_size),
-        "std_dev": pa.nulls(n, pa.float64()),
         "std_error": nullable(spread.std_error),
         "ci_low": nullable(spread.low),
         "ci_high": nullable(spread.high),
         "ci_level": pa.array(np.full(n, confidence)),
         "ci_method": pa.array(method.tolist(), pa.string()),
-        "n_nonzero": no_count,
-        "is_uncertain": pa.nulls(n, pa.bool_()),
-        N_EFFECTIVE: pa.nulls(n, pa.float64()),
-        HAS_SUPPORT: pa.nulls(n, pa.bool_()),
-        **metric_rows.no_quantiles(n),
     }
     return metric_batch(columns)
 

@@ -107,12 +107,10 @@ def support_key(row: Mapping[str, Any], model: str = C.MODEL_ID) -> SupportKey:
     return row[model], row[C.SLICE], tuple(row[C.SLICE_VALUES]), row[C.MEASURE], row[C.K]
 
 
-def no_quantiles(n_rows: int) -> dict[str, pa.Array]:
-    """Build the columns of the quantiles where none is requested or a measure has no values of users."""
-    return {
-        C.QUANTILES: pa.nulls(n_rows, SCHEMA.field(C.QUANTILES).type),
-        C.QUANTILE_ERROR: pa.nulls(n_rows, pa.float64()),
-    }
+def nulls_of_columns(n_rows: int) -> dict[str, pa.Array]:
+    """Build NULLs for each column of ``metrics`` that may be NULL; a batch without one of the others is a KeyError."""
+    optional = [field.name for field in schemas.METRICS.fields if field.nullable]
+    return {name: pa.nulls(n_rows, SCHEMA.field(name).type) for name in optional}
 
 
 def share_name(share: float) -> str:
@@ -232,7 +230,7 @@ class MetricRows:
         """Build the columns of the quantiles: as published, and by how much the exact ones may be greater at most."""
         shares = self.reported.quantiles
         if not shares:
-            return no_quantiles(rows.num_rows)
+            return {name: pa.nulls(rows.num_rows, SCHEMA.field(name).type) for name in (C.QUANTILES, C.QUANTILE_ERROR)}
         values = rows[QUANTILES].flatten().to_numpy(zero_copy_only=False).reshape(-1, len(shares))
         grid = doubles(rows, QUANTILE_GRID)[:, None]
         low, high = (self._published(each, measure[:, None]) for each in (values, values + grid))

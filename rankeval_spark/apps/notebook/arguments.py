@@ -20,7 +20,7 @@ from rankeval_spark.config.loading import argument_of
 from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.requested_measures import measures_of
-from rankeval_spark.config.slicing import band_faults, segments_from_train
+from rankeval_spark.config.slicing import band_faults
 from rankeval_spark.errors import ConfigError, Fault, InvalidCallError, kind_of, nearest, shortened
 from rankeval_spark.inputs.input_columns import INPUTS
 from rankeval_spark.refusals import SECTION_MODELS
@@ -89,15 +89,15 @@ def _missing_faults(keys: Mapping[str, Any], given: Mapping[str, tuple[str, ...]
             expected = f"{_NEEDED.get(name, 'it')}, for {', '.join(labels)}"
             yield Fault(f"/{name}", "nothing", expected, "give it, or leave these measures out")
     if "slices" in keys and "slicing" in keys:
-        bands = keys["slicing"].bands
+        slicing = keys["slicing"]
         known = [name for name in given.get("segments", ()) if name != C.USER_ID]
         columns = (
             f"a column of segments: {', '.join(known)}" if known else "segments=, a table with the users' segments"
         )
         for name in dict.fromkeys(name for one in keys["slices"] for name in one):
-            if name not in (*known, *segments_from_train(bands)):
+            if name not in (*known, *slicing.computed):
                 yield Fault("/slices", repr(name), columns, nearest(name, known))
-        for fault in band_faults(bands, slices=keys["slices"], given=given):
+        for fault in band_faults(slicing.bands, slices=keys["slices"], given=given):
             yield replace(fault, where="/slicing.bands")
     for name, inputs in lacking_inputs(keys["policies"], given).items() if "policies" in keys else ():
         expected = f"{' or '.join(inputs)}, for {name}={getattr(keys['policies'], name)!r}"

@@ -5,15 +5,16 @@ Quantiles are an aggregate of one row that the users are joined with, so that no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, get_args
 
 import numpy as np
 from pyspark.sql import Column, DataFrame, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.check_thresholds import BANDS
-from rankeval_spark.config.slicing import NO_INTERACTION
+from rankeval_spark.config.slicing import KindName
+from rankeval_spark.errors import require_same
 from rankeval_spark.result_rows.bands import Quantiles, lists_of
 
 if TYPE_CHECKING:
@@ -22,10 +23,17 @@ if TYPE_CHECKING:
 _COUNTED: Final = "band int, spread double, number double, n bigint"
 
 
-def to_activity(train: DataFrame, *, names: tuple[str, ...]) -> DataFrame:
-    """Count the interactions of each user of the training data: ``user_id`` and that number under each name."""
-    counts = train.where(F.col(C.USER_ID).isNotNull()).groupBy(C.USER_ID).agg(F.count("*").alias("_n"))
-    return counts.select(C.USER_ID, *(F.col("_n").cast("double").alias(name) for name in names))
+NUMBERS: Final[Mapping[KindName, Callable[[], Column]]] = {"train": lambda: F.count("*")}
+"""The number of a user as an aggregate over the rows of the user, by kind of segment."""
+
+require_same("NUMBERS", NUMBERS, get_args(KindName))
+
+
+def to_numbers(rows: DataFrame, *, bands: Mapping[str, Band]) -> DataFrame:
+    """Compute the numbers of each user in an input: ``user_id``, and a column for each of the bands."""
+    numbers = {name: NUMBERS[band.of]() for name, band in bands.items() if band.of is not None}
+    columns = (number.cast("double").alias(name) for name, number in numbers.items())
+    return rows.where(F.col(C.USER_ID).isNotNull()).groupBy(C.USER_ID).agg(*columns)
 
 
 def with_bands(users: DataFrame, *, bands: Mapping[str, Band]) -> DataFrame:
@@ -41,13 +49,11 @@ def with_bands(users: DataFrame, *, bands: Mapping[str, Band]) -> DataFrame:
     return _with_columns(_with_edges(users, users, bands), labels).select(*columns)
 
 
-def with_activity(segments: DataFrame | None, *, activity: DataFrame | None) -> DataFrame | None:
-    """Join the segments of :func:`to_activity` with those of the segment table; either may lack users."""
-    if segments is None or activity is None:
-        return activity if segments is None else segments
-    names = [name for name in activity.columns if name != C.USER_ID]
-    joined = segments.join(activity, on=[C.USER_ID], how="full")
-    return _with_columns(joined, {name: F.coalesce(name, F.lit(NO_INTERACTION)) for name in names})
+def join_segments(segments: DataFrame, computed: DataFrame, *, absent: Mapping[str, str]) -> DataFrame:
+    """Join segments that are computed to others; either may lack users. ``absent``: values of those, by segment."""
+    joined = segments.join(computed, on=[C.USER_ID], how="full")
+    filled = {name: F.coalesce(C.quoted_name(name), F.lit(text)) for name, text in absent.items()}
+    return _with_columns(joined, {name: column for name, column in filled.items() if name in joined.columns})
 
 
 def to_facts(users: DataFrame, *, bands: Mapping[str, Band], name: str) -> DataFrame:

@@ -233,7 +233,7 @@ def test_bands_are_the_same(spark: SparkSession, rule: str, n_rows: int) -> None
     columns = {name: pa.array(values, pa.float64(), mask=np.arange(n_rows) % 11 == 5) for name, values in drawn.items()}
     table = pa.table({C.USER_ID: pa.array(range(n_rows), pa.int64()), **columns})
     request = requested({name: RULES[rule] for name in drawn})
-    found, facts = user_segments.to_segments(table, None, request)
+    found, facts = user_segments.to_segments({"segments": table}, request)
     frame = on_spark(spark, table)
     with no_spark_jobs(spark):
         banded = bands.with_bands(frame.repartition(5), bands=request.slicing.bands)
@@ -251,15 +251,15 @@ def test_activity_is_the_same(spark: SparkSession) -> None:
     request = requested(rules)
     names = ("tier", "fine")
     counted = {name: request.slicing.bands[name] for name in names}
-    activity = bands.to_activity(on_spark(spark, train), names=names)
+    activity = bands.to_numbers(on_spark(spark, train), bands=counted)
     banded = bands.with_bands(activity, bands=counted)
     own = bands.with_bands(on_spark(spark, table), bands={"age": request.slicing.bands["age"]})
-    found, facts = user_segments.to_segments(table, train, request)
-    assert_same(found, bands.with_activity(own, activity=banded), C.USER_ID)
+    found, facts = user_segments.to_segments({"segments": table, "train": train}, request)
+    assert_same(found, bands.join_segments(own, banded, absent=request.absent), C.USER_ID)
     assert [vars(fact) for fact in facts[1:]] == bands.to_facts(
         activity, bands=counted, name="train"
     ).toArrow().to_pylist()
-    alone, _ = user_segments.to_segments(None, train, requested({name: rules[name] for name in names}))
+    alone, _ = user_segments.to_segments({"train": train}, requested({name: rules[name] for name in names}))
     assert_same(alone, banded, C.USER_ID)
 
 

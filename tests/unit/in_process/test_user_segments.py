@@ -15,8 +15,11 @@ from rankeval_spark.config import validate_model
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.slicing import Band, Slicing
 from rankeval_spark.engine import row_kinds
+from rankeval_spark.errors import InputError
 from rankeval_spark.in_process.user_segments import to_segment_rows, to_segments
+from rankeval_spark.inputs.input_columns import refuse_missing
 from rankeval_spark.result_rows.bands import edges_of, number_text, rounded
+from tests.support.arrow_sources import source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +58,7 @@ def test_a_band_holds_its_edge_and_what_is_no_number_has_no_band() -> None:
             "plain": ["x", None, "y", "x", "y"],
         }
     )
-    banded, facts = to_segments(users, None, requested(RULES))
+    banded, facts = to_segments({"segments": users}, requested(RULES))
     assert banded is not None
     assert banded.to_pydict() == {
         C.USER_ID: list("abcde"),
@@ -178,7 +181,7 @@ def test_everyone_of_either_table_has_an_activity() -> None:
     train = pa.table({C.USER_ID: [*users, None], C.ITEM_ID: ["i"] * 13})
     segments = pa.table({C.USER_ID: ["dan", "ann", None], "age": pa.array([70.0, 33.0, None])})
     request = requested({"age": {"edges": [40]}, "activity": {"of": "train"}})
-    found, facts = to_segments(segments, train, request)
+    found, facts = to_segments({"segments": segments, "train": train}, request)
     assert found is not None
     assert found.to_pydict() == {
         C.USER_ID: ["dan", "ann", None, "bob", "cat"],
@@ -189,9 +192,32 @@ def test_everyone_of_either_table_has_an_activity() -> None:
         ("segments", "bands.age", 1, 3, ["40"]),
         ("train", "bands.activity", 0, 3, ["1.667", "4.333"]),
     ]
-    alone, _ = to_segments(None, train, requested({"activity": {"of": "train"}}))
+    alone, _ = to_segments({"train": train}, requested({"activity": {"of": "train"}}))
     assert alone is not None
     assert alone.to_pydict() == {C.USER_ID: ["ann", "bob", "cat"], "activity": ["low", "middle", "high"]}
+
+
+def test_segments_of_one_table_share_its_users_with_each_their_bands() -> None:
+    train = pa.table({C.USER_ID: ["ann", "bob", "bob", None], C.ITEM_ID: ["i", "i", "j", "i"]})
+    segments = pa.table({C.USER_ID: ["dan", "bob"], "country": ["DE", None]})
+    rules = {"often": {"of": "train", "edges": [2]}, "tier": {"of": "train", "labels": ["a", "b", "c"]}}
+    found, facts = to_segments({"segments": segments, "train": train}, requested(rules))
+    assert found is not None
+    assert found.to_pydict() == {
+        C.USER_ID: ["dan", "bob", "ann"],
+        "country": ["DE", None, None],
+        "often": ["none", ">= 2", "< 2"],
+        "tier": ["none", "c", "a"],
+    }
+    assert [(fact.check, fact.count, fact.total) for fact in facts] == [("bands.often", 0, 2), ("bands.tier", 0, 2)]
+
+
+def test_a_column_that_a_kind_of_segment_reads_is_required() -> None:
+    log = source("recommendations", "model_id user_id item_id score", ("m", "ann", "a", 1.0))
+    held_out, train = source("held_out", "user_id item_id", ("ann", "a")), source("train", "item_id", ("a",))
+    expected = "train: found no column 'user_id'; expected the column, for the bands of 'activity'"
+    with pytest.raises(InputError, match=expected):
+        refuse_missing([log, held_out, train], requested({"activity": {"of": "train"}}))
 
 
 def test_rows_of_the_engine_hold_the_values_in_the_order_of_the_names() -> None:

@@ -146,6 +146,8 @@ class Check:
     is_bad: Condition
     drops: bool = False  # whether such a row is left out; the checks after this one do not look at it
     is_fault: bool = True  # whether such a row has to be fixed, and a night keeps it for that; else it is as intended
+    warning: str = ""  # how `evaluate` warns of faulty rows, behind their number; empty: it does not
+    fix: str = "correct the rows"  # where all rows of an input fail this check
     refuse: Callable[[], NoReturn] | None = None  # refuses the input for the first such row
 
     @property
@@ -171,8 +173,7 @@ class RowChecks:
 
     def counting(self) -> RowChecks:
         """Return the same checks for counting alone: without the refusal of the policy ``invalid_scores``."""
-        is_counted = row_kinds.INVALID_SCORES
-        checks = (replace(check, refuse=None) if check.name == is_counted else check for check in self.checks)
+        checks = (replace(check, refuse=None) if check.name == "invalid_scores" else check for check in self.checks)
         return replace(self, checks=tuple(checks))
 
     def flags(self, rows: Rows) -> dict[CheckName, BoolVector]:
@@ -205,6 +206,7 @@ class RowChecks:
 
 ROWS: Final = "rows"  # the check that only counts the rows of an input
 
+ZERO_RANKS: Final = "zero_ranks"
 ZERO_RANK_EXPECTED: Final = "ranks that count from 1"
 
 _refuse_zero_rank: Final = partial(
@@ -215,7 +217,7 @@ _refuse_zero_rank: Final = partial(
     fix="write inputs={'recommendations': {'ranks_from': 0}}, which counts the first item of each list as 1",
 )
 _refuse_invalid_order: Final = partial(
-    refuse, row_kinds.INVALID_SCORES, "a recommendation with a NULL, NaN or infinite score or rank"
+    refuse, "invalid_scores", "a recommendation with a NULL, NaN or infinite score or rank"
 )
 
 
@@ -242,8 +244,15 @@ def log_checks(
     checks = (
         _null_keys([name for name in key if name not in absent]),
         *_own_item(own_item, drops=True),
-        Check(row_kinds.ZERO_RANKS, has_zero, drops=True, refuse=None if are_judged else _refuse_zero_rank),
-        Check(row_kinds.INVALID_SCORES, invalid, drops=True, refuse=refused),
+        Check(ZERO_RANKS, has_zero, drops=True, refuse=None if are_judged else _refuse_zero_rank),
+        Check(
+            "invalid_scores",
+            invalid,
+            drops=True,
+            warning="are left out: the score, or without one the rank, is NULL, NaN or infinite",
+            fix="correct the rows; where rows are lists, the arrays of items and scores have one length",
+            refuse=refused,
+        ),
     )
     return RowChecks("recommendations", key, checks, absent)
 
@@ -251,7 +260,7 @@ def log_checks(
 def unnamed_checks(columns: Collection[str]) -> RowChecks:
     """Return the check of rows of the log that name no model, where the others do not name theirs."""
     absent = {C.MODEL_ID: "NULL"} | ({} if C.LIST_ID in columns else {C.LIST_ID: C.ONE_LIST})
-    null_keys = Check(row_kinds.NULL_KEYS, AllOf(()), drops=True)
+    null_keys = replace(_null_keys(()), is_bad=AllOf(()))
     return RowChecks("recommendations", schemas.RECOMMENDATIONS.key, (null_keys,), absent)
 
 
@@ -262,15 +271,23 @@ def held_out_checks(columns: Collection[str], *, own_item: OwnItem = "keep") -> 
     checks = [
         _null_keys(key),
         *_own_item(own_item, drops=own_item == "drop_both"),
-        Check(row_kinds.INVALID_GAINS, NotFinite(C.GAIN), drops=True),
-        Check(row_kinds.NEGATIVE_GAINS, Compared(C.GAIN, "<", 0), is_fault=False),
-        Check(row_kinds.LOW_GAINS, is_low, is_fault=False),
+        Check(
+            "invalid_gains",
+            NotFinite(C.GAIN),
+            drops=True,
+            warning="are left out: the gain is NULL, NaN or infinite",
+            fix="correct the rows; gains name events as the column does, with upper and lower case",
+        ),
+        Check("negative_gains", Compared(C.GAIN, "<", 0), is_fault=False),
+        Check("low_gains", is_low, is_fault=False),
     ]
     if C.VALUE in columns:
-        checks.append(Check(row_kinds.INVALID_VALUES, NotFinite(C.VALUE)))
+        warning = "count as a value of 0: it is NULL, NaN or infinite"
+        checks.append(Check("invalid_values", NotFinite(C.VALUE), warning=warning))
     if C.WEIGHT in columns:
         weight = AnyOf((NotFinite(C.WEIGHT), Compared(C.WEIGHT, "<=", 0)))
-        checks.append(Check(row_kinds.INVALID_WEIGHTS, weight))
+        warning = "do not count where weighted=True: the weight is not above 0, or infinite"
+        checks.append(Check("invalid_weights", weight, warning=warning))
     return RowChecks("held_out", key, tuple(checks))
 
 
@@ -279,7 +296,7 @@ def train_checks(columns: Collection[str], *, before: date | None = None, time_z
     key, of_times = schemas.TRAIN.key, list[Check]()
     if before is not None and C.INTERACTED_AT in columns:
         micros = micros_of(moment_of(datetime.combine(before, time()), time_zone))
-        of_times.append(Check(row_kinds.TRAIN_AFTER_CUT, Since(C.INTERACTED_AT, micros), is_fault=False))
+        of_times.append(Check("train_after_cut", Since(C.INTERACTED_AT, micros), is_fault=False))
     return RowChecks("train", key, (_null_keys(key), *of_times))
 
 
@@ -287,8 +304,8 @@ def item_checks(columns: Collection[str], *, unreadable: str | None = None) -> R
     """Return the checks of a catalogue; ``unreadable`` is the column that says where a cell could not be read."""
     parts: list[Condition] = [NotFiniteVector(C.VECTOR)] if C.VECTOR in columns else []
     parts += [] if unreadable is None else [Marked(unreadable)]
-    key = schemas.ITEMS.key
-    return RowChecks("items", key, (_null_keys(key), Check(row_kinds.INVALID_FACTS, AnyOf(tuple(parts)))))
+    key, warning = schemas.ITEMS.key, "have a cell or a vector that cannot be read, which counts as unknown"
+    return RowChecks("items", key, (_null_keys(key), Check("invalid_facts", AnyOf(tuple(parts)), warning=warning)))
 
 
 def segment_checks() -> RowChecks:
@@ -297,28 +314,34 @@ def segment_checks() -> RowChecks:
 
 
 def _null_keys(key: Sequence[str]) -> Check:
-    return Check(row_kinds.NULL_KEYS, AnyOf(tuple(map(Missing, key))), drops=True)
+    is_bad = AnyOf(tuple(map(Missing, key)))
+    return Check("null_keys", is_bad, drops=True, warning="are left out: an id is NULL")
 
 
 def _own_item(policy: OwnItem, *, drops: bool) -> list[Check]:
     """Return the check of rows whose item is the query itself, where the policy does not keep all of them."""
-    own = Check(row_kinds.OWN_ITEM, Same(C.USER_ID, C.ITEM_ID), drops=drops, is_fault=False)
+    own = Check("own_item", Same(C.USER_ID, C.ITEM_ID), drops=drops, is_fault=False)
     return [] if policy == "keep" else [own]
 
 
-def _faults() -> tuple[Check, ...]:
-    """Return the checks of all inputs, with all of their columns, whose rows have to be fixed."""
+def _every_check() -> Iterator[Check]:
+    """Yield the checks of all inputs, with all of their columns."""
     log, held_out, train, items = (
         schema.field_names() for schema in (schemas.RECOMMENDATIONS, schemas.HELD_OUT, schemas.TRAIN, schemas.ITEMS)
     )
-    of_train = train_checks(train, before=date(2000, 1, 1))
-    inputs = (log_checks(log), held_out_checks(held_out), of_train, item_checks(items), segment_checks())
-    return tuple(check for each in inputs for check in each.checks if check.is_fault)
+    of_log, of_judgements = log_checks(log, own_item="drop"), held_out_checks(held_out, own_item="drop")
+    others = (train_checks(train, before=date(2000, 1, 1)), item_checks(items), segment_checks())
+    for of_input in (of_log, of_judgements, *others):
+        yield from of_input.checks
 
 
-FAULTS: Final = tuple(dict.fromkeys(check.name for check in _faults()))
+CHECKS: Final[Mapping[str, Check]] = {check.name: check for check in _every_check()}
+"""A check of each name, with the condition in one of the inputs that have it."""
+
+FAULTS: Final = tuple(name for name, check in CHECKS.items() if check.is_fault)
 """Checks of rows that are kept for whoever fixes the input: they cannot be used, or not all that they say."""
-UNUSABLE: Final = tuple(dict.fromkeys(check.name for check in _faults() if check.drops))
+
+UNUSABLE: Final = tuple(name for name in FAULTS if CHECKS[name].drops)
 """Checks of faulty rows that are left out of the evaluation; a row fails one of them at most."""
 
 
@@ -332,14 +355,6 @@ EXPECTED: Final[Mapping[str, str]] = {
     "items": "items that are not NULL",
 }
 """Requirements of a usable row, by input."""
-
-_FIX: Final = "correct the rows"
-
-_FIXES: Final = {
-    row_kinds.INVALID_SCORES: "correct the rows; where rows are lists, the arrays of items and scores have one length",
-    row_kinds.INVALID_GAINS: "correct the rows; gains name events as the column does, with upper and lower case",
-}
-"""Fix for an input whose rows all fail one check, by check."""
 
 
 def refuse_unusable(counts: pa.Array) -> None:
@@ -365,9 +380,10 @@ def refuse_by_check(name: str, by_check: Mapping[str | None, int], *, or_more: s
         refuse_input(name, found, expected=EXPECTED[name], fix=fix_of(unusable))
 
 
-def fix_of(checks: Collection[str | None]) -> str:
+def fix_of(checks: Iterable[str]) -> str:
     """Return the fix for rows that all fail one of these checks."""
-    return _FIXES.get(next(iter(checks)) or "", _FIX) if len(checks) == 1 else _FIX
+    fixes = {CHECKS[check].fix for check in checks}
+    return fixes.pop() if len(fixes) == 1 else Check.fix
 
 
 # ---- what is counted ------------------------------------------------------------------------------------------------

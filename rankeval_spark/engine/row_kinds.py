@@ -1,4 +1,4 @@
-"""Rows that the engine reads, all inputs that have users in one table; and names of checks of single rows."""
+"""Rows that the engine reads, all inputs that have users in one table."""
 
 from __future__ import annotations
 
@@ -6,19 +6,8 @@ from typing import Final
 
 from rankeval_spark import columns as C
 
-NULL_KEYS: Final = "null_keys"
-ZERO_RANKS: Final = "zero_ranks"
-INVALID_SCORES: Final = "invalid_scores"
-INVALID_GAINS: Final = "invalid_gains"
-OWN_ITEM: Final = "own_item"  # the item of a row is the query itself; counted where a policy drops it
-NEGATIVE_GAINS: Final = "negative_gains"
-LOW_GAINS: Final = "low_gains"
-INVALID_VALUES: Final = "invalid_values"
-INVALID_WEIGHTS: Final = "invalid_weights"
-UNMATCHED_LISTS: Final = "unmatched_lists"  # judgements of a list that the log does not have
-HELD_OUT_IN_TRAIN: Final = "held_out_in_train"  # judgements of items that the user has in the training data
-TRAIN_AFTER_CUT: Final = "train_after_cut"
-INVALID_FACTS: Final = "invalid_facts"
+UNMATCHED_LISTS: Final = "unmatched_lists"  # the check of judgements of a list that the log does not have
+HELD_OUT_IN_TRAIN: Final = "held_out_in_train"  # that of judgements of items that the user has in the training data
 
 KIND: Final = "_kind"  # which input a row is of: one of the numbers below
 LOG: Final = 0  # a recommendation

@@ -27,7 +27,7 @@ from rankeval_spark.sums.input_checks import (
     VectorLengths,
     tally_rows,
 )
-from rankeval_spark.sums.input_warnings import LEFT_OUT, least_gain, no_list_left, where_undefined
+from rankeval_spark.sums.input_warnings import least_gain, no_list_left, where_undefined
 from rankeval_spark.sums.sums import ITEMS
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def left_out(usable: Usable) -> Iterator[CheckCount]:
     """Count the rows that cannot be used, by input and check; none of an input without a usable row."""
     for name, of_input in usable.row_checks.items():
         rows = usable.given(name)
-        checks = [replace(check, refuse=None) for check in of_input.checks if check.drops or check.name in LEFT_OUT]
+        checks = [replace(check, refuse=None) for check in of_input.checks if check.drops or check.warning]
         flags = replace(of_input, checks=tuple(checks)).flags(rows)
         if name != SEGMENTS and of_input.is_usable(flags).any():
             yield from (CheckCount(name, check.name, int(flags[check.name].sum()), rows.num_rows) for check in checks)

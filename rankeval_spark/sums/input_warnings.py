@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.check_thresholds import Checks
-from rankeval_spark.engine import row_kinds
-from rankeval_spark.engine.checks import ROWS
+from rankeval_spark.engine.checks import CHECKS, ROWS
 from rankeval_spark.errors import warn_user
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import verdict_of
@@ -22,19 +21,14 @@ if TYPE_CHECKING:
     from rankeval_spark.result_rows.check_rows import CheckCount
 
 LEFT_OUT: Final = {
-    row_kinds.NULL_KEYS: "are left out: an id is NULL",
-    row_kinds.INVALID_SCORES: "are left out: the score, or without one the rank, is NULL, NaN or infinite",
-    row_kinds.INVALID_GAINS: "are left out: the gain is NULL, NaN or infinite",
-    row_kinds.INVALID_VALUES: "count as a value of 0: it is NULL, NaN or infinite",
-    row_kinds.INVALID_WEIGHTS: "do not count where weighted=True: the weight is not above 0, or infinite",
-    row_kinds.INVALID_FACTS: "have a cell or a vector that cannot be read, which counts as unknown",
+    **{name: check.warning for name, check in CHECKS.items() if check.warning},
     check_rows.DUPLICATES: "repeat an item of their list; its best place counts (duplicates='best')",
     check_rows.MISSING_USERS: "have no list",
 }
 """Texts of the warnings, by check. A check warns above its default threshold."""
 
-_CHOSEN_BY: Final = {row_kinds.INVALID_SCORES: "invalid_scores", check_rows.DUPLICATES: "duplicates"}
-"""Policies by which the user said what becomes of such rows: then there is no warning."""
+_CHOSEN: Final = ("invalid_scores", check_rows.DUPLICATES)
+"""Checks with a policy of the same name: there is no warning where the user said what becomes of such rows."""
 
 DROPPING: Final = ("judged_only", "seen_in_train", "unknown_items", "consumed_before", "own_item")
 """Policies that take items out of lists."""
@@ -47,9 +41,7 @@ def warn_of_left_out(facts: Iterable[CheckCount], request: Request) -> None:
     policies, silent = request.policies, {(check_rows.HELD_OUT, check_rows.DUPLICATES)}  # judgements may repeat
     if not request.measure_set.columns or policies.population not in ("truth", "judged"):
         silent.add((check_rows.RECOMMENDATIONS, check_rows.MISSING_USERS))  # no mean has these users
-    silent |= {
-        (check_rows.RECOMMENDATIONS, check) for check, name in _CHOSEN_BY.items() if name in policies.model_fields_set
-    }
+    silent |= {(check_rows.RECOMMENDATIONS, name) for name in _CHOSEN if name in policies.model_fields_set}
     for fact in facts:
         is_known = fact.check in LEFT_OUT and (fact.input, fact.check) not in silent
         if not is_known or verdict_of(fact, Checks()).verdict == "ok":

@@ -30,7 +30,7 @@ from rankeval_spark.apps.progress import Progress, Steps
 from rankeval_spark.apps.run_history import RunHistory
 from rankeval_spark.config.check_thresholds import OPEN_FIX, OVER
 from rankeval_spark.engine import row_kinds
-from rankeval_spark.engine.checks import EXPECTED, FAULTS, UNUSABLE, ZERO_RANK_EXPECTED, fix_of
+from rankeval_spark.engine.checks import EXPECTED, FAULTS, UNUSABLE, ZERO_RANK_EXPECTED, ZERO_RANKS, fix_of
 from rankeval_spark.engine.facts import ONCE_EXPECTED, ONCE_FIX, ONE_LENGTH_EXPECTED, ONE_LENGTH_FIX
 from rankeval_spark.errors import (
     ChecksFailedError,
@@ -373,7 +373,7 @@ class PreparedNight:
             hint = nearest(model, map(str, names)) if model not in names else ""
             fix = "; ".join(filter(None, (hint, f"fix the input or models, or raise checks.{check}.error")))
             return Fault(where, found, f"{expected} without one", fix)
-        if check == row_kinds.ZERO_RANKS:
+        if check == ZERO_RANKS:
             expected = ZERO_RANK_EXPECTED
             fix = f"write ranks_from: 0 in inputs.{check_rows.RECOMMENDATIONS}, or {fix}"
         if check in check_rows.OF_WEIGHTS:

@@ -301,7 +301,7 @@ def test_an_input_is_refused_for_every_check_of_faulty_rows_that_are_left_out() 
 
 
 def test_a_call_warns_of_every_fault_but_ranks_of_zero_which_it_refuses() -> None:
-    assert {*FAULTS} - LEFT_OUT.keys() == {"zero_ranks"}, "say what becomes of such rows, in LEFT_OUT of input_warnings"
+    assert {*FAULTS} - LEFT_OUT.keys() == {"zero_ranks"}, "add the warning of their check"
 
 
 def test_inputs_with_a_usable_row_or_without_rows_are_accepted() -> None:

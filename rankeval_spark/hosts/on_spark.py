@@ -281,7 +281,7 @@ def inputs_of(
     )
 
 
-def _numbers_of(sources: Sources, request: Request) -> list[tuple[str, DataFrame, Mapping[str, Band]]]:
+def _numbers_of(sources: Sources, request: Request) -> list[tuple[str, DataFrame, dict[str, Band]]]:
     """List the inputs whose numbers become segments: name, users with their numbers, and the bands."""
     found = []
     for source in sources.all():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -23,8 +24,12 @@ except ImportError as error:
 __all__ = ("REFUSED", "REQUESTS_AT_ONCE", "exceptions", "open_store", "store_errors")
 
 REQUESTS_AT_ONCE: Final = 16
-RETRIES: Any = {"max_retries": 12, "retry_timeout": timedelta(seconds=90)}
-"""Limits on repeating a request, in number and time: a store may be away for a minute."""
+RETRIES: Any = {
+    "max_retries": 100,  # of refused connections, which cost nothing: the time is the bound
+    "retry_timeout": timedelta(seconds=60),
+    "backoff": {"init_backoff": timedelta(seconds=0.2), "max_backoff": timedelta(seconds=5), "base": 2},
+}
+"""Limits on repeating a request that finds no store, or a busy one; each try has half a minute at most."""
 
 ENDPOINTS: Final = ("AWS_ENDPOINT_URL", "AZURE_STORAGE_ENDPOINT")  # variables that name a server of one's own
 EXPECTED: Final = (
@@ -35,6 +40,7 @@ NO_BUCKET: Final = "no such bucket or container"
 REFUSED: Final = (exceptions.AlreadyExistsError, exceptions.PreconditionError)
 """Errors of a store about a write or read whose condition does not hold."""
 
+_EXPIRED: Final = re.compile("ExpiredToken|TokenRefreshRequired|InvalidToken|RequestTimeTooSkewed|AuthenticationFailed")
 _NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 
 
@@ -68,8 +74,10 @@ def store_errors(address: str, path: str = "") -> Iterator[None]:
             raise NoBucketError(errno.ENODEV, NO_BUCKET, address) from error
         if isinstance(error, FileNotFoundError):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where) from error
-        if isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), where) from error
+        expired = _EXPIRED.search(text)
+        if expired or isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
+            reason = os.strerror(errno.EACCES) + (f" ({expired[0]})" if expired else "")
+            raise PermissionError(errno.EACCES, reason, where) from error
         if isinstance(error, OSError):
             raise
         raise OSError(errno.EIO, text.partition("\n")[0], where) from error

@@ -34,7 +34,7 @@ def translated(error: Exception, locations: Mapping[str, str]) -> Exception:
     if isinstance(error, RankevalError):
         return error
     fault = refusal_in(str(error))
-    known = _of_machine(error) or (ChecksFailedError(fault) if fault else unreadable_in(str(error)))
+    known = _of_store(error) or _of_machine(error) or (ChecksFailedError(fault) if fault else unreadable_in(str(error)))
     if known is None and "pyspark" in sys.modules:
         from rankeval_spark.inputs.spark import explain  # noqa: PLC0415 - imports pyspark
 
@@ -47,7 +47,7 @@ def machine_fault(error: Exception) -> Exception:
 
     It may come from any command at any moment, from the start of the session on.
     """
-    return error if isinstance(error, RankevalError) else _instead_of(error, _of_machine(error))
+    return error if isinstance(error, RankevalError) else _instead_of(error, _of_store(error) or _of_machine(error))
 
 
 def _instead_of(error: Exception, known: FaultsError | None) -> Exception:
@@ -68,6 +68,19 @@ def translated_errors() -> Iterator[None]:
         if known is error:
             raise
         raise known from error
+
+
+def _of_store(error: Exception) -> FaultsError | None:
+    """Return the error of an object store without the bucket, or that did not answer for a minute."""
+    if not isinstance(error, OSError) or "://" not in str(error.filename):
+        return None
+    said = first_line(str(error))
+    if error.errno == errno.ENODEV:
+        return ConfigError(Fault("object store", said, "a bucket that exists", "check the address and the endpoint"))
+    if error.errno == errno.EIO:
+        fix = "check the endpoint and the network, and run again: that repairs what was left"
+        return EnvironmentFaultError(Fault("object store", said, "a store that answers", fix))
+    return None
 
 
 def _of_machine(error: Exception) -> FaultsError | None:

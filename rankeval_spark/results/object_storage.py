@@ -99,9 +99,10 @@ class ObjectStorage(LocalStorage):
                 return sorted(key.rstrip("/").rpartition("/")[2] for key in keys)
         # A listing may be late. What comes after the newest commit is asked for by its name, which is never late.
         known = self._logs.setdefault(path, {})
-        if not known:
+        is_new = not known
+        if is_new:
             self._list(path, "")
-        elif self._has_next(path):
+        if not (is_new and known) and self._has_next(path):
             self._list(path, max(known))
             while self._has_next(path):
                 pass
@@ -109,7 +110,8 @@ class ObjectStorage(LocalStorage):
 
     def _has_next(self, log: str) -> bool:
         """Return whether a log has the commit after the newest that is known, which it then is."""
-        newest = max(int(number) for name in self._logs[log] if (number := name[:20]).isdecimal())
+        numbers = (int(number) for name in self._logs[log] if (number := name[:20]).isdecimal())
+        newest = max(numbers, default=-1)
         try:
             self.size(f"{log}/{newest + 1:020d}.json")
         except FileNotFoundError:

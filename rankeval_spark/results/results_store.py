@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from rankeval_spark import schemas
 from rankeval_spark.errors import ConfigError, Fault, ResultsBusyError, ResultsError
 from rankeval_spark.results import delta_log, journal, local_tables
-from rankeval_spark.results.file_store import Storage, normalise
+from rankeval_spark.results.file_store import LocalStorage, Storage, normalise
 from rankeval_spark.results.local_writes import open_tables
 from rankeval_spark.results.locks import Lock, LockTimes
 from rankeval_spark.results.maintenance import Maintenance
@@ -39,8 +40,8 @@ def check_root(root: str) -> None:
     if storage is None:
         return
     try:
-        if names := _names(storage):
-            _require_ours(storage, names)
+        if not _is_ours(storage) and (names := _names(storage)):
+            raise _with_other_things(storage, names)
         storage.require_writable()
     except OSError as error:
         raise _unusable_root(storage, error) from error
@@ -55,11 +56,15 @@ def refuse_busy_night(root: str, night: NightKey) -> None:
 def claim_root(storage: Storage, *, create: bool) -> None:
     """Check that the root is ours; with ``create`` an empty or missing folder becomes ours, and never another."""
     try:
+        if _is_ours(storage):
+            return
         names = _names(storage)
-        if create and not names:
+        if not names and not create:
+            raise _refused(storage, ", where there are no results", "the root of an earlier run")
+        if not names:
             storage.create(MARKER, json.dumps({"product": "rankeval-spark", "layout": LAYOUT}).encode())
-            names = [MARKER]  # by us or by another run, even if a listing does not show it yet
-        _require_ours(storage, names)
+        if not _is_ours(storage):  # another process may have made it meanwhile
+            raise _with_other_things(storage, names)
     except OSError as error:
         raise _unusable_root(storage, error) from error
 
@@ -69,16 +74,13 @@ def _names(storage: Storage) -> list[str]:
     return [name for name in storage.names("") if not name.startswith(f".{MARKER}.")]
 
 
-def _require_ours(storage: Storage, names: list[str]) -> None:
-    """Raise ConfigError for a root without results, with other things, or in a newer layout."""
-    if not names:
-        raise _refused(storage, ", where there are no results", "the root of an earlier run")
-    if MARKER not in names:
-        found = f", a folder that holds other things ({', '.join(names[:3])})"
-        expected, fix = "an empty folder or the results of earlier runs", "choose a folder of its own for the results"
-        raise _refused(storage, found, expected, fix)
-    # Another process may be writing the marker this moment: an empty one is as good as a new one.
-    content = storage.read(MARKER) or b"{}"
+def _is_ours(storage: Storage) -> bool:
+    """Return whether a root has our marker; ConfigError if it is in a newer layout."""
+    try:
+        # Another process may be writing the marker this moment: an empty one is as good as a new one.
+        content = storage.read(MARKER) or b"{}"
+    except FileNotFoundError:
+        return False
     try:
         layout = int(json.loads(content).get("layout", LAYOUT))
     except (ValueError, TypeError, AttributeError, RecursionError):
@@ -88,10 +90,21 @@ def _require_ours(storage: Storage, names: list[str]) -> None:
         expected = f"layout {LAYOUT}, the newest that this version knows"
         fix = "run the version of rankeval-spark that wrote it, or a newer one"
         raise _refused(storage, f" in layout {layout}", expected, fix)
+    return True
 
 
-def _unusable_root(storage: Storage, error: OSError) -> ConfigError:
+def _with_other_things(storage: Storage, names: list[str]) -> ConfigError:
+    found = f", a folder that holds other things ({', '.join(names[:3])})"
+    expected, fix = "an empty folder or the results of earlier runs", "choose a folder of its own for the results"
+    return _refused(storage, found, expected, fix)
+
+
+def _unusable_root(storage: Storage, error: OSError) -> Exception:
     expected, fix = "a folder that can be read and written", "check its permissions and the free space"
+    if isinstance(storage, LocalStorage) and storage.is_mirror:
+        if error.errno == errno.EIO:  # no fault of the config
+            return error
+        expected, fix = "a store that can be read and written", "check address, endpoint, and rights of the credentials"
     return _refused(storage, f" ({error.strerror or error})", expected, fix)
 
 

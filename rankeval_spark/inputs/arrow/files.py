@@ -258,7 +258,7 @@ def _open_delta(config: InputConfig, location: str, path: Path) -> FileTable:
         raise ForSparkError(location, "no commit of Delta")
     try:
         version = max(versions) if config.version is None else config.version
-        table = deltalake.DeltaTable(path, version=version)
+        table = deltalake.DeltaTable(str(path), version=version)
         if table.protocol().min_reader_version > 1:
             raise ForSparkError(location, "column mapping, deletion vectors or another feature of readers")
         dataset = table.to_pyarrow_dataset(filesystem=fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()))

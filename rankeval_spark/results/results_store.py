@@ -14,7 +14,7 @@ from rankeval_spark.errors import ConfigError, Fault, ResultsBusyError, ResultsE
 from rankeval_spark.results import delta_log, journal, local_tables
 from rankeval_spark.results.file_store import LocalStorage, Storage, normalise
 from rankeval_spark.results.local_writes import open_tables
-from rankeval_spark.results.locks import Lock, LockTimes
+from rankeval_spark.results.locks import LOCKS_FOLDER, Lock, LockTimes
 from rankeval_spark.results.maintenance import Maintenance
 from rankeval_spark.results.publish import recover
 from rankeval_spark.results.run import Run
@@ -70,8 +70,9 @@ def claim_root(storage: Storage, *, create: bool) -> None:
 
 
 def _names(storage: Storage) -> list[str]:
-    """Return the names in a root, without a draft of the marker."""
-    return [name for name in storage.names("") if not name.startswith(f".{MARKER}.")]
+    """Return the names in a root, without a draft of the marker and what a probe of the locks left."""
+    names = [name for name in storage.names("") if not name.startswith(f".{MARKER}.")]
+    return [] if names == [LOCKS_FOLDER] else names
 
 
 def _is_ours(storage: Storage) -> bool:

@@ -1,0 +1,50 @@
+"""Schedules that a seed decides: drivers on one root, in a simulated store in which anything may go wrong."""
+
+from __future__ import annotations
+
+import pytest
+from obstore.store import MemoryStore
+
+from rankeval_spark.results.object_storage import ObjectStorage
+from rankeval_spark.results.results_store import claim_root
+from tests.simulation.planted import PLANTED
+from tests.simulation.schedules import broken, run_schedule
+from tests.simulation.world import ViolationError
+
+pytestmark = pytest.mark.faults
+
+
+@pytest.mark.parametrize(
+    "seeds",
+    [
+        pytest.param(range(1_000), id="thousand", marks=pytest.mark.in_ci),
+        pytest.param(range(1_000, 10_000), id="the-other-nine-thousand", marks=pytest.mark.timeout(1_800)),
+    ],
+)
+def test_whatever_happens_readers_see_whole_nights_and_none_is_lost(seeds: range) -> None:
+    assert broken(seeds) == []
+
+
+@pytest.mark.in_ci
+@pytest.mark.parametrize("fault", PLANTED)
+def test_a_planted_fault_is_found_within_a_thousand_schedules(fault: str) -> None:
+    with PLANTED[fault](), pytest.raises(ViolationError):
+        [*map(run_schedule, range(1_000))]
+
+
+@pytest.mark.in_ci
+def test_a_seed_repeats_a_schedule() -> None:
+    one, again = (run_schedule(3).world.trace for _ in range(2))
+
+    assert one == again
+    assert len(one) > 100
+
+
+@pytest.mark.in_ci
+def test_what_another_first_run_left_of_its_probe_does_not_make_a_root_unusable() -> None:
+    storage = ObjectStorage("memory:///results", MemoryStore())
+    storage.create("_locks/probe-1", b"1")
+
+    claim_root(storage, create=True)
+
+    assert storage.names("") == ["_locks", "_rankeval.json"]

@@ -1,0 +1,71 @@
+"""Faults that a test plants into the product, to show that schedules find such faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+from unittest import mock
+
+from rankeval_spark import schemas
+from rankeval_spark.results import Results, journal, publish, run
+from rankeval_spark.results.locks import Lock
+from rankeval_spark.results.object_storage import ObjectStorage
+
+if TYPE_CHECKING:
+    from rankeval_spark.results.staging import Staging
+    from rankeval_spark.results.table_store import TableStore
+
+
+def _create(storage: Any, path: str, content: bytes) -> bool:  # noqa: ANN401 - in place of a method
+    """Write a file whether it exists or not."""
+    storage._store.put(path, content)
+    return True
+
+
+def _end(lock: Any, *, is_released: bool) -> None:  # noqa: ANN401 - in place of a method
+    """Release a lock, whoever holds it by now."""
+    lock._stop.set()
+    with lock._writing, suppress(Exception):
+        if is_released:
+            lock._storage._store.put(lock._path, replace(lock._holder, released_at="now").to_json())
+    lock._mark = None
+
+
+def _write(lock: Any, holder: Any, mark: Any) -> None:  # noqa: ANN401 - in place of a method
+    """Write a lock that was held before, whoever holds it by now: a heartbeat, or a release."""
+    lock._holder = replace(lock._holder, beat=lock._holder.beat + 1)
+    content, mode = replace(holder, beat=lock._holder.beat).to_json(), mark or "create"
+    lock._mark = lock._storage._store.put(lock._path, content, mode=None if lock._mark else mode)
+
+
+def _mark_first(tables: TableStore, event: journal.Event, staging: Staging, *, on_intent: Callable[[], None]) -> Any:  # noqa: ANN401 - in place of `publish`
+    """Write the marker, with the versions that will be, before the tables."""
+    state = publish.recover(tables)
+    on_intent()
+    announced = journal.record(tables, event, after=state.last_recorded)
+    names = [schema.name for schema in schemas.PUBLISHED]
+    versions = {table: version + 1 for table, version in tables.latest_versions(names).items()}
+    journal.record(tables, {**event, "status": journal.PUBLISHED, "table_versions": versions}, after=announced)
+    return publish._replace_night(tables, staging)
+
+
+def _announce_nothing(tables: TableStore, event: journal.Event, staging: Staging, **_: object) -> Any:  # noqa: ANN401 - as above
+    """Replace the tables without an intent in the journal."""
+    state = publish.recover(tables)
+    versions = publish._replace_night(tables, staging)
+    commit = {**event, "status": journal.PUBLISHED, "table_versions": versions}
+    journal.record(tables, commit, after=state.last_recorded)
+    return versions
+
+
+Plant = Callable[[], Any]  # returns a context in which the product has the fault
+PLANTED: Final[Mapping[str, Plant]] = {
+    "a commit without its condition": lambda: mock.patch.object(ObjectStorage, "create", _create),
+    "a release that is not checked": lambda: mock.patch.object(Lock, "_end", _end),
+    "a marker before its tables": lambda: mock.patch.object(run, "publish", _mark_first),
+    "a heartbeat that is not checked": lambda: mock.patch.object(Lock, "_write", _write),
+    "a publish without its intent": lambda: mock.patch.object(run, "publish", _announce_nothing),
+    "a reader without versions": lambda: mock.patch.object(Results, "_version_of", return_value=None),
+}

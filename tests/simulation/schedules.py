@@ -1,0 +1,247 @@
+"""Seeded schedules: two or three drivers on one root in a simulated store, and what must hold whatever happens.
+
+``python -m tests.simulation SEED`` runs one and prints what its drivers did.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import secrets
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from datetime import date
+from functools import cache
+from random import Random
+from types import ModuleType
+from typing import Any, Final
+from unittest import mock
+
+from rankeval_spark import schemas
+from rankeval_spark.errors import ConfigError, InputError
+from rankeval_spark.results import (
+    Results,
+    ResultsStore,
+    journal,
+    local_tables,
+    locks,
+    maintenance,
+    object_storage,
+    publish,
+    results_store,
+    run,
+    tables,
+)
+from rankeval_spark.results.locks import LockTimes
+from tests.simulation.invariants import TABLES, Invariants
+from tests.simulation.store import SimulatedStore, Stored
+from tests.simulation.world import Driver, Faults, ViolationError, World, clock_of, turns_of
+from tests.spark.results import nights
+
+ROOT: Final = "s3://simulated/results"
+QUIET: Final = Faults()
+NIGHTS: Final = (date(2026, 1, 1), date(2026, 1, 2))
+USERS: Final = ("ann", "bob", "eve", "joe", "kim")
+SMALL: Final = (schemas.LISTS, schemas.METRICS)  # published tables of a schedule: one of users and one of means
+TIMES: Final = LockTimes(poll=2.0)
+
+
+class Schedule:
+    """One schedule; ``plant`` puts a fault into the product."""
+
+    def __init__(self, seed: object, objects: dict[str, Stored], faults: Faults | None = None) -> None:
+        self.seed = seed
+        self.world = World(seed, faults)
+        self.objects = dict(objects)
+        self.invariants = Invariants(self.world, self.objects)
+        self.checkpoint_every = 3 if self.world.random.random() < 0.25 else 100  # they take a third of the time
+        self._n_runs = 0
+
+    def add(self, program: Callable[[Driver], object], *, machine: str, starts: float) -> Driver:
+        """Add a driver with a program."""
+        driver = self.world.driver(f"d{len(self.world.drivers) + 1}", machine, starts=starts)
+        store = SimulatedStore(self.world, driver, self.objects, self.invariants)
+
+        def run_program() -> None:
+            driver.storage = object_storage.ObjectStorage(ROOT, store)
+            driver.storage.checkpoint_every = self.checkpoint_every
+            try:
+                program(driver)
+            finally:
+                driver.is_done = True
+
+        self.world.spawn(driver, run_program, starts)
+        return driver
+
+    def draw(self) -> None:
+        """Let drivers do what the seed says."""
+        random = self.world.random
+        machines = ("here",) if random.random() < 0.5 else ("here", "there")
+        for _ in range(random.choice((2, 2, 2, 3))):
+            program = random.choices((self.run, self.maintain, self.read), (6, 2, 2))[0]
+            starts = random.choice((0.0, random.uniform(0, 6), random.uniform(0, 60)))
+            self.add(program, machine=random.choice(machines), starts=starts)
+
+    def run(self, driver: Driver, day: date | None = None) -> None:
+        """Publish a night, as the command `run` does."""
+        random = self.world.random
+        day = day or random.choice(NIGHTS)
+        self._n_runs += 1
+        facts = nights.facts(f"seed-{self.seed}-{self._n_runs}", day, measures=nights.MEASURES[:1])
+        self.world.say(f"{driver.name} runs {day} as {facts.run_id}")
+        ranks = dict.fromkeys(random.sample(USERS, random.randint(1, len(USERS))), 1)
+        rows = {schemas.LISTS: nights.list_rows(ranks), schemas.METRICS: nights.metric_rows(ranks)[:1]}
+        store = ResultsStore.open(nights.HERE, ROOT, times=TIMES)
+        with store.run_lock(facts.evaluation, day, facts.run_id, on_busy=random.choice(("wait", "fail"))):
+            started = store.start(facts)
+            try:
+                for schema in random.sample(SMALL, len(SMALL)):
+                    started.stage(schema.name, nights.table(schema, rows[schema]))
+                started.audit()
+                started.publish()
+            except Exception as error:
+                started.fail("publish", error)
+                raise
+        done = [(event["run_id"], event["status"]) for event in self.invariants.events]
+        self.world.require((facts.run_id, journal.PUBLISHED) in done, f"{facts.run_id} returned, but is not published")
+        self.world.say(f"{driver.name} published {day}")
+
+    def maintain(self, driver: Driver) -> None:
+        """Maintain the root, as the command `maintain` does."""
+        random = self.world.random
+        steps = ResultsStore.open(nights.HERE, ROOT, times=TIMES).maintenance()
+        todo: list[Callable[[], object]] = [
+            steps.remove_staging,
+            lambda: steps.keep_days(random.choice((0, 1))),
+            lambda: steps.compact("lists"),
+            lambda: steps.compact("runs"),
+        ]
+        for step in random.sample(todo, random.randint(1, 2)):
+            step()
+        self.world.say(f"{driver.name} maintained")
+
+    def read(self, driver: Driver) -> None:
+        """Read the results a few times; each time all tables are as of one moment, whatever is published meanwhile."""
+        for _ in range(3):
+            results = Results(ROOT)
+            try:
+                results.table_versions()
+            except (ConfigError, InputError):
+                if self.invariants.published():
+                    raise
+                continue  # nothing is published yet
+            self.world.sleep(self.world.random.uniform(0, 10))
+            found = {table: results.arrow(table, columns=["evaluation_date", "run_id"]).to_pylist() for table in TABLES}
+            runs = {table: {(row["evaluation_date"], row["run_id"]) for row in rows} for table, rows in found.items()}
+            lacking = runs["metrics"] - runs["lists"]
+            is_whole = len(dict(runs["metrics"])) == len(runs["metrics"]) and runs["lists"] <= runs["metrics"]
+            self.world.require(is_whole, f"{driver.name} reads {runs}")
+            if lacking:
+                deleted = {(night, "lists") for (_, night), names in results.deleted().items() if "lists" in names}
+                self.world.require(
+                    all((night, "lists") in deleted for night, _ in lacking), f"{driver.name} misses rows: {lacking}"
+                )
+
+    def converge(self) -> None:
+        """Let the store be well again, and check that a rerun of a night leaves it as it should be."""
+        world = self.world
+        for driver in world.drivers:
+            if driver.error and not driver.was_disturbed and not self._is_excused(driver.error):
+                world.require(False, f"{driver.name} failed without a fault: {driver.error!r}")
+        world.faults, world.away_until = QUIET, 0.0
+        world.now += 1000
+        day = world.random.choice(NIGHTS)
+        last = self.add(lambda driver: self.run(driver, day), machine="later", starts=0.0)
+        last.was_disturbed, last.skew = False, max(driver.skew for driver in world.drivers)
+        world.run()
+        world.require(last.error is None and not last.is_dead, f"a rerun failed: {last.error!r}")
+        for table in TABLES:
+            self.invariants.check_table(table, self.invariants.newest(table))
+        left = [key for key in self.objects if key.startswith("_staging/") and str(day) in key]
+        world.require(not left, f"a rerun leaves {left[:1]}")
+        if world.violation:
+            raise ViolationError(world.violation)
+
+    def _is_excused(self, error: BaseException) -> bool:
+        return type(error).__name__ == "ResultsBusyError"
+
+
+def broken(seeds: Iterable[int], *, n_processes: int | None = None) -> list[str]:
+    """Run schedules in several processes; return what is broken, each with the command that repeats it."""
+    with multiprocessing.get_context("fork").Pool(n_processes or os.cpu_count()) as pool:
+        return [text for text in pool.imap_unordered(_broken, seeds, chunksize=10) if text]
+
+
+def _broken(seed: int) -> str:
+    try:
+        run_schedule(seed)
+    except ViolationError as error:
+        return f"{error}; {' '.join(error.__notes__)}"
+    return ""
+
+
+def run_schedule(seed: object) -> Schedule:
+    """Run the schedule of a seed; ViolationError, with the command that repeats it, if an invariant is broken."""
+    is_new = Random(f"root {seed}").random() < 0.1
+    schedule = Schedule(seed, {} if is_new else published_root())
+    with simulated(schedule.world):
+        schedule.draw()
+        try:
+            schedule.world.run()
+            schedule.converge()
+        except ViolationError as error:
+            error.trace = schedule.world.trace
+            error.add_note(f"repeat it by: python -m tests.simulation {seed}")
+            raise
+        finally:
+            schedule.world.stop()
+            for driver in schedule.world.drivers:
+                if driver.storage:
+                    shutil.rmtree(driver.storage.root, ignore_errors=True)
+    return schedule
+
+
+@cache
+def published_root() -> dict[str, Stored]:
+    """Return the objects of a root in which one night is published."""
+    schedule = Schedule("root", {}, QUIET)
+    schedule.checkpoint_every = 100
+    with simulated(schedule.world):
+        schedule.add(lambda driver: schedule.run(driver, NIGHTS[0]), machine="here", starts=0.0)
+        schedule.world.run()
+    return {key: stored._replace(at=-1000.0) for key, stored in schedule.objects.items()}
+
+
+@contextmanager
+def simulated(world: World) -> Iterator[None]:
+    """Let the product run in a world: its clocks, its processes, its threads, and a small set of tables."""
+    turns, clock = turns_of(world), clock_of(world)
+    small = (schemas.RUNS, *SMALL)
+    parts: Sequence[tuple[ModuleType | type, str, Any]] = (
+        (object_storage, "open_objects", lambda _: world.current.driver.storage),
+        (object_storage, "ThreadPoolExecutor", turns.ThreadPoolExecutor),
+        (object_storage, "time", turns),
+        (locks, "time", turns),
+        (locks, "threading", turns),
+        (locks, "this_process", lambda: world.current.driver.process),
+        (locks, "this_machine", lambda: world.current.driver.process.machine),
+        (locks.Process, "is_gone", lambda process: _is_gone(world, process)),
+        *((module, "datetime", clock) for module in (locks, journal, maintenance)),
+        (uuid, "uuid4", lambda: uuid.UUID(int=world.random.getrandbits(128))),
+        (secrets, "token_hex", lambda n: world.random.randbytes(n).hex()),
+        (schemas, "PUBLISHED", SMALL),
+        *((module, "TABLES", small) for module in (tables, results_store, local_tables)),
+        *((module, "OF_USERS", ("lists",)) for module in (run, publish, maintenance)),
+    )
+    with ExitStack() as stack:
+        for owner, name, value in parts:
+            stack.enter_context(mock.patch.object(owner, name, value))
+        yield
+
+
+def _is_gone(world: World, process: locks.Process) -> bool:
+    here = world.current.driver.process
+    known = next((driver for driver in world.drivers if driver.process.pid == process.pid), None)
+    return process.machine == here.machine and (known is None or known.is_dead or known.is_done)

@@ -131,7 +131,7 @@ def local_path(location: str) -> Path | None:
 
 
 def delta_log_paths(location: str) -> Iterator[str]:
-    """Yield the log of a Delta table, and what is a link in it if it is on this machine: its readers follow them."""
+    """Yield the log folder of a Delta table and, on this machine, the links in it, which readers follow."""
     log = f"{location.rstrip('/')}/_delta_log"
     yield log
     folder = local_path(log)

@@ -81,7 +81,7 @@ def refusal_in(text: str, *, is_call: bool = False) -> Fault | None:
 
 
 def unreadable_in(text: str) -> InputError | None:
-    """Find the columns that a worker could not read; None where the text has none."""
+    """Read the faults of unreadable columns from the text of a worker's error; None if it has none."""
     found = _UNREADABLE.search(text)
     faults = _FAULT.finditer(found["faults"]) if found else ()
     return InputError(*(Fault(**each.groupdict(default="")) for each in faults)) if found else None

@@ -23,6 +23,9 @@ from rankeval_spark.hosts import on_spark
 from rankeval_spark.spark.plans.usable_rows import keep_usable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rankeval_spark.config.loading import Locate
     from rankeval_spark.spark.plans.user_rows import InputFrames
 
 # Columns of the measures, as ``evaluate`` calls them: P, R, RR, Success, AP and nDCG with their defaults.
@@ -78,7 +81,9 @@ def ranked_items(
     InputError
         If a column is missing or has a type that cannot be used, or judgements name their lists.
     """
-    inputs, request = _opened("ranked_items", recommendations, held_out, {"models": models, "policies": policies})
+    inputs, request = _read_arguments(
+        "ranked_items", recommendations, held_out, {"models": models, "policies": policies}
+    )
     ranked = _ranked(inputs, _judgements(inputs, request.policies), request.policies)
     return ranked.select(*_LIST, C.ITEM_ID, C.RANK, C.GAIN, _is_relevant().alias("is_relevant"))
 
@@ -117,7 +122,7 @@ def user_metrics(
         As :func:`ranked_items`.
     """
     asked = {"measures": ["nDCG"], "cutoffs": cutoffs, "models": models, "policies": policies}
-    inputs, request = _opened("user_metrics", recommendations, held_out, asked)
+    inputs, request = _read_arguments("user_metrics", recommendations, held_out, asked)
     rules, ks = request.policies, request.measure_set.ks
     judgements = _judgements(inputs, rules)
     users, lists = _of_users(judgements, ks), _of_lists(_ranked(inputs, judgements, rules), ks)
@@ -130,7 +135,7 @@ def user_metrics(
     return found.fillna(0, sums).fillna(C.ONE_LIST, [C.LIST_ID]).select(*_LIST, rows)
 
 
-def _opened(
+def _read_arguments(
     function: str, recommendations: DataFrame, held_out: DataFrame, asked: Mapping[str, Any]
 ) -> tuple[InputFrames, Request]:
     """Read the arguments as a request, and the frames as ``evaluate`` on Spark does; refuse what windows cannot do."""
@@ -138,14 +143,8 @@ def _opened(
     request = validate_model(
         Request, {"measures": ["nDCG"], **asked}, locate=lambda at: place(at[1:] if at[:1] == ("policies",) else at)
     )
-    taken, faults = get_type_hints(WindowPolicies), []
-    for name, field in Policies.model_fields.items():
-        values = get_args(taken[name]) if name in taken else (field.default,)
-        if values and (found := getattr(request.policies, name)) not in values:
-            expected = f"one of {', '.join(values)}" if len(values) > 1 else f"{values[0]!r}, all that windows follow"
-            faults.append(Fault(place((name,)), repr(found), expected, f"call evaluate({name}={found!r})"))
-    if faults:
-        raise ConfigError(*faults)
+    if policy_faults := [*_policy_faults(request.policies, place)]:
+        raise ConfigError(*policy_faults)
     frames = {"recommendations": recommendations, "held_out": held_out}
     fix = "spark.createDataFrame makes one; evaluate() takes those of other libraries"
     faults = [
@@ -261,6 +260,16 @@ def _of_lists(ranked: DataFrame, ks: Sequence[int]) -> DataFrame:
             _discounted(k).alias(f"gains_{k}"),
         ]
     return ranked.groupBy(*_LIST).agg(*sums)
+
+
+def _policy_faults(policies: Policies, place: Locate) -> Iterator[Fault]:
+    """Yield the faults of policies that windows do not follow."""
+    taken = get_type_hints(WindowPolicies)
+    for name, field in Policies.model_fields.items():
+        values = get_args(taken[name]) if name in taken else (field.default,)
+        if values and (found := getattr(policies, name)) not in values:
+            expected = f"one of {', '.join(values)}" if len(values) > 1 else f"{values[0]!r}, all that windows follow"
+            yield Fault(place((name,)), repr(found), expected, f"call evaluate({name}={found!r})")
 
 
 def _of_models(users: DataFrame, inputs: InputFrames, request: Request) -> DataFrame:

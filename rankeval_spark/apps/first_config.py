@@ -149,7 +149,7 @@ class GuessedInput:
 
     @property
     def unread(self) -> list[str]:
-        """Columns of the table that were taken for nothing."""
+        """Columns of the table that no guess uses."""
         names = self.table.rows.column_names
         paths = [path for shape in (self.nested, self.gains) if shape for path in shape.renames.values()]
         used = {column_and_field(path, names)[0] for path in paths}

@@ -56,7 +56,7 @@ def judge_staged(config: EvaluationConfig, run: StagedRun, previous: Previous | 
         conditions = (pc.field(column).isin(list(values)) for column, values in where.items())
         return None if table is None else table.filter(reduce(and_, conditions))
 
-    return _judged(config, read, previous)
+    return _read_and_judge(config, read, previous)
 
 
 def judge_published(
@@ -67,10 +67,10 @@ def judge_published(
     def read(name: str, where: Mapping[str, Sequence[str]]) -> pa.Table:
         return results.arrow(name, date=night.evaluation_date, evaluation=night.evaluation, **where)
 
-    return _judged(config, read, previous)
+    return _read_and_judge(config, read, previous)
 
 
-def _judged(
+def _read_and_judge(
     config: EvaluationConfig,
     read: Callable[[str, Mapping[str, Sequence[str]]], pa.Table | None],
     previous: Previous | None,

@@ -150,7 +150,7 @@ def _path_of_days(option: str, path: str) -> str:
 
 
 def _newest_place(option: str, path: str) -> tuple[Path, str | None]:
-    """Return the file or folder that a path names; of one with a date, the newest, and its date."""
+    """Return the file or folder that a path names, the newest if it has ``{date}``, and its date."""
     expanded = os.path.expanduser(path)
     digits = "-".join("[0-9]" * n for n in (4, 2, 2))
     found = sorted(glob.glob(glob.escape(expanded).replace(DATE_PLACEHOLDER, digits)))

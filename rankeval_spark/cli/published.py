@@ -308,6 +308,7 @@ def reproduce_command(root: str, run_id: str, path: Path | None, scratch: str | 
 
 
 def _show_reproduction(found: Reproduction) -> None:
+    """Print the run, a table of its inputs, a table of the compared results, and the conclusions."""
     run, out = found.run, console()
     published_at = run.night.row["recorded_at"].astimezone(UTC)  # collected in the zone of this machine
     lines = [f"run {run.run_id} of {run.night}, published {published_at:%Y-%m-%d %H:%M:%S} UTC"]

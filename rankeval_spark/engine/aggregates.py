@@ -479,7 +479,7 @@ class _Totals:
             self.counted = value_counts.united(parts, size * n_measures)
 
     def rolled_up(self, places: Sequence[int]) -> _Totals:
-        """Unite the groups that have the same values at these places."""
+        """Merge the groups whose segments have equal values at ``places``, those of the segments that stay."""
         moments = self.moments
         if moments is None:
             return self

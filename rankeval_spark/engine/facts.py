@@ -260,6 +260,14 @@ def require_input(found: _Input | None) -> _Input:
     return found
 
 
+def _read_counts(counted: pa.Table, total: pa.Table) -> _Counted:
+    """Read the interactions and users of each item, in the order of the ids, and the number of all users."""
+    codes = in_id_order(to_codes(counted[C.ITEM_ID]))
+    order, names = np.argsort(codes.code), (N_INTERACTIONS, N_USERS)
+    interactions, users = (to_numpy(counted[name])[order].astype(np.int64) for name in names)
+    return _Counted(codes.values, interactions, users, int(to_numpy(total[N_USERS], null=0)[0]))
+
+
 @dataclass(frozen=True)
 class GatheredRows:
     """Facts to make of gathered rows of items; plain data that travels to the worker."""
@@ -269,16 +277,11 @@ class GatheredRows:
     evaluation_date: date | None  # day at which the age of items is taken
 
     def to_cell(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Build the row of :func:`batch.pack_constants`; refused as by :func:`to_catalogue`."""
+        """Compute all facts as a row of :func:`batch.pack_constants`; refused as by :func:`to_catalogue`."""
         rows = pa.Table.from_batches(list(batches))
         kind = to_numpy(rows[row_kinds.KIND])
         total, counted, items = (rows.filter(to_arrow(kind == number)) for number in (TOTAL, COUNTED, CATALOGUE))
-        counts = None
-        if N_USERS in rows.column_names:
-            codes = in_id_order(to_codes(counted[C.ITEM_ID]))
-            order, names = np.argsort(codes.code), (N_INTERACTIONS, N_USERS)
-            interactions, users = (to_numpy(counted[name])[order].astype(np.int64) for name in names)
-            counts = _Counted(codes.values, interactions, users, int(to_numpy(total[N_USERS], null=0)[0]))
+        counts = _read_counts(counted, total) if N_USERS in rows.column_names else None
         sources = FactSources(counts, items if self.has_items else None, self.evaluation_date)
         constants = to_constants(sources, needs=self.needs)
         if C.TOTALS in rows.column_names:

@@ -52,7 +52,7 @@ UNSEEN: Final[Mapping[str, float]] = {
 
 
 def distinct_pairs(user: IntVector, item: IntVector, *, n_items: int) -> tuple[IntVector, IntVector]:
-    """Keep each pair of a user and an item once, in their order."""
+    """Return the distinct pairs of a user and an item, sorted."""
     pairs = np.sort(user * n_items + item)
     user, item = np.divmod(pairs[starts_of_runs(pairs)], max(n_items, 1))
     return user, item

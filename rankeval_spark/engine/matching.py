@@ -88,6 +88,23 @@ def to_judgements(
     is_first = starts_of_runs(rows.pair)
     if is_first.all():
         return rows
+    _refuse_repeated(rows, is_first, duplicates=duplicates)
+    last = np.append(np.flatnonzero(is_first)[1:], len(order)) - 1  # last row of each pair
+    if duplicates == "sum":
+        return _add_up(rows, last)
+    by: tuple[IntVector, ...] = (np.cumsum(is_first) - 1,)
+    if duplicates == "last":  # NULL first: its code finds the place that is appended
+        codes = to_codes(held_out.columns[C.INTERACTED_AT].cast(pa.int64()))
+        by = (np.append(ascending(codes.values) + 1, 0)[codes.code][order], *by)
+    best = rows.at(np.lexsort((rows.gain, *by))[last])
+    if rows.value is None:
+        return best
+    newest = (rows.gain,) if duplicates == "last" else ()
+    return replace(best, value=rows.value[np.lexsort((rows.value, *newest, *by))[last]])
+
+
+def _refuse_repeated(rows: Judgements, is_first: BoolVector, *, duplicates: HeldOutDuplicates) -> None:
+    """Refuse pairs with several rows: impressions, or two weights of a pair, or any by the policy."""
     if rows.propensity is not None:
         fix = "give every impression a user of its own, such as the id of the request"
         refuse_input(
@@ -99,24 +116,17 @@ def to_judgements(
         expected = "one for each user and item, because measures with weighted=True are computed"
         fix = "give all rows of a user and an item the weight of that item"
         refuse_input("held_out", "a user has two weights for an item", expected=expected, fix=fix)
-    last = np.append(np.flatnonzero(is_first)[1:], len(order)) - 1
-    if duplicates == "sum":
-        numbers = {"gain": rows.gain} | ({} if rows.value is None else {"value": rows.value})
-        sums: dict[str, Any] = {name: exact_sums(each, np.diff(last, prepend=-1)) for name, each in numbers.items()}
-        for name, total in sums.items():
-            if not np.isfinite(total).all():
-                found, fix = f"the {name}s of a user and an item add up to infinity", f"correct the {name}s"
-                refuse_input("held_out", found, expected="a number", fix=f"{fix} of the held-out table")
-        return replace(rows.at(last), **sums)
-    by: tuple[IntVector, ...] = (np.cumsum(is_first) - 1,)
-    if duplicates == "last":  # NULL first: its code finds the place that is appended
-        codes = to_codes(held_out.columns[C.INTERACTED_AT].cast(pa.int64()))
-        by = (np.append(ascending(codes.values) + 1, 0)[codes.code][order], *by)
-    best = rows.at(np.lexsort((rows.gain, *by))[last])
-    if rows.value is None:
-        return best
-    newest = (rows.gain,) if duplicates == "last" else ()
-    return replace(best, value=rows.value[np.lexsort((rows.value, *newest, *by))[last]])
+
+
+def _add_up(rows: Judgements, last: IntVector) -> Judgements:
+    """Sum gains and values of each pair, sorted by pair, whose last rows are given; an infinite sum is refused."""
+    numbers = {"gain": rows.gain} | ({} if rows.value is None else {"value": rows.value})
+    sums: dict[str, Any] = {name: exact_sums(each, np.diff(last, prepend=-1)) for name, each in numbers.items()}
+    for name, total in sums.items():
+        if not np.isfinite(total).all():
+            found, fix = f"the {name}s of a user and an item add up to infinity", f"correct the {name}s"
+            refuse_input("held_out", found, expected="a number", fix=f"{fix} of the held-out table")
+    return replace(rows.at(last), **sums)
 
 
 def _read_judgements(held_out: CodedRows, pair: IntVector, item_groups: IntVector | None) -> Judgements:

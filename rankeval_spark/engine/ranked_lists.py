@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.policies import tie_rule
+from rankeval_spark.config.policies import TieRule, tie_rule
 from rankeval_spark.engine.arrays import (
     ascending,
     descending_key,
@@ -164,6 +164,29 @@ def _count_copies(matched: MatchedLog, best_first: UintVector, logged: IntVector
     return n_copies
 
 
+def _tie_breakers(rows: IntVector, matched: MatchedLog, logged: IntVector | None, tie: TieRule) -> list[np.ndarray]:
+    """Return the criteria between rows with equal keys, the first one first; smaller is better."""
+    codes = to_codes(to_arrow(matched.batch.log.item[rows]))  # few items of the batch tie
+    ids = pc.take(matched.batch.items, codes.values)
+    breakers = list[np.ndarray]()
+    for criterion in tie.by:
+        match criterion:
+            case "item":
+                breakers.append(ascending(ids)[codes.code])
+            case "item_desc":
+                breakers.append(-ascending(ids)[codes.code])
+            case "item_bytes_desc":
+                breakers.append(-ascending(ids.cast(pa.string()))[codes.code])
+            case "gain" | "gain_desc":
+                gain = np.append(matched.judgements.gain, 0.0)[matched.judgement[rows]]
+                breakers.append(gain if criterion == "gain" else -gain)
+            case "rank":
+                breakers += [] if logged is None else [logged[rows]]
+            case _:
+                assert_never(criterion)
+    return breakers
+
+
 def _settle(
     order: IntVector,
     in_order: UintVector,
@@ -182,25 +205,7 @@ def _settle(
         return places
     rows = order[places]
     key, run, tie = best_first[rows], in_order[places], tie_rule(rules.ties)
-    codes = to_codes(to_arrow(matched.batch.log.item[rows]))  # few items of the batch tie
-    ids = pc.take(matched.batch.items, codes.values)
-    breakers = list[np.ndarray]()  # the first criterion first; smaller is better
-    for criterion in tie.by:
-        match criterion:
-            case "item":
-                breakers.append(ascending(ids)[codes.code])
-            case "item_desc":
-                breakers.append(-ascending(ids)[codes.code])
-            case "item_bytes_desc":
-                breakers.append(-ascending(ids.cast(pa.string()))[codes.code])
-            case "gain" | "gain_desc":
-                gain = np.append(matched.judgements.gain, 0.0)[matched.judgement[rows]]
-                breakers.append(gain if criterion == "gain" else -gain)
-            case "rank":
-                breakers += [] if logged is None else [logged[rows]]
-            case _:
-                assert_never(criterion)
-    within = np.lexsort((*reversed(breakers), key, run))
+    within = np.lexsort((*reversed(_tie_breakers(rows, matched, logged, tie)), key, run))
     order[places] = rows[within]
     is_tied = ~starts_of_runs(key[within]) & ~starts_of_runs(run)
     if rules.keeps_gaps and is_tied.any():

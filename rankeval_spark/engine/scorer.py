@@ -178,7 +178,7 @@ class Members(NamedTuple):
 
 
 def members_of(n_judged: IntVector, n_relevant: IntVector, n_recommended: IntVector, *, policies: Policies) -> Members:
-    """Decide about each list.
+    """Return for each list whether its user is evaluated, and the flags that are counted.
 
     ``truth`` and ``judged`` take every user of the held-out table (they differ in what a user without a relevant
     judgement scores) unless ``missing`` leaves out those without a list; ``intersection`` and ``intersection_judged``

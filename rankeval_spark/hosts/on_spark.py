@@ -204,7 +204,7 @@ class OnSpark(Host[DataFrame]):
         warn_if_nothing_is_measured(metrics, facts, self.request)
 
     def frame(self, table: pa.Table) -> DataFrame:
-        # Of a table with several chunks Spark loses the rows next to an empty one, and it refuses one with none.
+        # Spark loses rows next to an empty chunk, and refuses a table without chunks.
         empty = pa.RecordBatch.from_pylist([], schema=table.schema)
         rows = table.combine_chunks() if table.num_rows else pa.Table.from_batches([empty])
         return self.given.recommendations.sparkSession.createDataFrame(rows)

@@ -79,7 +79,7 @@ def no_row(name: str, location: str) -> Fault:
 
 
 def nearest_location(location: str) -> str:
-    """Return the days that exist where that of a file or folder is missing, else the most similar name; or nothing."""
+    """Return a hint for a missing path: the days that exist instead of its day, else the most similar name, or ''."""
     if (level := places.nearest_level(location)) is None:
         return ""
     folder, below, names = level

@@ -214,7 +214,7 @@ class Definition:
         takes_group = is_of_judgements if self.group is None else self.group
         reads_ranks = takes_group and HIT_SCORES not in needs
         takes_judged_only = reads_ranks if self.judged_only is None else self.judged_only
-        meaning = "How users are combined: the mean of their values, or the ratio of sums over them."
+        meaning = "Combination of users: the mean of their values, or the ratio of sums over them."
         agg = Option(AGG, self.default_agg, get_args(Agg), not_offered=self.agg_not_offered, meaning=meaning)
         general = (
             agg if self.is_ratio else None,

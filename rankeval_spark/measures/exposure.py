@@ -96,7 +96,7 @@ class Exposure:
         ).merged()
 
     def merged(self) -> Exposure:
-        """Sort entries that are in any order; those of a group with equal ``times`` are added up.
+        """Sort entries by group and ``times``, and add up those where both are equal.
 
         An entry may take items away (``n_items`` below 0): a histogram without some users is that of everyone and what
         their absence changes.

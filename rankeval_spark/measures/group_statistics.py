@@ -129,7 +129,7 @@ def parts_of(text: str) -> tuple[str, str] | None:
 
 
 def at_cutoff(text: str) -> tuple[str, str] | None:
-    """Split such a name with its cutoff into kind and measure with that cutoff; None for another name.
+    """Split a statistic's name with its cutoff into kind and measure with that cutoff; None for another name.
 
     >>> at_cutoff("GroupGap(nDCG)@10"), at_cutoff("groupgap(nDCG@10)"), at_cutoff("nDCG@10")
     (('GroupGap', 'nDCG@10'), ('GroupGap', 'nDCG@10'), None)

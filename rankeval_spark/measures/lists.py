@@ -238,7 +238,7 @@ class Lists(_Remembers):
         return self.known_items.known_shared.get(model, none)
 
     def sum_judged(self, numbers: FloatVector | BoolVector) -> FloatMatrix:
-        """Sum what each judgement adds to its list, or count some, shape (n_judged,): float64, shape (n_lists, 1)."""
+        """Sum numbers of the judgements, shape (n_judged,), by list, weighted in weighted lists: shape (n_lists, 1)."""
         weighed = numbers * self.weights[1] if self.is_weighted else numbers.astype(np.float64)
         return sum_by_list(self.judged_list, weighed, n_lists=self.n_lists)[:, None]
 

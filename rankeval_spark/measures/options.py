@@ -252,7 +252,7 @@ Persistence: TypeAlias = Annotated[
     float, Above(0, below=1), "Probability that a user goes on to the next item; the expected depth is 1 / (1 - p)."
 ]
 
-RecallWeight: TypeAlias = Annotated[float, Above(0), "How many times more recall counts than precision."]  # ``beta``
+RecallWeight: TypeAlias = Annotated[float, Above(0), "Weight of recall relative to precision."]  # ``beta``
 
 Unknown: TypeAlias = Annotated[
     Literal["null", "drop"],

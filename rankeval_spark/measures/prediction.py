@@ -204,7 +204,7 @@ def fraction_of_concordant_pairs(
     *,
     ties: Annotated[
         Literal["half", "discordant", "ignore"],
-        "What a pair of one score counts: half as concordant; as discordant; not at all.",
+        "Treatment of a pair with equal scores: half as concordant; as discordant; not at all.",
     ] = "half",
 ) -> Ratio:
     """Share of the pairs of held-out items with different gains that the scores put in the right order.

@@ -146,7 +146,7 @@ def gini(
         "Items that count: those of the catalogue, shown or not; those that some list shows.",
     ] = "catalogue",
     norm: Annotated[
-        Literal["n-1", "n"], "What the sum is divided by: n - 1, with which one item that takes all places gives 1; n."
+        Literal["n-1", "n"], "Divisor of the sum: n - 1, with which one item that takes all places gives 1; n."
     ] = "n-1",
 ) -> FloatVector:
     """Concentration of what the lists show: 0 where every item is in as many, 1 where one takes all.
@@ -191,13 +191,13 @@ def personalization(
     *,
     denom: Annotated[
         Literal["k", "min"],
-        "What the items that two lists share are divided by: k; the length of the shorter one, at most k, so that "
+        "Divisor of the items that two lists share: k; the length of the shorter one, at most k, so that "
         "short lists do not differ for being short.",
     ] = "k",
     sim: Annotated[
         Literal["overlap", "cosine"],
         NotOffered("jaccard", _JACCARD),
-        "How alike two lists are: the items that they share, divided as `denom` says; the cosine of the two sets "
+        "Similarity of two lists: the items that they share, divided as `denom` says; the cosine of the two sets "
         "of items as vectors of 0 and 1, the items that they share divided by the root of the product of their "
         "lengths.",
     ] = "overlap",

@@ -119,7 +119,10 @@ def newest_runs(runs: pa.Table, evaluation: str) -> dict[date, Row]:
 
 
 def redefined_nights(nights: Mapping[date, Row], measure: MeasureKey) -> dict[date, str]:
-    """Return the nights since which a measure is defined otherwise, with the change; ``nights`` as of newest_runs."""
+    """Return the nights when the definition of a measure changed, with the change.
+
+    ``nights``: newest run of each night, from :func:`newest_runs`.
+    """
     found: dict[date, str] = {}
     before: RecordedDefinition | None = None
     for day, run in nights.items():

@@ -250,7 +250,7 @@ class ExposureRows:
         table = pa.concat_tables([table, self.no_lists(dict.fromkeys([*slices_in(table), *everyone]))])
         for k in dict.fromkeys(measure.k for measure in self.measures):
             measures = [measure for measure in self.measures if measure.k == k]
-            for keys, entries, row in _parts(table.filter(pc.equal(table[C.K], k))):
+            for keys, entries, row in _in_whole_slices(table.filter(pc.equal(table[C.K], k))):
                 exposure, of_everyone, n_users, n_lists = to_exposures(keys, entries, row, size)
                 for measure in measures:
                     values = measure.entry.values(exposure, measure.options).reshape(-1, N_GROUPS + 1)
@@ -258,8 +258,11 @@ class ExposureRows:
                     yield jackknife_batch(self.reported, measure, keys, values, n_users, n_lists, shrinkage)
 
 
-def _parts(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.ndarray]]:
-    """Cut entries of a cutoff into some slices at a time: a row for each, their entries, and the row of each entry."""
+def _in_whole_slices(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.ndarray]]:
+    """Yield the entries of a cutoff in parts of whole slices: keys of the slices, entries, and the slice of each.
+
+    A part has at most :data:`ENTRIES_AT_ONCE` entries, or one slice.
+    """
     first, row = rows_by_key(entries, SLICE)
     order = np.argsort(row, kind="stable")
     ends = np.append(0, np.cumsum(np.bincount(row)))

@@ -163,7 +163,7 @@ class ByLength(NamedTuple):
 
     @classmethod
     def of(cls, holder: IntVector, length: IntVector, group: IntVector, times: IntVector) -> ByLength:
-        """Add up how many lists of each holder there are; holders are places or other whole numbers."""
+        """Count lists by holder, length and group of users; holders are places or other whole numbers."""
         code, lengths = compact(length)
         width = len(lengths) * N_GROUPS
         key, n_keys = holder * width + code * N_GROUPS + group, (int(holder.max(initial=-1)) + 1) * width

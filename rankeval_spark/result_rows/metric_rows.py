@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.slicing import ReportedSlices
     from rankeval_spark.measures import MeasureSet
     from rankeval_spark.measures.definition import Link
-    from rankeval_spark.statistics.resampling import Draws
+    from rankeval_spark.statistics.resampling import Draws, Parts
 
 
 SCHEMA: Final = arrow_schema(schemas.METRICS)  # columns of the rows that are made here
@@ -325,27 +325,32 @@ class BootstrapIntervals:
     level: float
 
     def merge(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
-        """Merge the states of one (model, slice, values, k)."""
+        """Merge the states of one (model, slice, values, k): its moments, and a row with the ends of intervals."""
         moments = group.filter(pc.is_valid(group[STATE])).drop_columns(list(STATES))
         if not moments.num_rows:  # no row for a cutoff that no lists have
             return pa.Table.from_arrays(in_full(moments, WITH_SPREAD), schema=WITH_SPREAD)
-        shape, width = (2, self.n_measures, self.draws.replicates), 2 * self.n_measures
+        shape = (2, self.n_measures, self.draws.replicates)
         sums, cells = (group[name].drop_null().to_pylist() for name in STATES)
         parts = [np.frombuffer(state).reshape(shape) for state in sums]
-        if cells:  # users who came as they are, see :meth:`Users.each`: hashes, then numerators and denominators
-            n_users = [len(cell) // (8 * (1 + width)) for cell in cells]
-            pairs = list(zip(cells, n_users, strict=True))
-            hashes = np.concatenate([np.frombuffer(cell, dtype=np.int64, count=n) for cell, n in pairs])
-            columns = np.concatenate([np.frombuffer(cell, offset=8 * n).reshape(n, width) for cell, n in pairs])
-            order = np.argsort(hashes)
-            above, below = np.split(columns[order], 2, axis=1)
-            parts.extend(ratio_sums(above, below, hashes[order], self.draws))
+        if cells:
+            parts.extend(self._draw_users(cells))
         spread = np.hstack(spread_of(np.array(parts).reshape(-1, *shape), self.level))
         own = {name: pa.array([value.as_py()], value.type) for name, value in zip(GROUP, key, strict=True)}
         tables = (moments, pa.Table.from_pydict({**own, SPREAD: doubles_to_cells(spread[None])}))
         return pa.concat_tables(
             [pa.Table.from_arrays(in_full(table, WITH_SPREAD), schema=WITH_SPREAD) for table in tables]
         )
+
+    def _draw_users(self, cells: Sequence[bytes]) -> Parts:
+        """Compute replicate sums of the users in cells of :meth:`Users.each`: hashes, numerators, denominators."""
+        width = 2 * self.n_measures
+        n_users = [len(cell) // (8 * (1 + width)) for cell in cells]
+        pairs = list(zip(cells, n_users, strict=True))
+        hashes = np.concatenate([np.frombuffer(cell, dtype=np.int64, count=n) for cell, n in pairs])
+        columns = np.concatenate([np.frombuffer(cell, offset=8 * n).reshape(n, width) for cell, n in pairs])
+        order = np.argsort(hashes)
+        above, below = np.split(columns[order], 2, axis=1)
+        return ratio_sums(above, below, hashes[order], self.draws)
 
 
 def to_leaderboard(

@@ -152,6 +152,7 @@ def no_significant_regression(
 
 
 def _regression_verdict(row: Evidence, p: float, family_size: int, alpha: float) -> GateVerdict:
+    """Judge by the adjusted p of a loss; without one, add the loss that the test would probably find."""
     known = _change_in_words(row, row.gain(is_relative=False), is_relative=False)
     if math.isnan(row.difference.value):
         return _judged(row, False, math.nan, alpha, known)

@@ -179,7 +179,7 @@ def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = MIN_US
 
 
 def _variation(cross: Values, gradient: Values) -> Values:
-    """Return squared deviations of the users' terms; 0 where only rounding, NaN where squares are no doubles."""
+    """Sum squared deviations of the users' terms along a gradient; 0 if it is rounding, NaN if squares overflow."""
     squares = gradient[..., :, None] * gradient[..., None, :]
     terms = np.where(np.isfinite(squares), cross * squares, np.nan)
     total = terms.sum(axis=(-1, -2))

@@ -40,7 +40,7 @@ class Ratios:
 
     @property
     def numbers(self) -> tuple[NDArray[Any], ...]:
-        """Users, means and squares of both, products; then, where there are any, cubes of both and their products."""
+        """Arrays for :meth:`from_numbers`: n; mean and squares of numerator, denominator; products; cubes if any."""
         (n, mean, m2, *m3), (_, below_mean, below_m2, *below_m3) = self.numerator.numbers, self.denominator.numbers
         return (n, mean, m2, below_mean, below_m2, self.cross, *m3, *below_m3, *self.cubes)
 

@@ -136,11 +136,11 @@ def prepare_night(
 
 
 def spark_host(spark: SparkSession, plan: NightPlan, *, why: str = "", listener: Progress | None = None) -> NightHost:
-    """Return the host of a night on Spark; UnsupportedSparkError, with ``why`` it is needed, without a fit pyspark."""
+    """Return the host of a night on Spark; UnsupportedSparkError, which says ``why`` it is needed, if it cannot run."""
     require_spark(why)
     if is_on_demand(spark):
         (listener or Progress()).begin("starting Spark")
-        _ = spark.version  # here, so that what a start fails of is not said of an input
+        _ = spark.version  # start it here, so that its failure is not taken for one of an input
     from rankeval_spark.apps.nightly.host_on_spark import SparkHost  # noqa: PLC0415 - imports pyspark
 
     return SparkHost(spark, plan)

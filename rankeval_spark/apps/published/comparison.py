@@ -102,8 +102,8 @@ def compare_models(
 ) -> ComparisonResult:
     """Compare the models of a night with one of them, paired by user; ConfigError if it has no such model.
 
-    Rows of ``comparisons`` as published, else made of its users; then the family of the correction is what was
-    requested.
+    Rows are those published if the night has this baseline. Else they are computed from its users, and the p-values
+    are adjusted for the requested rows.
     """
     _require_means(night)
     results = results_of(spark, root)

@@ -128,7 +128,7 @@ class Reading:
         return pa.Table.from_pydict({**columns, POSITION: to_arrow(flat.position.astype(np.int32))})
 
     def cells(self, table: pa.Table, faults: Iterable[Fault] = ()) -> dict[str, Cells]:
-        """Read those canonical columns that a table with one row per item has; all faults are raised, others first."""
+        """Read the canonical columns of a table with one row per item; raise ``faults`` together with its own."""
         found: dict[str, Cells] = {}
         wrong = [*faults]
         for name, own in self.names.items():
@@ -157,7 +157,7 @@ class Reading:
         )
 
     def _id_fix(self, field: Field, kind: pa.DataType) -> str:
-        """Return how ids that are neither text nor whole numbers of 64 bits become so."""
+        """Return the fix for ids that are neither text nor whole numbers of 64 bits."""
         if is_binary(kind):
             decoded = f", such as frame[{field.name!r}].str.decode('utf-8')" if self.is_of_pandas else ""
             return f"bytes are read as UUIDs, where all have 16 of them: write other ids as text{decoded}"

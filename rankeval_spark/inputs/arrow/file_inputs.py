@@ -101,7 +101,7 @@ class FileInput:
 
     @cached_property
     def _empty(self) -> pa.Table:
-        """The table without a row, with one row per item where its rows are lists."""
+        """The table without rows, in columns of one row per item; ForSparkError if lists are JSON text."""
         nested, known = self.config.several_items, self.table.schema
         if nested is not None and nested.separator is None:
             own = {column_and_field(path, known.names)[0] for path in nested.arrays.values()} & {*known.names}

@@ -117,6 +117,7 @@ def _check_path(spark: SparkSession, name: str, location: str, format_: str) -> 
 
 
 def _open(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> tuple[DataFrame, int | None]:
+    """Open an input by its format, and return its version if it is a Delta table."""
     location = config.location(date)
     path = None if config.table else local_path(location)
     for place in () if path is None else (path, *(path.iterdir() if path.is_dir() else ())):

@@ -31,7 +31,7 @@ from rankeval_spark.measures.required_facts import VALUES
 
 Dcg: TypeAlias = Annotated[
     Literal["log2", "exp-log2", "jk2", "ln", "inverse"],
-    "What an item of gain g at rank i adds: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2)); g / "
+    "Worth of an item of gain g at rank i: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2)); g / "
     "ln(i + 1); g / i. A gain above 1000 is an error where it is an exponent.",
 ]
 

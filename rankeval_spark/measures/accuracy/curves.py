@@ -17,7 +17,7 @@ LEVELS: Final = tuple(tenths / 10 for tenths in range(11))  # the levels of reca
 
 NeededItems: TypeAlias = Annotated[
     Literal["ceil", "v9", "v10"],
-    "How many relevant items a level of recall needs: the smallest whole number that is at least recall times R; "
+    "Relevant items that a level of recall needs: the smallest whole number that is at least recall times R; "
     "int(recall R + 0.9) in doubles, as trec_eval 9; recall times R rounded to the nearest, halves up, as "
     "trec_eval 10.",
 ]

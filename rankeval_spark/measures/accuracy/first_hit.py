@@ -100,10 +100,10 @@ def average_reciprocal_hit_rank(
     *,
     denom: Annotated[
         Literal["none", "R", "ideal"],
-        "What the sum is divided by: nothing; the relevant items R; the same sum in the ideal order.",
+        "Divisor of the sum: none; the relevant items R; the same sum in the ideal order.",
     ] = "none",
     gains: Annotated[
-        Literal["binary", "grade"], "What a hit at rank i adds: 1 / i where it is relevant; its gain over i."
+        Literal["binary", "grade"], "Worth of a hit at rank i: 1 / i where it is relevant; its gain over i."
     ] = "binary",
     rel: Level = 1,
 ) -> Ratio:

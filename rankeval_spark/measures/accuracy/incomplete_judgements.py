@@ -43,7 +43,7 @@ JudgedLevel: TypeAlias = Annotated[
 def judged_share(
     cut: CutLists,
     *,
-    denom: Annotated[Literal["len", "k"], "What the judged items are divided by: the items at ranks 1..k; k."] = "len",
+    denom: Annotated[Literal["len", "k"], "Divisor of the judged items: the items at ranks 1..k; k."] = "len",
 ) -> Ratio:
     """Share of the first k recommendations that have a judgement, relevant or not.
 

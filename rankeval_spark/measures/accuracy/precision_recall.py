@@ -30,7 +30,7 @@ def precision(
     *,
     denom: Annotated[
         Literal["k", "len", "min"],
-        "What the hits are divided by: k; the items at ranks 1..k; the hits there can be, min(k, R).",
+        "Divisor of the hits: k; the items at ranks 1..k; the most hits possible, min(k, R).",
     ] = "k",
     rel: Level = 1,
 ) -> Ratio:
@@ -70,11 +70,11 @@ def recall(
     *,
     denom: Annotated[
         Literal["R", "min"],
-        "What the hits are divided by: the relevant items R; those that k places can hold, min(R, k).",
+        "Divisor of the hits: the relevant items R; those that k places can hold, min(R, k).",
     ] = "R",
     gains: Annotated[
         Literal["binary", "value"],
-        "What a relevant item counts: 1; the value that the held-out table has next to its gain, 0 if negative.",
+        "Worth of a relevant item: 1; the value that the held-out table has next to its gain, 0 if negative.",
     ] = "binary",
     rel: Level = 1,
 ) -> Ratio:
@@ -362,7 +362,7 @@ def average_precision(
     *,
     denom: Annotated[
         Literal["R", "min", "k", "len", "hits"],
-        "What the sum is divided by: the relevant items R; min(R, k); k; min(R, k, n); the hits h_k.",
+        "Divisor of the sum: the relevant items R; min(R, k); k; min(R, k, n); the hits h_k.",
     ] = "R",
     rel: Level = 1,
 ) -> Ratio:

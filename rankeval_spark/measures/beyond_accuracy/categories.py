@@ -111,7 +111,7 @@ def _divergence(p: FloatVector, q: FloatVector, log: np.ufunc) -> FloatVector:
 
 
 Redundancy: TypeAlias = Annotated[
-    float, Above(0, below=1), "How much less each further relevant item of a category is worth."
+    float, Above(0, below=1), "Loss of worth with each further relevant item of a category."
 ]
 
 _UNDEFINED: Final = "the user has no list, or no relevant judged item with a category"

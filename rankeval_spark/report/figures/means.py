@@ -359,7 +359,7 @@ def tradeoffs(
     baseline: str | None = None,
     look: Look = NOTEBOOK,
 ) -> Chart:
-    """Draw accuracy, ``measure``, ``against`` measures beyond accuracy, by default all: a panel a measure."""
+    """Draw an accuracy measure against each measure beyond accuracy in ``against`` (default: all), a panel each."""
     table = defaults.read_frame(metrics, NEEDED, what="metrics")
     (accuracy,) = chosen(table, [] if measure is None else [measure])
     known = defaults.measures_of(all_users_rows(table))

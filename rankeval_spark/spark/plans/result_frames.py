@@ -137,6 +137,7 @@ def to_merged(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> DataFrame:
 
     def merge_in(group_rows: DataFrame, names: Collection[str]) -> DataFrame:
         def merge(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
+            """Finish the sum of a bucket: rows for the sum that it goes into, or small rows of a table."""
             name, bucket = (part.as_py() for part in key)
             if name not in names:
                 return group

@@ -32,7 +32,7 @@ def to_differences(published: DataFrame, rerun: DataFrame, *, key: Sequence[str]
     names = [name for name in rerun.columns if name not in (*keys, *C.RUN_KEY) and name in published.columns]
     was = published.select(*keys, _packed(published, names).alias(_VALUES), F.lit(True).alias(_WAS))
     made = rerun.select(*keys, _packed(rerun, names).alias(_OTHERS), F.lit(True).alias(_IS))
-    unlike = F.array(*(_unlike(name, rerun.schema[name].dataType) for name in names))
+    unlike = F.array(*(_difference(name, rerun.schema[name].dataType) for name in names))
     was_published, is_made = (F.coalesce(name, F.lit(False)) for name in (_WAS, _IS))
     return was.join(made, on=keys, how="full").select(
         *keys,
@@ -52,8 +52,8 @@ def _packed(frame: DataFrame, names: Sequence[str]) -> Column:
     return F.struct(*(value.alias(name) for value, name in zip(values, names, strict=True)))
 
 
-def _unlike(name: str, type_: T.DataType) -> Column:
-    """Return how a column differs; NULL where it does not."""
+def _difference(name: str, type_: T.DataType) -> Column:
+    """Return a struct of a column's name, distance, and whether it is rounding; NULL where both values are equal."""
     was, now = F.col(_VALUES)[name], F.col(_OTHERS)[name]
     distance = F.abs(was.cast("double") - now.cast("double")) if isinstance(type_, _NUMBERS) else F.lit(None)
     largest = F.greatest(F.lit(1.0), F.abs(was), F.abs(now)) if isinstance(type_, _FLOATS) else F.lit(None)

@@ -117,7 +117,7 @@ def require_startable(options: Mapping[str, str], *, why: str) -> None:
 
 
 def guarded(check: Callable[[], Check]) -> Check:
-    """Run a check; an error that is made for people is its outcome."""
+    """Run a check; a FaultsError becomes a failed check."""
     try:
         return check()
     except FaultsError as error:
@@ -233,7 +233,7 @@ def _local_path(root: str) -> Path | None:
 
 
 def session_checks(spark: SparkSession) -> Iterator[tuple[str, Callable[[], Check]]]:
-    """Yield the two jobs that every evaluation depends on, with what is waited for.
+    """Yield the checks of the two jobs that every evaluation depends on, each after the name of what is awaited.
 
     Delta is tried in a temporary folder of the driver, so only on a local master, whose executors see it too.
     """

@@ -29,10 +29,10 @@ FAMILIES: Final = {
     "accuracy": Family("accuracy", "Accuracy", "What is relevant: hits, their ranks and their gains."),
     "prediction": Family("prediction", "Prediction", "Scores of held-out items against their gains."),
     "beyond_accuracy": Family(
-        "beyond-accuracy", "Beyond accuracy", "What the recommended items are, whatever is relevant."
+        "beyond-accuracy", "Beyond accuracy", "Properties of the recommended items, relevant or not."
     ),
     "off_policy": Family(
-        "off-policy", "Off-policy", "What a policy would have earned, from the log of another one with propensities."
+        "off-policy", "Off-policy", "Estimated gain of a policy, from the log of another one with propensities."
     ),
     "system": Family("system", "All lists together", "All lists of a slice together, and the lists themselves."),
 }

@@ -91,7 +91,7 @@ class PastNight:
 
     @property
     def was_scored_again(self) -> bool:
-        """Whether its measures are more than its config asks for."""
+        """True if its measures are more than its config asks for."""
         return set(self.config.measure_set.measures) != set(self.measures.measures)
 
     @property
@@ -100,7 +100,7 @@ class PastNight:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there was nothing to measure on its date; ``row["reason"]`` has the cause."""
+        """True if there was nothing to measure on its date; ``row["reason"]`` has the cause."""
         return not _has_means(self.row)
 
     @property

@@ -70,12 +70,12 @@ class Line:
 
     @property
     def is_sum(self) -> bool:
-        """Whether the line for all topics shows a sum rather than a mean; all of these are whole numbers."""
+        """True if the line for all topics shows a sum rather than a mean; all of these are whole numbers."""
         return callable(self.of) and self.name.startswith("num_")
 
     @property
     def is_geometric(self) -> bool:
-        """Whether there is only a line for all topics, with the geometric mean."""
+        """True if there is only a line for all topics, with the geometric mean."""
         return self.name in _GEOMETRIC
 
 

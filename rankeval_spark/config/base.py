@@ -198,7 +198,7 @@ def fill_date(text: str, date: dt.date) -> str:
 
 
 def date_placeholder(days: int) -> str:
-    """Write the day that is so many days after the evaluation date.
+    """Write the placeholder of the day ``days`` after the evaluation date.
 
     >>> date_placeholder(7), date_placeholder(0), date_placeholder(-1)
     ('{date+7}', '{date}', '{date-1}')

@@ -89,7 +89,7 @@ class ResultsConfig(ModelWithPaths):
     """Keep unusable rows of the inputs, unchanged, in one table per night below _quarantine under the root. It costs
     another pass over inputs with such rows. The tables contain whatever the inputs contain, personal data too."""
     on_busy: Literal["fail", "wait"] = "fail"
-    """What to do while another run holds the lock: fail at once, or wait."""
+    """Reaction to a lock that another run holds: fail at once, or wait."""
     wait_seconds: Annotated[Whole, Field(ge=0, le=86_400)] = 600
     """Longest wait for the lock, with on_busy: wait."""
     most_rows: Annotated[Whole, Field(ge=1, lt=2**63)] = 1_000_000

@@ -40,7 +40,7 @@ class Gate(Model):
     """Models that must meet the rule. Without this key: every model, except the baseline in a comparison, and except
     the model with whose lists Overlap, Jaccard or RBO compares."""
     against: Literal["baseline", "previous"] = "baseline"
-    """What a gain, margin or regression is compared with: `baseline` is the baseline on the same users, `previous` the
+    """Reference for a gain, margin or regression: `baseline` is the baseline on the same users, `previous` the
     same model on the newest night published before."""
     slice: str = C.ALL_USERS
     """All users, or a segment or crossing of `slices` (`country`, `country*device`). Each of its values must meet the
@@ -208,7 +208,7 @@ def _measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet)
     if gate.is_of_change and not is_compared:
         kind = "a mean over users" if gate.needs_previous else "a mean or a ratio of sums over users"
         return [Fault(".measure", repr(gate.measure), f"{kind}; other measures are not compared", "set at_least")]
-    why = f"{gate.measure}, of which neither the higher nor the lower value is better"
+    why = f"{gate.measure}, where neither the higher nor the lower value is better"
     faults = []
     if measure.better == "neither" and gate.is_of_change:
         rule = next(name for name in KINDS if getattr(gate, name) is not None)

@@ -69,8 +69,8 @@ class Comparisons(Model):
     seed: Seed = 0
     """Seed of these draws. They are hashes of the seed and the user, so partitioning does not change them."""
     wilcoxon_zeros: Zeros = "wilcox"
-    """How wilcoxon treats users without a difference: `wilcox` leaves them out before ranking, `pratt` ranks them and
-    drops their ranks."""
+    """Treatment of users without a difference by wilcoxon: `wilcox` leaves them out before ranking, `pratt` ranks them
+    and drops their ranks."""
     margin: Annotated[Number, Field(gt=0)] | None = None
     """Difference of a user's two values, such as 0.05: `comparisons` has the share of users who win, and of those who
     lose, by more. Without this key, it has neither."""

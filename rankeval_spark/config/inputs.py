@@ -408,7 +408,7 @@ class JudgementRows(InputRows):
     canonical_columns = (C.USER_ID, C.LIST_ID, C.ITEM_ID, C.GAIN, C.INTERACTED_AT, C.VALUE, C.PROPENSITY, C.WEIGHT)
 
     gains: Gains | None = None
-    """How events, ratings or seconds become gains, instead of a column with gains."""
+    """Conversion of events, ratings or seconds to gains, instead of a column with gains."""
     nested: NestedItems | None = None
     """Column of the items, where a row of the table holds several judgements of a user, of its gain and its time."""
 
@@ -631,7 +631,7 @@ class HeldOutInput(InputConfig, JudgementRows):
     trec_form = "qrels"
 
     late_data_grace: Grace | None = None
-    """How late events come in, such as 6h; without it, at once. With `policies.attribution`, a night has to wait that
+    """Longest delay of events, such as 6h; without it, none. With `policies.attribution`, a night has to wait that
     long after the window of its last list: see the check `open_windows`. The clock is that of the run, also with
     `version`; with `timestamp`, that time counts."""
 
@@ -663,7 +663,7 @@ class Inputs(Model):
     recommendations: RecommendationsInput
     """The recommendation log."""
     held_out: HeldOutInput
-    """What the users did afterwards: the judgements."""
+    """The judgements: interactions of the users after the recommendations."""
     segments: SegmentsInput | None = None
     """Properties of users, which `slices` and `bands` name."""
     train: TrainInput | None = None

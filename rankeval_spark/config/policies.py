@@ -136,18 +136,18 @@ class Policies(Model):
     of the lists before ranking, as BEIR's `ignore_identical_ids`. `drop_both`: out of the judgements too, so that
     recall does not miss it."""
     unit: Unit = "user"
-    """What is averaged where users have several lists. `user`: users, each with the mean of their lists. `list`: lists,
+    """Unit of the mean if users have several lists. `user`: users, each with the mean of their lists. `list`: lists,
     so that a user with more lists has more weight. Intervals and tests always treat users as the unit."""
 
     lists: Lists = "separate"
     """Lists of a user under a model. `separate`: each is evaluated alone. `pooled`: all of them are one list, ordered
     by their scores or ranks, in which an item counts at its best place; `list_id` is ignored."""
     attribution: Attribution = "none"
-    """Which list an interaction is a judgement of, by time: see `attribution_window`. `none`: every list of the user,
+    """Lists that an interaction is a judgement for, by time: see `attribution_window`. `none`: every list of the user,
     whatever the times. `all`: each list in whose window it falls. `last_touch`, `first_touch`: one list of each model,
     the last or the first with the item in it or, if none has it, the last or first of all of them."""
     attribution_window: Window = "none"
-    """How long after a list was shown (`recommended_at`) an interaction (`interacted_at`) belongs to it, such as 7d,
+    """Time after a list was shown (`recommended_at`) in which interactions (`interacted_at`) belong to it, such as 7d,
     36h or 30m: later than the list, and later by the window at most. Needed with `attribution`."""
     consumed_before: Literal["keep", "drop"] = "keep"
     """Recommended items that the user interacted with no later than the list was shown, by the times of `attribution`:

@@ -97,11 +97,11 @@ class Request(Model):
     slices: tuple[Slice, ...] = ()
     """Segments to report on; a list of segments is their crossing. All users are always reported."""
     slicing: Slicing = Slicing()
-    """How slices are made, and what is reported of each."""
+    """Bands of segments, and the values that are reported for each slice."""
     intervals: Annotated[Intervals, Field(validate_default=True)] = Intervals()
-    """How intervals of means are computed."""
+    """Method and confidence of the intervals of means."""
     comparisons: Comparisons | None = None
-    """Which models are compared. Without this key, none are."""
+    """Models to compare, and tests. Without this key, no models are compared."""
 
     evaluation_date: dt.date | None = None
     """Day at which the age of the items is taken."""
@@ -112,10 +112,10 @@ class Request(Model):
     max_rows_per_user: int = MAX_ROWS_PER_USER
     """Largest number of rows of one user in all inputs together."""
     counts_seen: bool = False
-    """Whether to count recommended items that the user has in the training data, even if no measure needs the count; it
+    """Count recommended items that the user has in the training data, even if no measure needs the count; it
     costs a join."""
     counts_judged_seen: bool = True
-    """Whether to count judgements that are in the training data, whose rows move to their users for it."""
+    """Count judgements that are in the training data, whose rows move to their users for it."""
 
     @model_validator(mode="before")
     @classmethod

@@ -172,7 +172,7 @@ class ListRules:
 
     @property
     def reads_ranks(self) -> bool:
-        """Whether the ranks of the log are read."""
+        """True if the ranks of the log are read."""
         return self.order == C.RANK or tie_rule(self.ties).reads_ranks or self.keeps_gaps or self.checks_ranks
 
 

@@ -139,12 +139,12 @@ class _Counts:
 
     @cached_property
     def _is_in_train(self) -> BoolVector:
-        """Whether the user of each ranked item has it in the training data."""
+        """True if the user of each ranked item has it in the training data."""
         return is_in_train(self.batch, self.batch.log.user[self.ranked.row], self.item)
 
     @cached_property
     def _is_in_catalogue(self) -> BoolVector:
-        """Whether the catalogue has each item of the batch."""
+        """True if the catalogue has each item of the batch."""
         return to_numpy(self.batch.known_items[N.ITEM_KNOWN], null=0.0) > 0
 
     @cached_property

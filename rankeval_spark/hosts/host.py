@@ -41,7 +41,7 @@ class Host(ABC, Generic[Frame]):
     @property
     @abstractmethod
     def has_one_list(self) -> bool:
-        """Whether no user has several lists of a model."""
+        """True if no user has several lists of a model."""
 
     @property
     @abstractmethod
@@ -56,7 +56,7 @@ class Host(ABC, Generic[Frame]):
     @property
     @abstractmethod
     def counts_inputs(self) -> bool:
-        """Whether the inputs are counted in the same pass as the lists; else only when the checks are read."""
+        """True if the inputs are counted in the same pass as the lists; else only when the checks are read."""
 
     @cached_property
     def sums(self) -> Mapping[str, Sum]:

@@ -238,7 +238,7 @@ class Usable:
 
     @property
     def has_one_list(self) -> bool:
-        """Whether no user has several lists of a model, or all of them are one."""
+        """True if no user has several lists of a model, or all of them are one."""
         return self.tables.has_one_list
 
     @cached_property

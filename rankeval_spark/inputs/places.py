@@ -47,7 +47,7 @@ class _Copies:
         self._prefix = f"{self._key}/{_LOG}".lstrip("/") if is_delta else self._key
         self._objects: dict[Path, _Object] = {}
         self._whole: set[Path] = set()  # files that are here, whole
-        self._footers: set[Path] = set()  # and those of which the footer is
+        self._footers: set[Path] = set()  # and those whose footer is known
         self.folder = Path(tempfile.mkdtemp(prefix="rankeval-input-"))
         allow_own(str(self.folder))
         weakref.finalize(self, shutil.rmtree, str(self.folder), ignore_errors=True)

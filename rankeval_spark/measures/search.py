@@ -107,7 +107,7 @@ def suggestion(name: str) -> str:
 
 
 def not_offered(name: str) -> str:
-    """Return what there is instead of a number that is not computed; empty for any other name."""
+    """Return the replacements of a number that is not computed; empty for any other name."""
     wanted = plain(_without_cutoff(name))
     return next((text for each, text in registry.NOT_OFFERED.items() if plain(each) == wanted), "")
 
@@ -146,7 +146,7 @@ def _named_in(text: str) -> list[Searched]:
 
 
 def _likeliest(wanted: str) -> list[str]:
-    """List the names of what is likeliest; none where only words of many measures speak for it."""
+    """List the names of the likeliest entries; none if they share only words of many measures."""
     found = _likenesses(wanted)
     are_common = all(_n_with().get(word, 0) > _MAX_OF_A_WORD for word in _words(wanted))  # such as "users"
     if found and are_common and found[0][1] < _ALMOST:
@@ -155,7 +155,7 @@ def _likeliest(wanted: str) -> list[str]:
 
 
 def _likenesses(wanted: str) -> list[tuple[Searched, float]]:
-    """List what is likely enough with its likeness to a phrase, 0 to 1, the likeliest first; rare words count most.
+    """List likely entries with their likeness to a phrase, 0 to 1, the likeliest first; rare words count most.
 
     It is the cosine of the phrase and the likeliest name, and in part the share of the phrase that any word about the
     measure is like.

@@ -75,7 +75,7 @@ def catalogue_coverage(
     group=False,
 )
 def user_coverage(cut: CutLists, *, min_items: Annotated[float, Above(0), "Least number of items."] = 1) -> FloatMatrix:
-    """Whether the user got a list, of at least so many items; the mean is the share of users served.
+    """1 if the list of the user has at least ``min_items`` items, else 0; its mean is the share of users served.
 
     m is the number of items at ranks 1..k.
 
@@ -237,7 +237,7 @@ def sufficient_recommendations(
         Literal["full", "share"], "Whether all places are filled, 1 or 0; the share of those that are."
     ] = "full",
 ) -> FloatMatrix:
-    """Whether the list has an item at each of the first k places.
+    """1 if the list has an item at each of the first k places, else 0.
 
     The mean is the share of lists that are long enough; with ``kind='share'`` the value is m / k.
 

@@ -272,7 +272,7 @@ def metric_spread(
     """Compute ``std_dev``, ``std_error`` and the interval of each mean: Wilson's for proportions, else Hall's.
 
     That of a ratio of sums, linearised, is the delta method's; of a proportion over lists it is Wilson's all the same.
-    ``bounds``, of shape (n_rows, 2), are those of the values that are averaged. A ratio of which the denominators vary
+    ``bounds``, of shape (n_rows, 2), are those of the values that are averaged. A ratio whose denominators vary
     has none: users with large ones can vary more than users of one size. Where squares leave the range of a double, as
     those of weights of 1e300 and values of 1e-170 do, there is no interval.
     """

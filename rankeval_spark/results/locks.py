@@ -168,7 +168,7 @@ class Lock:
 
     @property
     def is_held(self) -> bool:
-        """Whether no other process has taken the lock since we acquired it."""
+        """True if no other process has taken the lock since we acquired it."""
         with self._writing:
             if self._mark is None or not self._storage.has_locks:
                 return self._mark is not None

@@ -185,7 +185,7 @@ def newest_date(tables: TableStore, evaluation: str | None) -> date | None:
     events = journal.event_table(tables.reader, columns=C.RUN_KEY, where=where)
     newest: date | None = pc.max(events[C.EVALUATION_DATE]).as_py()
     if newest is None and evaluation is not None:
-        found = f"{evaluation!r}, of which nothing was published"
+        found = f"{evaluation!r}, which was never published"
         raise InputError(Fault("--evaluation", found, "a published evaluation"))
     return newest
 

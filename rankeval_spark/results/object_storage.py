@@ -226,7 +226,7 @@ class ObjectStorage(LocalStorage):
             return list(pool.map(work, given))
 
     def fetch(self, paths: Iterable[str]) -> None:
-        """Copy files into the mirror, but those that are there; one that the store does not have stays away."""
+        """Copy files into the mirror, unless it has them; a file that the store lacks is skipped."""
         self.side_by_side(self._fetch, [path for path in paths if not self._path(path).exists()])
 
     def _fetch(self, path: str) -> None:

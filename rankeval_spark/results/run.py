@@ -81,7 +81,7 @@ class StagedRun(ABC):
 
     @property
     def takes_parts(self) -> bool:
-        """Whether tables can be staged in parts: on a disk of this machine."""
+        """True if tables can be staged in parts: on a disk of this machine."""
         return local_tables.are_at(self._tables.storage)
 
     @contextmanager

@@ -215,7 +215,7 @@ def published_error(link: str, values: Values, std_errors: Values) -> Values:
 
 
 def _wilson(share: Values, trials: Values, quantile_squared: Values) -> tuple[Values, Values]:
-    """Return Wilson's interval of a share of so many trials."""
+    """Return Wilson's interval of a share in ``trials`` trials."""
     centre = (share + quantile_squared / (2 * trials)) / (1 + quantile_squared / trials)
     spread = np.sqrt(quantile_squared * (share * (1 - share) / trials + quantile_squared / (4 * trials**2)))
     half = spread / (1 + quantile_squared / trials)

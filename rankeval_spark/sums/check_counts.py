@@ -48,7 +48,7 @@ HAS_LIST: Final = "until"  # column that in such a row is 1 if the model has a l
 
 
 def counted_lists(part: Part) -> pa.Table:
-    """Return a row per list with what is counted of it, at the largest cutoff or of the whole list."""
+    """Return a row per list with its counts, at the largest cutoff or of the whole list."""
     lists, measures = part.lists, part.outputs.measures
     place = measures.ks.index(measures.last_cutoff)
     n_recommended = to_numpy(lists[C.N_RECOMMENDED])

@@ -22,7 +22,7 @@ def apply_by_key(
     make: Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table],
     schema: pa.Schema,
 ) -> pa.Table:
-    """Combine what is made of the rows of each key, as ``groupBy(*names).applyInArrow(make)``; a key may hold lists."""
+    """Join the results of ``make`` for the rows of each key, as ``applyInArrow(make)`` does; a key may hold lists."""
     number: dict[tuple[object, ...], int] = {}
     columns = ([tuple(x) if isinstance(x, list) else x for x in table[name].to_pylist()] for name in names)
     cells = zip(*columns, strict=True)

@@ -173,12 +173,12 @@ class InputChecks:
 
     @property
     def has_vectors(self) -> bool:
-        """Whether the lengths of vectors are compared."""
+        """True if the lengths of vectors are compared."""
         return "items" in self.of_rows and N.VECTOR in self.request.measure_set.requiring()
 
     @property
     def drops_unknown(self) -> bool:
-        """Whether items that the catalogue does not have are dropped; `train` is a catalogue only then."""
+        """True if items that the catalogue does not have are dropped; `train` is a catalogue only then."""
         return self.request.policies.unknown_items == "drop"
 
     @property

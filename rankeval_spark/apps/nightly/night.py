@@ -82,7 +82,7 @@ class NightResult:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether a rule says that a model may not ship."""
+        """True if a rule says that a model may not ship."""
         return bool(gates.failed(self.gates))
 
 

@@ -115,7 +115,7 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
 
     @abstractmethod
     def has_no_row(self, name: str) -> bool:
-        """Whether the table of an input has no row at all, of any date."""
+        """True if the table of an input has no row at all, of any date."""
 
     @abstractmethod
     def models(self, *, at_most: int) -> list[str | None]:

@@ -46,7 +46,7 @@ class RecordedRun:
 
     @property
     def is_foreign(self) -> bool:
-        """Whether another version of this package wrote its rows."""
+        """True if another version of this package wrote its rows."""
         return bool(self.night.row["code_version"] != __version__)
 
     @property
@@ -79,7 +79,7 @@ class InputVersions:
 
     @property
     def is_changed(self) -> bool:
-        """Whether what was read is certainly not what the run read; unknown numbers say nothing."""
+        """True if what was read is certainly not what the run read; unknown numbers say nothing."""
         return any(None not in pair and pair[0] != pair[1] for pair in (self.n_rows, self.columns))
 
 
@@ -104,7 +104,7 @@ class TableComparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether all rows that are still there came out again, and no other; rounding aside."""
+        """True if all rows that are still there came out again, and no other; rounding aside."""
         return not self.n_missing and not self.n_differing and self.n_extra == self.n_gone
 
 
@@ -118,7 +118,7 @@ class Reproduction:
 
     @property
     def is_equal(self) -> bool:
-        """Whether every table came out again."""
+        """True if every table came out again."""
         return all(table.is_equal for table in self.tables)
 
 

@@ -224,7 +224,7 @@ def _unite(tables: Mapping[str, FileTable], location: str) -> FileTable:
     first = next(iter(tables.values()))
     names_models = any(C.MODEL_ID in map(str.casefold, table.schema.names) for table in tables.values())
     if names_models and first.format != "trec":
-        raise ForSparkError(location, f"a column {C.MODEL_ID}, in place of which the model is a constant")
+        raise ForSparkError(location, f"a column {C.MODEL_ID}, although the paths name the models")
     if any(not table.schema.equals(first.schema) for table in tables.values()):
         raise ForSparkError(location, "tables of different columns")
     if isinstance(first.dataset, ds.InMemoryDataset):
@@ -250,7 +250,7 @@ def _unite(tables: Mapping[str, FileTable], location: str) -> FileTable:
 
 
 def _open_delta(config: InputConfig, location: str, path: Path) -> FileTable:
-    """Open the newest version, or the pinned one; what is wrong with a version that is gone, Spark says."""
+    """Open the newest version, or the pinned one; a version that is gone is left to Spark, which reports it."""
     if config.timestamp is not None or _REFUSED.search(str(path)):
         raise ForSparkError(location, "the version of a time, or a path that only Spark opens")
     versions = delta_versions(path)

@@ -24,7 +24,7 @@ from rankeval_spark.measures.options import Level
     has_mean_over_ties=True,
 )
 def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
-    """Whether a relevant item is among the first k recommendations; its mean is the hit rate.
+    """1 if a relevant item is among the first k recommendations, else 0; its mean is the hit rate.
 
     >>> success(Lists.of([Ranking([None, 1, 1])]).cut([1, 2, 3]))
     array([[0., 1., 1.]])
@@ -62,7 +62,7 @@ def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     is_bounded_by_gains=False,
 )
 def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
-    """Whether the first relevant item is at rank k exactly; its mean is the share of such users.
+    """1 if the first relevant item is at rank k exactly, else 0; its mean is the share of such users.
 
     k is a rank here, not a depth.
 

@@ -88,7 +88,7 @@ def checks(results_root: str | None = None, tell: Callable[[str], None] = lambda
 
 
 def within(check: Callable[[], Check], name: str, *, tell: Callable[[str], None], seconds: float = SECONDS) -> Check:
-    """Run a check for so many seconds at most; after some of them ``tell`` hears what is waited for."""
+    """Run a check with a time limit; after some seconds ``tell`` gets the name of what is awaited."""
     outcome = Future[Check]()
 
     def look() -> None:

@@ -365,7 +365,7 @@ def test_rule_that_needs_a_better_side_is_refused_where_there_is_none(config_fil
     asked = f'measures=["{rbo}"]', "comparisons={baseline: popular}"
     fault = fault_of(config_file, *asked, f'gates=[{{measure: "{rbo}", {rule}}}]')
     name = rule.partition(":")[0]
-    assert fault.found == f"{name} with {rbo}, of which neither the higher nor the lower value is better"
+    assert fault.found == f"{name} with {rbo}, where neither the higher nor the lower value is better"
     assert (fault.expected, fault.fix) == ("at_least or at_most", "set bounds of the value")
     assert fault.where.endswith("gates[0]")
     assert load_config(config_file, [*asked, f'gates=[{{measure: "{rbo}", at_most: 0.9}}]']).gates[0].at_most == 0.9
@@ -375,7 +375,7 @@ def test_bound_of_the_worst_group_is_refused_where_no_side_is_better(config_file
     rbo = "RBO(model='popular')"
     asked = f'measures=["{rbo}"]', f'gates=[{{measure: "WorstGroup({rbo})", slice: age_band, at_least: 0.5}}]'
     fault = fault_of(config_file, *asked)
-    assert fault.found == f"WorstGroup({rbo}), of which neither the higher nor the lower value is better"
+    assert fault.found == f"WorstGroup({rbo}), where neither the higher nor the lower value is better"
     assert fault.expected == "GroupGap, GroupRatio or UserMAD"
     assert fault.fix == "set at_most for GroupGap(RBO(model='popular',p=0.9))"
 

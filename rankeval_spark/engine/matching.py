@@ -208,38 +208,58 @@ class ListKeys:
 
 
 def to_list_keys(batch: Batch, judgements: Judgements) -> tuple[ListKeys, IntVector]:
-    """Find the lists, and that of each row of the log.
+    """Return the keys of the lists, and the list of each row of the log.
 
     Lists of a user are in the order of their ids: so sums over them do not depend on the order of the rows.
     """
-    owners, n_models, one_list = batch.owners, len(batch.models), to_texts([C.ONE_LIST])
-    slot = batch.log.user * n_models + batch.model
-    owner: IntVector | None = None
-    slots: IntVector
-    name: IntVector
-    place: IntVector
-    if owners.names is not None:  # a model has every judged list, empty ones too
-        judged = judgements.owner[starts_of_runs(judgements.owner)]
-        of_models = (owners.user[judged][:, None] * n_models + np.arange(n_models)).ravel()
-        of_lists = np.append(owners.log, np.repeat(judged, n_models))
-        slots, owner, place = _distinct(np.append(slot, of_models), of_lists, n_codes=len(owners.user))
-        name, names = owners.name[owner], owners.names
+    n_models = len(batch.models)
+    slot = batch.log.user * n_models + batch.model  # (n_log_rows,) user and model
+    if batch.owners.names is not None:
+        slots, name, names, place, owner = _lists_of_judgements(batch, judgements, slot, batch.owners.names)
     else:
-        is_listed, is_judged = np.zeros(batch.n_users * n_models, np.bool_), np.zeros(batch.n_users, np.bool_)
-        is_listed[slot] = True
-        is_judged[judgements.owner] = True
-        is_judged = np.repeat(is_judged, n_models)
-        if C.LIST_ID in batch.log.columns:
-            own, empty = in_id_order(to_codes(batch.log.columns[C.LIST_ID])), np.flatnonzero(is_judged & ~is_listed)
-            names = pa.concat_arrays([own.values, one_list.cast(own.values.type)])
-            code = np.append(own.code, np.full(len(empty), own.n_values))
-            slots, name, place = _distinct(np.append(slot, empty), code, n_codes=len(names))
-        else:
-            slots, place = np.flatnonzero(is_listed | is_judged), (np.cumsum(is_listed | is_judged) - 1)[slot]
-            name, names = np.zeros(len(slots), dtype=np.int64), one_list
+        slots, name, names, place = _lists_of_users(batch, judgements, slot)
+        owner = slots // max(n_models, 1)
     user, model = np.divmod(slots, max(n_models, 1))
     ids = pa.DictionaryArray.from_arrays(to_arrow(name.astype(np.int32)), names)
-    return ListKeys(user, model, ids, user if owner is None else owner), place[: len(slot)]
+    return ListKeys(user, model, ids, owner), place[: len(slot)]
+
+
+def _lists_of_judgements(
+    batch: Batch, judgements: Judgements, slot: IntVector, names: pa.Array
+) -> tuple[IntVector, IntVector, pa.Array, IntVector, IntVector]:
+    """Find lists where judgements name theirs: every model has each judged list, empty ones too.
+
+    Returns slot and name of each list, the names, the list of each row of the log, and the owner of each list.
+    """
+    owners, n_models = batch.owners, len(batch.models)
+    judged = judgements.owner[starts_of_runs(judgements.owner)]
+    of_models = (owners.user[judged][:, None] * n_models + np.arange(n_models)).ravel()
+    of_lists = np.append(owners.log, np.repeat(judged, n_models))
+    slots, owner, place = _distinct(np.append(slot, of_models), of_lists, n_codes=len(owners.user))
+    return slots, owners.name[owner], names, place, owner
+
+
+def _lists_of_users(
+    batch: Batch, judgements: Judgements, slot: IntVector
+) -> tuple[IntVector, IntVector, pa.Array, IntVector]:
+    """Find lists where judgements are of users: those of the log, and an empty one for a judged user without any.
+
+    Returns slot and name of each list, the names, and the list of each row of the log.
+    """
+    n_models, one_list = len(batch.models), to_texts([C.ONE_LIST])
+    is_listed, is_judged = np.zeros(batch.n_users * n_models, np.bool_), np.zeros(batch.n_users, np.bool_)
+    is_listed[slot] = True
+    is_judged[judgements.owner] = True
+    is_judged = np.repeat(is_judged, n_models)
+    if C.LIST_ID not in batch.log.columns:
+        has_list = is_listed | is_judged
+        slots: IntVector = np.flatnonzero(has_list)
+        return slots, np.zeros(len(slots), dtype=np.int64), one_list, (np.cumsum(has_list) - 1)[slot]
+    own, empty = in_id_order(to_codes(batch.log.columns[C.LIST_ID])), np.flatnonzero(is_judged & ~is_listed)
+    names = pa.concat_arrays([own.values, one_list.cast(own.values.type)])
+    code = np.append(own.code, np.full(len(empty), own.n_values))
+    slots, name, place = _distinct(np.append(slot, empty), code, n_codes=len(names))
+    return slots, name, names, place
 
 
 def _distinct(slot: IntVector, code: IntVector, *, n_codes: int) -> tuple[IntVector, IntVector, IntVector]:

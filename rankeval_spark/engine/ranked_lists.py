@@ -49,7 +49,7 @@ class RankedLists(MatchedLog):
     """Ranked lists: the rows of the log in the order of (list, rank)."""
 
     best_first: UintVector  # (n_log_rows,) smaller the better the place in a list, and equal where two rows tie
-    logged: IntVector | None  # (n_log_rows,) rank in the log; :data:`NO_RANK` where there is none
+    logged: IntVector | None  # (n_log_rows,) rank in the log, or :data:`NO_RANK`
     n_copies: (
         IntVector  # (n_log_rows,) rows that the item has in its list; 0 for those that are left out for the best one
     )

@@ -62,7 +62,7 @@ class Exposure:
     n_catalogued: FloatVector
     n_lists: FloatVector  # shape (n_groups,): lists with at least one item
     k: IntVector  # shape (n_groups,): rank at which the lists were cut; 0 = not at all
-    catalogue_size: FloatVector  # shape (n_groups,): items in the catalogue; NaN where there is none
+    catalogue_size: FloatVector  # shape (n_groups,): items in the catalogue; NaN without one
     # Shape (n_entries,): sum over these items, and over the ordered pairs of lists that hold one, of 1 / the length of
     # the shorter list; NaN where lengths are not known
     shared: FloatVector

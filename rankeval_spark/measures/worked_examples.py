@@ -49,7 +49,7 @@ class Example:
     """
 
     measure: str  # name with options and cutoff, such as ``"AP@6"``
-    inputs: tuple[Given, ...]  # the lists, or groups of lists, each of which has a value
+    inputs: tuple[Given, ...]  # the lists, or groups of lists; each has a value
     # Exact value of each as an arithmetic expression, such as ``"(1/2 + 2/3) / 2"``, or ``"undefined"``
     values: tuple[str, ...]
     mean: str = ""  # mean over the lists where it is defined, as an expression too; empty for an example of one list

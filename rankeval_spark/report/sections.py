@@ -291,6 +291,7 @@ def distributions_section(night: Night, drawer: Drawer) -> Section:
 
 
 def _user_differences(night: Night, drawer: Drawer, measure: MeasureKey) -> list[Block]:
+    """Draw, for each model, the distribution of the users' differences from the baseline."""
     if night.baseline is None:
         return []
     name = with_cutoff(*measure)

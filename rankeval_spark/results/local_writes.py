@@ -186,16 +186,10 @@ class LocalTables(TableStore):
         return self.commit(table, lambda seen: self._merge(table, seen))
 
     def _merge(self, table: str, seen: int) -> tuple[int, int]:
+        """Merge small files of each night, or of ``runs``, in a commit; return how many were removed and written."""
         opened, files = delta_table(self.storage, table, seen), data_files(self.storage, table, seen)
         is_of_runs, partitions = table == schemas.RUNS.name, partitions_of(opened)
-        if is_of_runs:
-            small = [file for file in files if partitions or (file.n_rows or 0) < FEW_EVENTS]
-            groups = _group(small, lambda _: "", lambda file: file.n_rows or 0, FEW_EVENTS)
-            groups = groups if partitions or len(small) > 1 else []
-        else:
-            small = sorted((file for file in files if file.size < SMALL), key=lambda file: (str(file.night), file.path))
-            groups = _group(small, lambda file: str(file.night), lambda file: file.size, SMALL)
-            groups = [group for group in groups if len(group) > 1]
+        groups = _groups_of_events(files, takes_all=bool(partitions)) if is_of_runs else _groups_of_nights(files)
         if not groups:
             return 0, 0
         self._require(table, (file for group in groups for file in group))
@@ -299,6 +293,20 @@ def night_files(storage: LocalStorage, table: str, night: NightKey, version: int
         n_rows = pq.read_metadata(Path(location, path)).num_rows
         files.append({"path": path, "location": location, "stats": json.dumps({"numRecords": n_rows})})
     return files
+
+
+def _groups_of_events(files: Iterable[DataFile], *, takes_all: bool) -> list[list[DataFile]]:
+    """Group the files of ``runs`` to merge: those with few events, or ``takes_all`` of a table that has partitions."""
+    small = [file for file in files if takes_all or (file.n_rows or 0) < FEW_EVENTS]
+    groups = _group(small, lambda _: "", lambda file: file.n_rows or 0, FEW_EVENTS)
+    return groups if takes_all or len(small) > 1 else []
+
+
+def _groups_of_nights(files: Iterable[DataFile]) -> list[list[DataFile]]:
+    """Group the small files of each night to merge; a night with one small file has none."""
+    small = sorted((file for file in files if file.size < SMALL), key=lambda file: (str(file.night), file.path))
+    groups = _group(small, lambda file: str(file.night), lambda file: file.size, SMALL)
+    return [group for group in groups if len(group) > 1]
 
 
 def _group(

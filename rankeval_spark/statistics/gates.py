@@ -237,6 +237,7 @@ def _judged(evidence: Evidence, passes: bool, observed: float, bound: float, tex
 
 
 def _change_in_words(evidence: Evidence, gain: Estimate, is_relative: bool) -> str:
+    """Write a gain or loss with its interval, such as "is 0.03 better than popular (0.01 to 0.05, 900 users)"."""
     if math.isnan(gain.value) or math.isnan(gain.low):
         return f"has no {'relative change from' if is_relative else 'difference to'} {evidence.versus}"
     text = f"is as {evidence.versus}"

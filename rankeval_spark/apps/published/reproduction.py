@@ -218,6 +218,7 @@ def _compare_tables(
 
 
 def _differences(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Schema) -> DataFrame:
+    """Compare the published rows of a table with those of the rehearsal, without what cannot be repeated."""
     of_run = {C.EVALUATION: run.night.evaluation, C.EVALUATION_DATE: run.night.evaluation_date, C.RUN_ID: run.run_id}
     published = results.published(schema.name)
     for column, value in of_run.items():

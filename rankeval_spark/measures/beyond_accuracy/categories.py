@@ -202,7 +202,7 @@ def _relevant_labels(cut: CutLists, rel: float) -> tuple[IntVector, IntVector]:
 
 @remembered
 def _ideal(cut: CutLists, rel: float, alpha: float) -> FloatMatrix:
-    """Fill the ideal lists of all users at once, a place at a time."""
+    """Compute the gain of ideal lists, greedily: each rank takes the item with the largest gain that is left."""
     judged, n_lists = cut.lists.known_items.known_judged, cut.lists.n_lists
     item, code = _relevant_labels(cut, rel)
     cell = np.unique(judged.owner[item] * cut.lists.known_items.n_codes + code, return_inverse=True)[1]

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import allowed_folders, columns as C, schemas
 from rankeval_spark.apps.progress import Steps
-from rankeval_spark.apps.published.report import report_of, write_atomically
+from rankeval_spark.apps.published.report import report_of
 from rankeval_spark.apps.published.rescoring import unchanged_dates
+from rankeval_spark.apps.written_files import write_atomically
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.run import run_one
 from rankeval_spark.cli.show import Row, RowSelection, comparison_rows_of, selected_rows
@@ -132,7 +133,7 @@ def _write_report(spark: SparkSession, config: EvaluationConfig, day: date, path
     except EnvironmentFaultError as missing:
         out.print(f"\nno report: {'; '.join(map(str, missing.faults))}", markup=False, soft_wrap=True)
         return
-    write_atomically(report_of(spark, config.results.location, evaluation=config.evaluation, day=day), path)
+    write_atomically(report_of(spark, config.results.location, evaluation=config.evaluation, day=day), path, "--out")
     seconds = time.perf_counter() - started
     out.print(f"\nreport: {path} ({seconds:.1f} s), open it in a browser", markup=False, soft_wrap=True)
 

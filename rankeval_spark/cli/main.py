@@ -11,6 +11,7 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, Final, Literal, NoReturn
@@ -19,12 +20,32 @@ import typer
 
 from rankeval_spark import __version__
 from rankeval_spark.cli import shared_options as shared
-from rankeval_spark.cli.terminal import active_context, console, headline, keep_libraries_quiet, quietly, write_out
-from rankeval_spark.errors import ExitCode, RankevalError, Stopped, exit_code_of, note, notes_of, without_secrets
+from rankeval_spark.cli.terminal import (
+    active_context,
+    console,
+    keep_libraries_quiet,
+    logged_as_json,
+    quietly,
+    say_error,
+    write_out,
+)
+from rankeval_spark.errors import (
+    ConfigError,
+    ExitCode,
+    Fault,
+    RankevalError,
+    Stopped,
+    exit_code_of,
+    first_line,
+    note,
+    notes_of,
+    without_secrets,
+)
 from rankeval_spark.spark.version import UnsupportedSparkError, require_spark
 
-DEBUG: Final = "--debug"  # this and the next are read wherever they stand among the arguments
+DEBUG: Final = "--debug"  # this and the next two are read wherever they stand among the arguments
 QUIET: Final = "--quiet"
+LOG_FORMAT: Final = "--log-format"
 ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 SECONDS_TO_CANCEL: Final = 10.0  # patience with a driver that may be gone; schedulers give us half a minute
 
@@ -88,11 +109,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     130 stopped by Ctrl-C, 143 stopped by SIGTERM.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    wanted = [argument for argument in given if argument not in (DEBUG, QUIET)]
+    form, rest = _log_format([argument for argument in given if argument not in (DEBUG, QUIET)])
+    is_json = form[-1:] == ["json"]
     keep_libraries_quiet()
-    with quietly(QUIET in given), stoppable() as ending:
+    with quietly(QUIET in given), logged_as_json(is_json), stoppable() as ending:
         try:
-            app(wanted, prog_name="rankeval")
+            sys.exit(app([*form, *rest], prog_name="rankeval", standalone_mode=not is_json))
         except (Exception, SystemExit) as error:  # the last resort
             if ending.stopped is not None:  # typer makes a status of Ctrl-C out of it, and a failed clean-up an error
                 for line in notes_of(error):
@@ -104,10 +126,25 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     sys.exit(ExitCode.DONE)
 
 
+def _log_format(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return ``--log-format`` and its value, which stand before the command, and the other arguments."""
+    form, rest, words = list[str](), list[str](), iter(arguments)
+    for word in words:
+        name, _, value = word.partition("=")
+        if name == LOG_FORMAT:
+            form = [name, *([value] if value else islice(words, 1))]
+        else:
+            rest.append(word)
+    return form, rest
+
+
 def _known(error: Exception) -> Exception:
     """Translate an error that no command expected."""
     if isinstance(error, RankevalError):
         return error
+    if hasattr(error, "format_message"):  # of the parser, which prints it itself where the log is text
+        found = first_line(error.format_message())
+        return ConfigError(Fault("arguments", found, "those that rankeval COMMAND --help lists"))
     from rankeval_spark.apps.error_translation import machine_fault  # noqa: PLC0415 - only where something went wrong
 
     known: Exception | None = None
@@ -124,14 +161,9 @@ def _known(error: Exception) -> Exception:
 
 def _end(error: BaseException, *, is_debug: bool) -> NoReturn:
     """Print the error and exit with its code."""
-    out = console(is_error=True)
-    if is_debug:
-        trace = without_secrets("".join(traceback.format_exception(error)))
-        out.print(trace, markup=False, style="dim", soft_wrap=True)
-    out.print("error: ", style="bold red", end="")
-    out.print(headline(error), markup=False, soft_wrap=True)
-    if not is_debug and isinstance(error, Exception) and not isinstance(error, RankevalError):
-        out.print(f"{DEBUG} shows the trace", style="dim")
+    trace = without_secrets("".join(traceback.format_exception(error))) if is_debug else ""
+    is_ours = isinstance(error, RankevalError) or not isinstance(error, Exception)
+    say_error(error, trace=trace, hint="" if is_debug or is_ours else f"{DEBUG} shows the trace")
     sys.exit(exit_code_of(error))
 
 
@@ -167,6 +199,10 @@ def _options(
     debug: Annotated[
         bool, typer.Option("--debug", help="Show the trace of an error; with any command, anywhere")
     ] = False,
+    log_format: Annotated[
+        Literal["text", "json"],
+        typer.Option(LOG_FORMAT, help="Progress, notes and errors on standard error as text or JSON lines; anywhere"),
+    ] = "text",
 ) -> None:
     """Options common to all commands."""
 
@@ -183,16 +219,18 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be read and computed; do not run")
     ] = False,
+    metrics_file: shared.MetricsFile = None,
     json_: shared.Json = False,
 ) -> None:
     """Evaluate one date and publish its results."""
     from rankeval_spark.cli.run import run_command  # noqa: PLC0415 - pyarrow takes a moment
 
-    run_command(config, date_, overrides or [], sample_share=sample_users, is_dry=dry_run, is_json=json_)
+    options: dict[str, Any] = {"sample_share": sample_users, "metrics_file": metrics_file, "is_json": json_}
+    run_command(config, date_, overrides or [], is_dry=dry_run, **options)
 
 
 @_command("rankeval backfill nightly.yaml --from 2026-01-01 --to 2026-01-31 --missing")
-def backfill(
+def backfill(  # noqa: PLR0913, PLR0917 - an option each
     config: shared.Config,
     first: Annotated[str | None, typer.Option("--from", help="First evaluation date")] = None,
     last: Annotated[str | None, typer.Option("--to", help="Last evaluation date")] = None,
@@ -202,14 +240,15 @@ def backfill(
     missing: Annotated[bool, typer.Option("--missing", help="Only dates that were not published yet")] = False,
     overrides: shared.Overrides = None,
     sample_users: shared.Share = 1.0,
+    metrics_file: shared.MetricsFile = None,
     json_: shared.Json = False,
 ) -> None:
     """Evaluate several dates, in any order; one that fails does not stop the others."""
     from rankeval_spark.cli.run import backfill_command  # noqa: PLC0415 - pyarrow takes a moment
 
     changes, days = overrides or [], date_ or []
-    options: dict[str, Any] = {"sample_share": sample_users, "only_missing": missing, "is_json": json_}
-    backfill_command(config, changes, first, last, days, **options)
+    options: dict[str, Any] = {"sample_share": sample_users, "metrics_file": metrics_file, "is_json": json_}
+    backfill_command(config, changes, first, last, days, only_missing=missing, **options)
 
 
 @_command(

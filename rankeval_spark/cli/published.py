@@ -15,7 +15,7 @@ from rich.markup import escape
 from rankeval_spark import __version__, columns as C
 from rankeval_spark.apps import gates, run_history
 from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions, maintain_root as bring_into_order
-from rankeval_spark.apps.published.report import report_of, require_file, write_atomically
+from rankeval_spark.apps.published.report import report_of
 from rankeval_spark.apps.published.rescoring import past_nights, plan_scoring, score_night
 from rankeval_spark.apps.published_runs import (
     PastNight,
@@ -25,6 +25,7 @@ from rankeval_spark.apps.published_runs import (
     require_dates,
     unknown_evaluation,
 )
+from rankeval_spark.apps.written_files import require_file, write_atomically
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.shared_options import new_session, session_for, start
 from rankeval_spark.cli.show import COLUMNS as MEANS, RowSelection, selected_rows
@@ -85,7 +86,7 @@ def gate_command(
     for night in without_rules:
         say_note(f"{night}: not judged, its config has no rule; {_ADD_RULES}")
     if is_json:
-        write_out(tables.to_json(rows, GATE_COLUMNS))
+        write_out(tables.to_json(rows, GATE_COLUMNS, indent=None))
     raise typer.Exit(ExitCode.GATE_FAILED if gates.failed(rows) else ExitCode.DONE)
 
 
@@ -188,9 +189,9 @@ def report_command(
     """Write the report of a night. A missing library or folder is refused before anything is read."""
     wanted = parse_date(day, where="--date") if day else None
     require_extra()
-    require_file(out)
+    require_file(out, "--out", example="report.html")
     text = report_of(session_for(root, "report"), root, evaluation=evaluation, day=wanted, baseline=baseline)
-    write_atomically(text, out)
+    write_atomically(text, out, "--out")
     if is_json:
         write_out(json_text({"path": out, "n_bytes": out.stat().st_size}))
         return

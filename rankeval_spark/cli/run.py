@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from rich.markup import escape
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps.gates import failed
-from rankeval_spark.apps.nightly import backfill
+from rankeval_spark.apps.nightly import alerts, backfill
 from rankeval_spark.apps.nightly.look_ahead import LookAhead, wants_spark
+from rankeval_spark.apps.nightly.metrics_file import metrics_text
 from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, planned_inputs, prepare_night, run_night
 from rankeval_spark.apps.nightly.night_plan import NightPlan, evaluation_name
 from rankeval_spark.apps.published_runs import published_dates
+from rankeval_spark.apps.written_files import require_file, write_atomically
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.shared_options import config_and_dates, new_session
-from rankeval_spark.cli.terminal import console, headline, is_quiet, json_text, progress, say_done, write_out
-from rankeval_spark.errors import ExitCode
+from rankeval_spark.cli.terminal import (
+    console,
+    headline,
+    is_quiet,
+    json_text,
+    progress,
+    say_done,
+    say_warning,
+    write_out,
+)
+from rankeval_spark.errors import ConfigError, ExitCode
 from rankeval_spark.results.journal import PUBLISHED
 from rankeval_spark.spark.session import on_demand
 
@@ -32,9 +45,73 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config import EvaluationConfig
 
+METRICS_FILE: Final = "--metrics-file"
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """Who is told of the outcome of a date: receivers of alerts, and a file of metrics."""
+
+    evaluation: str
+    results: str
+    receivers: Sequence[alerts.Receiver]
+    metrics_file: Path | None
+
+    @classmethod
+    def of(cls, config: EvaluationConfig, evaluation: str, metrics_file: Path | None) -> Listeners:
+        """Return those of a config; a warning about each receiver that cannot be told, ConfigError for a file."""
+        if metrics_file is not None:
+            require_file(metrics_file, METRICS_FILE, example="night.prom")
+        receivers, faults = alerts.receivers_of(config)
+        for fault in faults:
+            say_warning(fault)
+        return cls(evaluation, config.results.location, receivers, metrics_file)
+
+    def document(self, outcome: backfill.DateOutcome) -> dict[str, Any]:
+        """Return what became of a date, for programs; the keys are the same whatever became of it."""
+        result = outcome.result
+        status = "KEPT" if outcome.kept is not None else "FAILED" if result is None else PUBLISHED
+        why = outcome.kept if result is None else result.reason
+        rules = [] if result is None else [{name: row[name] for name in tables.GATE_FIELDS} for row in result.gates]
+        return {
+            C.EVALUATION: self.evaluation,
+            C.EVALUATION_DATE: outcome.evaluation_date,
+            C.RUN_ID: None if result is None else result.run_id,
+            "status": status,
+            "exit_code": int(outcome.exit_code),
+            "reason": headline(outcome.error) if outcome.error else why,
+            "seconds": outcome.seconds,
+            "stages": {} if result is None else result.seconds,
+            "n_rows": {} if result is None else result.n_rows,
+            "warnings": [] if result is None else result.warnings,
+            "gates": rules,
+            "events": alerts.events_of(outcome),
+            "results": self.results,
+        }
+
+    def hear(self, outcome: backfill.DateOutcome) -> None:
+        """Write the metrics of a date, and send its alerts; what goes wrong with that is a warning."""
+        if outcome.kept is not None:
+            return
+        if self.metrics_file is not None:
+            try:
+                write_atomically(metrics_text(outcome, self.evaluation), self.metrics_file, METRICS_FILE)
+            except ConfigError as error:
+                say_warning(str(error.faults[0]))
+        verdict = json.loads(json_text(self.document(outcome)))
+        for fault in alerts.tell(self.receivers, verdict):
+            say_warning(fault)
+
 
 def run_command(
-    path: Path, day: str, overrides: Sequence[str], *, sample_share: float, is_dry: bool, is_json: bool
+    path: Path,
+    day: str,
+    overrides: Sequence[str],
+    *,
+    sample_share: float,
+    is_dry: bool,
+    metrics_file: Path | None,
+    is_json: bool,
 ) -> None:
     """Evaluate one date, or show what that would read and compute."""
     config, (evaluation_date,) = config_and_dates(path, overrides, [("--date", day)])
@@ -44,18 +121,25 @@ def run_command(
     if is_dry:
         _show_plan(spark, config, evaluation_date, sample_share, is_json=is_json)
         return
+    listeners = Listeners.of(config, evaluation_name(config, sample_share), metrics_file)
     started = time.perf_counter()
-    result = run_one(spark, config, evaluation_date, sample_share=sample_share)
+    try:
+        result = run_one(spark, config, evaluation_date, sample_share=sample_share)
+    except (Exception, KeyboardInterrupt) as error:
+        seconds = time.perf_counter() - started
+        listeners.hear(backfill.DateOutcome(evaluation_date, error=error, seconds=seconds))
+        raise
+    outcome = backfill.DateOutcome(evaluation_date, result, seconds=time.perf_counter() - started)
+    listeners.hear(outcome)
     if is_json:
-        done = backfill.DateOutcome(evaluation_date, result, seconds=time.perf_counter() - started)
-        write_out(json_text(_document(done, result.evaluation)))
+        write_out(json_text(listeners.document(outcome), indent=None))
     else:
         show_result(result, config)
     if result.is_blocked:
         raise typer.Exit(ExitCode.GATE_FAILED)
 
 
-def backfill_command(
+def backfill_command(  # noqa: PLR0913 - an option each
     path: Path,
     overrides: Sequence[str],
     first: str | None,
@@ -64,6 +148,7 @@ def backfill_command(
     *,
     sample_share: float,
     only_missing: bool,
+    metrics_file: Path | None,
     is_json: bool,
 ) -> None:
     """Evaluate dates in turn, show the outcome of each, and exit with the code of the first that failed."""
@@ -71,8 +156,10 @@ def backfill_command(
     config, read = config_and_dates(path, overrides, [*ends, *(("--date", day) for day in days)])
     of_range = dict(zip((where for where, _ in ends), read, strict=False))
     dates = backfill.chosen_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
+    name = evaluation_name(config, sample_share)
+    listeners = Listeners.of(config, name, metrics_file)
     spark = session_of_nights(config)
-    kept = published_dates(spark, config, evaluation_name(config, sample_share)) if only_missing else {}
+    kept = published_dates(spark, config, name) if only_missing else {}
     outcomes: list[backfill.DateOutcome] = []
     out, before = console(is_error=True), None
 
@@ -87,10 +174,10 @@ def backfill_command(
     try:
         for outcome in backfill.backfill_dates(dates, prepare, kept=kept):
             outcomes.append(outcome)
+            listeners.hear(outcome)
     finally:  # who stops it in the middle wants to know how far it came
         if is_json:
-            name = evaluation_name(config, sample_share)
-            write_out(json_text([_document(outcome, name) for outcome in outcomes]))
+            write_out(json_text([listeners.document(outcome) for outcome in outcomes], indent=None))
         fresh = [outcome for outcome in outcomes if outcome.kept is None]
         notable = [outcome for outcome in fresh if outcome.exit_code or _status(outcome)[2]]
         if not is_json and (notable or len(outcomes) < len(dates) or not is_quiet()):
@@ -127,26 +214,6 @@ def show_result(result: NightResult, config: EvaluationConfig) -> None:
     if result.reason:
         out.print(f"the date is empty: {result.reason}", markup=False, soft_wrap=True)
     say_done(f"results in {root}; look at them with: rankeval show {shlex.quote(root)}")
-
-
-def _document(one: backfill.DateOutcome, evaluation: str) -> dict[str, Any]:
-    """Return what became of a date, for programs; the keys are the same whatever became of it."""
-    result = one.result
-    status = "KEPT" if one.kept is not None else "FAILED" if result is None else PUBLISHED
-    why = one.kept if result is None else result.reason
-    return {
-        C.EVALUATION: evaluation,
-        C.EVALUATION_DATE: one.evaluation_date,
-        C.RUN_ID: None if result is None else result.run_id,
-        "status": status,
-        "exit_code": int(one.exit_code),
-        "reason": headline(one.error) if one.error else why,
-        "seconds": one.seconds,
-        "stages": {} if result is None else result.seconds,
-        "n_rows": {} if result is None else result.n_rows,
-        "warnings": [] if result is None else result.warnings,
-        "gates": [] if result is None else [{name: row[name] for name in tables.GATE_FIELDS} for row in result.gates],
-    }
 
 
 def _show_summary(outcomes: Sequence[backfill.DateOutcome], *, n_dates: int) -> None:
@@ -198,7 +265,7 @@ def _show_plan(
             "slices": config.slices,
             "cost": str(cost),
         }
-        write_out(json_text(document))
+        write_out(json_text(document, indent=None))
         return
     table = tables.headed("input", "location", "format", "version", "files", "rows", title="would read")
     for read, n_rows, n_files in inputs:

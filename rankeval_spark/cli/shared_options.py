@@ -92,6 +92,10 @@ Cutoffs = Annotated[
 ]
 Csv = Annotated[bool, typer.Option("--csv", help="Print CSV, for spreadsheets")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document, for programs")]
+MetricsFile = Annotated[
+    Path | None,
+    typer.Option("--metrics-file", help="Write metrics of the night as text of Prometheus", metavar="FILE"),
+]
 All = Annotated[bool, typer.Option("--all", help="Show all rows, not only the first screen")]
 
 

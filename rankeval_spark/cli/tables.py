@@ -302,9 +302,9 @@ def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> str:
     return out.getvalue()
 
 
-def to_json(rows: Sequence[Row], columns: Sequence[str]) -> str:
-    """Return rows as a JSON array of objects."""
-    return json_text([{name: row[name] for name in columns} for row in rows])
+def to_json(rows: Sequence[Row], columns: Sequence[str], *, indent: int | None = 2) -> str:
+    """Return rows as a JSON array of objects; with ``indent=None`` it is one line."""
+    return json_text([{name: row[name] for name in columns} for row in rows], indent=indent)
 
 
 def trec_json(lines: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rich.console import Console
@@ -19,7 +19,7 @@ from rich.markup import escape
 from typing_extensions import override
 
 from rankeval_spark.apps.progress import Progress
-from rankeval_spark.errors import RankevalError, first_line, notes_of, visible
+from rankeval_spark.errors import RankevalError, exit_code_of, first_line, notes_of, visible, without_secrets
 
 if TYPE_CHECKING:
     from rich.status import Status
@@ -29,6 +29,7 @@ WIDTH_OF_A_LOG: Final = 120  # columns of a table in a file or a pipe
 _SECONDS_BETWEEN_LOOKS: Final = 0.5
 logger = logging.getLogger("rankeval")
 _is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
+_is_json: ContextVar[bool] = ContextVar("is_json", default=False)  # of the log on standard error
 
 
 def headline(error: BaseException) -> str:
@@ -72,10 +73,73 @@ def is_quiet() -> bool:
     return _is_quiet.get()
 
 
+class JsonLines(logging.Formatter):
+    """Log lines as JSON objects: `time`, `level`, `message`, and the facts of a record."""
+
+    @override
+    def format(self, record: logging.LogRecord) -> str:
+        time_ = f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%dT%H:%M:%S.%fZ}"
+        line = {
+            "time": time_,
+            "level": record.levelname.lower(),
+            "message": without_secrets(record.getMessage()).strip(),
+        }
+        return json_text({**line, **getattr(record, "facts", {})}, indent=None).rstrip("\n")
+
+
+@contextmanager
+def logged_as_json(wanted: bool) -> Iterator[None]:
+    """Log whatever goes to standard error within the block as JSON lines, if that is wanted; warnings too."""
+    if not wanted:
+        yield
+        return
+    before, handler = _is_json.set(True), logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    loggers = (logger, logging.getLogger("py.warnings"))
+    logging.captureWarnings(True)
+    for each in loggers:
+        each.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        for each in loggers:
+            each.removeHandler(handler)
+        logging.captureWarnings(False)
+        _is_json.reset(before)
+
+
 def say_note(text: str) -> None:
     """Print a note on standard error, so that the result stays readable for programs."""
-    if not is_quiet():
+    if is_quiet():
+        return
+    if _is_json.get():
+        logger.info(text)
+    else:
         console(is_error=True).print(f"note: {text}", markup=False, soft_wrap=True)
+
+
+def say_warning(text: str) -> None:
+    """Print a warning on standard error, also where the user wants results and faults only."""
+    if _is_json.get():
+        logger.warning(text)
+    else:
+        console(is_error=True).print(f"warning: {text}", markup=False, soft_wrap=True)
+
+
+def say_error(error: BaseException, *, trace: str, hint: str) -> None:
+    """Print the error that a command ends with, and its trace or else how to get one, if there are any."""
+    if _is_json.get():
+        facts = {"exit_code": int(exit_code_of(error)), **({"trace": trace} if trace else {})}
+        logger.error(headline(error), extra={"facts": facts})
+        return
+    out = console(is_error=True)
+    if trace:
+        out.print(trace, markup=False, style="dim", soft_wrap=True)
+    out.print("error: ", style="bold red", end="")
+    out.print(headline(error), markup=False, soft_wrap=True)
+    if hint:
+        out.print(hint, style="dim")
 
 
 def say_done(text: str) -> None:
@@ -91,8 +155,10 @@ def write_out(text: str) -> None:
     sys.stdout.write(text)
 
 
-def json_text(document: object) -> str:
+def json_text(document: object, *, indent: int | None = 2) -> str:
     """Return one JSON document: dates and times in ISO 8601, NULL for NaN and infinite numbers.
+
+    With ``indent=None`` it is one line.
 
     >>> from datetime import date
     >>> print(json_text({"day": date(2026, 1, 3), "mean": float("nan"), "names": ("a", "b")}), end="")
@@ -105,7 +171,7 @@ def json_text(document: object) -> str:
       ]
     }
     """
-    return json.dumps(_plain(document), indent=2, allow_nan=False) + "\n"
+    return json.dumps(_plain(document), indent=indent, allow_nan=False) + "\n"
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - a value of any kind
@@ -215,7 +281,8 @@ class LogLines(Progress):
     @override
     def end(self, stage: str, seconds: float, n_rows: int | None) -> None:
         rows = "-" if n_rows is None else n_rows
-        logger.info("%s stage=%s seconds=%.1f rows=%s", self._title, stage, seconds, rows)
+        facts = {"run": self._title, "stage": stage, "seconds": round(seconds, 3), "rows": n_rows}
+        logger.info("%s stage=%s seconds=%.1f rows=%s", self._title, stage, seconds, rows, extra={"facts": facts})
 
 
 @contextmanager
@@ -225,7 +292,7 @@ def progress(title: str, out: Console | None = None) -> Iterator[Progress]:
     if is_quiet():
         yield Progress()
         return
-    if not out.is_terminal:
+    if _is_json.get() or not out.is_terminal:
         _log_to_stderr()
         yield LogLines(title)
         return
@@ -240,7 +307,7 @@ def progress(title: str, out: Console | None = None) -> Iterator[Progress]:
 def waiting(what: str) -> Iterator[None]:
     """Show on a terminal what the command waits for, and for how long; elsewhere nothing."""
     out = console(is_error=True)
-    if is_quiet() or not out.is_terminal:
+    if is_quiet() or _is_json.get() or not out.is_terminal:
         yield
         return
     with out.status(what) as status:

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -18,6 +18,7 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
     field_validator,
+    model_validator,
 )
 
 from rankeval_spark import columns as C
@@ -29,6 +30,7 @@ from rankeval_spark.config.base import (
     ModelWithPaths,
     RootText,
     Whole,
+    each_once,
     fault_error,
     refuse_faults,
     resolve_path,
@@ -111,6 +113,48 @@ class ResultsConfig(ModelWithPaths):
         return root
 
 
+def _variable(text: str) -> str:
+    if not spark_settings.is_reference(text):  # not shown: it may be the address
+        raise fault_error(Fault("", "another text", "${env:NAME}", "put the address into that variable"))
+    return text
+
+
+def _entry_point(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", text):
+        expected = "the name of an entry point: letters, digits, '_', '.' and '-'"
+        raise fault_error(Fault("", "another text", expected, "give a webhook as url:"))
+    return text
+
+
+Event = Literal["gate_failed", "night_failed", "checks_warn", "drift"]
+
+
+class Notification(Model):
+    """A receiver of alerts about nights: a webhook, or a function of an installed package.
+
+    Alerts are sent once a night is published, or recorded as failed, and never change the outcome of a run.
+    """
+
+    url: Annotated[str, AfterValidator(_variable)] | None = None
+    """Webhook, written as ${env:NAME}: its address is a secret, which the environment has. It gets a POST of JSON."""
+    form: Literal["json", "slack", "teams"] = "json"
+    """Body for the webhook: json is the document that `rankeval run --json` prints; slack and teams are messages."""
+    call: Annotated[str, AfterValidator(_entry_point)] | None = None
+    """Instead of url: name of an entry point in the group rankeval_spark.notify, a function of that document."""
+    events: Annotated[tuple[Event, ...], Field(min_length=1), each_once("event")] = get_args(Event)
+    """What is told. gate_failed: published, but a rule is not met; night_failed: nothing was published, unless another
+    run holds the night; checks_warn: a check warns; drift: that of drift does."""
+
+    @model_validator(mode="after")
+    def _has_one_receiver(self) -> Notification:
+        if (self.url is None) == (self.call is None):
+            found = "neither url nor call" if self.url is None else "url and call"
+            refuse_faults([Fault("", found, "one of them", "write an entry for each receiver")])
+        if self.call is not None and self.form != "json":
+            refuse_faults([Fault(".form", f"{self.form} with call", "a form with url only", "remove it")])
+        return self
+
+
 class SparkConfig(Model):
     """The Spark session. Options of spark-submit take precedence."""
 
@@ -164,6 +208,8 @@ class EvaluationConfig(Request):
     """Shares of faulty rows or users above which a run warns or fails."""
     results: ResultsConfig
     """Location and options of the results."""
+    notify: tuple[Notification, ...] = ()
+    """Who is told of nights that failed, of gates, of checks that warn, and of drift."""
     spark: Annotated[SparkConfig, Field(validate_default=True)] = SparkConfig()
     """The Spark session."""
 

@@ -337,7 +337,7 @@ def _faults(details: ErrorDetails, model: type[BaseModel]) -> list[tuple[Place, 
             if kind == "string_type" and isinstance(value, int | float):
                 fix = "put it in quotes"
             elif kind == "tuple_type" and isinstance(value, str | int):
-                fix = f"write [{value}]"
+                fix = f"write [{value if _found(value, place) != REDACTED else '...'}]"
             elif kind == "less_than" and isinstance(value, int | float) and 1 < value < 100:  # noqa: PLR2004 - percent
                 fix = f"did you mean {value / 100:g}?"
             fault = Fault("", _found(value, place), expected, fix)
@@ -362,7 +362,8 @@ def _unknown_places(error: ValidationError) -> Iterator[Place]:
 
 
 def _found(value: object, place: Place) -> str:
-    if any(is_credential(str(part)) for part in place):
+    is_webhook = place[:1] == ("notify",) and "/" in str(value)  # wherever in the section it stands
+    if is_webhook or any(is_credential(str(part)) for part in place):
         return REDACTED
     if value is None:
         return "nothing"

@@ -132,6 +132,11 @@ def is_reference(value: str) -> bool:
     return _ENVIRONMENT_VALUE.fullmatch(value) is not None
 
 
+def variable_of(reference: str) -> str:
+    """Return the name of the variable in a value such as ``${env:NAME}``."""
+    return reference.removeprefix("${env:").removesuffix("}")
+
+
 def is_secret(key: str, value: str) -> bool:
     """Return True if a setting must be hidden."""
     if isinstance(value, Filled):

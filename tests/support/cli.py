@@ -47,12 +47,12 @@ def rankeval(*arguments: object) -> Finished:
     """Run a command in this process."""
     out, err = io.StringIO(), io.StringIO()
     log = logging.getLogger("rankeval")
-    handlers = log.handlers[:]
+    handlers, log.handlers = log.handlers, []  # as in a new process; pytest has some of its own
     try:
         with redirect_stdout(out), redirect_stderr(err):
             code = _code_of(list(map(str, arguments)))
     finally:
-        log.handlers = handlers  # as in a new process: one that the command added has the error output of now
+        log.handlers = handlers  # one that the command added has the error output of now
     return Finished(code, out.getvalue(), err.getvalue())
 
 

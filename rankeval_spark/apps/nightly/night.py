@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark import schemas
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps import gates
 from rankeval_spark.apps.error_translation import translated_errors
 from rankeval_spark.apps.nightly.look_ahead import LookAhead
@@ -79,6 +79,8 @@ class NightResult:
     reason: str | None = None  # why nothing was measured: the date has no rows
     warnings: tuple[str, ...] = ()  # checks that exceeded their warning threshold
     gates: tuple[Mapping[str, Any], ...] = ()  # rows of ``gates``: what each rule says
+    checks: tuple[CheckRow, ...] = ()  # rows of ``checks``
+    means: tuple[Mapping[str, Any], ...] = ()  # rows of ``metrics`` over all users
 
     @property
     def is_blocked(self) -> bool:
@@ -214,6 +216,8 @@ class PreparedNight:
                 with failures_recorded(recorded, steps, self._inputs), steps.step("publish"):
                     recorded.publish(inputs=self._inputs(), timings=steps.seconds, reason=self.reason)
                 of_checks = [_warning_of(row) for row in self._of_verdict("warn")]
+                metrics = recorded.rows.get(schemas.METRICS.name)
+                means = () if metrics is None else metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
                 return NightResult(
                     facts.evaluation,
                     facts.evaluation_date,
@@ -223,6 +227,8 @@ class PreparedNight:
                     self.reason,
                     (*of_checks, *self.history.warnings),
                     tuple(self.gates),
+                    () if self.checks is None else tuple(self.checks.to_pylist()),
+                    tuple(means),
                 )
         finally:
             self.is_over.set()

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import uuid
-from contextlib import suppress
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark import allowed_folders, columns as C, schemas
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.buckets import hashes_of
-from rankeval_spark.errors import ConfigError, Fault, warn_user
+from rankeval_spark.errors import warn_user
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns
 from rankeval_spark.report.night import MAX_NIGHTS, Night, chosen_run
 from rankeval_spark.report.page import report
@@ -37,7 +32,6 @@ if TYPE_CHECKING:
 MAX_USERS: Final = 20_000
 """Users whose values are read; of more, a sample is drawn. Figures have bins, so that more would look the same."""
 
-_OPTION: Final = "--out"
 _NIGHT: Final = (C.EVALUATION, C.EVALUATION_DATE)
 _HASHES: Final = 2**64
 _MIN_HASH: Final = -(2**63)
@@ -95,32 +89,6 @@ def report_tables(
         user_metrics=empty_table(schemas.USER_METRICS),
     )
     return _with_users(results, tables, Night(tables, evaluation=name, day=day, baseline=baseline))
-
-
-def require_file(path: Path) -> None:
-    """Raise ConfigError for a path to which no report can be written, before anything is read."""
-    allowed_folders.require_allowed((_OPTION, str(path)))
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        quoted = shlex.quote(str(folder))
-        raise ConfigError(Fault(_OPTION, f"no folder {folder}", "a file in a folder that exists", f"mkdir -p {quoted}"))
-    if path.exists() and not path.is_file():
-        raise ConfigError(Fault(_OPTION, f"{path}, which is no file", "a file", f"{_OPTION} {path / 'report.html'}"))
-
-
-def write_atomically(text: str, path: Path) -> None:
-    """Write a file whole or not at all: readers see the one before it, or this one; ConfigError if it fails."""
-    goal = path.resolve()
-    draft = goal.with_name(f".report-{uuid.uuid4().hex}.part")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        os.replace(draft, goal)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise ConfigError(Fault(_OPTION, f"{path}: {reason}", "a file that can be written")) from error
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
 
 
 def _events(results: Results[Any]) -> pa.Table:

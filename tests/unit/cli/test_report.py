@@ -13,6 +13,7 @@ import pytest
 
 from rankeval_spark import Results, allowed_folders
 from rankeval_spark.apps.published import report as app
+from rankeval_spark.apps.written_files import write_atomically
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.report.night import Night
@@ -145,7 +146,7 @@ def test_a_page_that_cannot_be_written_leaves_the_one_before_and_no_draft(
 
     monkeypatch.setattr(os, "replace", full)
     with pytest.raises(ConfigError, match=r"report\.html: No space left on device"):
-        app.write_atomically("the page of today", out)
+        write_atomically("the page of today", out, "--out")
     assert out.read_text() == "the page of yesterday"
     assert os.listdir(tmp_path) == ["report.html"]
 

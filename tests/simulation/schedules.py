@@ -65,7 +65,7 @@ class Schedule:
         store = SimulatedStore(self.world, driver, self.objects, self.invariants)
 
         def run_program() -> None:
-            driver.storage = object_storage.ObjectStorage(ROOT, store)
+            driver.storage = object_storage.ObjectStorage(f"{ROOT}/{driver.name}", store)
             driver.storage.checkpoint_every = self.checkpoint_every
             try:
                 program(driver)
@@ -225,6 +225,7 @@ def simulated(world: World) -> Iterator[None]:
         (object_storage, "time", turns),
         (locks, "time", turns),
         (locks, "threading", turns),
+        (locks, "_released", {}),  # by address, of which each driver has its own: a process knows what it released
         (locks, "this_process", lambda: world.current.driver.process),
         (locks, "this_machine", lambda: world.current.driver.process.machine),
         (locks.Process, "is_gone", lambda process: _is_gone(world, process)),

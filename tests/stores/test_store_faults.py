@@ -152,7 +152,7 @@ def after(seconds: float, fate: Fate) -> Fate:
 @pytest.mark.parametrize("seconds", [pytest.param(4, marks=pytest.mark.in_ci), 20])
 @pytest.mark.parametrize("at", ["begin", "publish"])
 def test_a_store_that_is_gone_for_a_while_delays_a_night(drivers: Drivers, seconds: float, at: str) -> None:
-    proxy, gone = drivers.proxy(), []
+    proxy, gone = drivers.proxy(), list[float]()
 
     def fate(_method: str, path: str) -> str:
         if not gone and (at == "begin" or "_locks/publish" in path):

@@ -52,6 +52,9 @@ FILE_SYSTEMS: Final[Mapping[str, FileSystem]] = {
 RESULT_SCHEMES: Final = tuple(name for name, one in FILE_SYSTEMS.items() if one.has_results)
 _OF_S3: Final = ("s3n",)  # an older name, which Hadoop no longer has
 
+STORE_SETTINGS: Final[dict[str, str]] = {}
+"""Endpoint and region of object stores, if the config of this process names them; secrets are never among them."""
+
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _own: set[str] = set()  # temporary folders that this process made, which no config names
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Any, Final
 
+from rankeval_spark.allowed_folders import STORE_SETTINGS, scheme_of
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault
 
 try:
@@ -40,6 +41,12 @@ NO_BUCKET: Final = "no such bucket or container"
 REFUSED: Final = (exceptions.AlreadyExistsError, exceptions.PreconditionError)
 """Errors of a store about a write or read whose condition does not hold."""
 
+_SETTINGS: Final = {
+    **dict.fromkeys(("s3", "s3a"), ("endpoint", "region")),
+    **dict.fromkeys(("az", "abfss", "abfs"), ("endpoint",)),
+}
+"""Settings that the stores of a scheme have."""
+
 _EXPIRED: Final = re.compile("ExpiredToken|TokenRefreshRequired|InvalidToken|RequestTimeTooSkewed|AuthenticationFailed")
 _NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 
@@ -48,13 +55,23 @@ class NoBucketError(OSError):
     """Raised for an address whose bucket or container does not exist."""
 
 
-@cache
 def open_store(address: str, where: str) -> Any:  # noqa: ANN401 - one class for each kind of store
-    """Return a prefix of a bucket; ConfigError, with ``where`` it is named, for an address that names none."""
-    is_plain = any(os.environ.get(name, "").startswith("http://") for name in ENDPOINTS)
+    """Return a prefix of a bucket; ConfigError, with ``where`` it is named, for an address that names none.
+
+    Credentials are those of the environment or of the platform.
+    """
+    known = _SETTINGS.get(scheme_of(address), ())
+    return cached_store(address, where, tuple((name, STORE_SETTINGS[name]) for name in known if name in STORE_SETTINGS))
+
+
+@cache
+def cached_store(address: str, where: str, settings: tuple[tuple[str, str], ...]) -> Any:  # noqa: ANN401 - as above
+    endpoints = [dict(settings).get("endpoint", ""), *(os.environ.get(name, "") for name in ENDPOINTS)]
+    is_plain = any(endpoint.startswith("http://") for endpoint in endpoints)
     options: Any = {"allow_http": True} if is_plain else None
+    config: Any = dict(settings) or None
     try:
-        return from_url(address, client_options=options, retry_config=RETRIES)
+        return from_url(address, config=config, client_options=options, retry_config=RETRIES)
     except (exceptions.BaseError, ValueError) as error:
         found = f"{address!r} ({str(error).partition(chr(10))[0]})"
         raise ConfigError(Fault(where, found, EXPECTED)) from error

@@ -1,7 +1,7 @@
 """Configuration: typed and frozen. A config object that exists is valid."""
 
 from rankeval_spark.config.check_thresholds import Checks, Threshold
-from rankeval_spark.config.evaluation_config import EvaluationConfig, ResultsConfig, SparkConfig
+from rankeval_spark.config.evaluation_config import EvaluationConfig, ResultsConfig, SparkConfig, StoresConfig
 from rankeval_spark.config.gates import Gate
 from rankeval_spark.config.inference import Comparisons, Intervals
 from rankeval_spark.config.inputs import (
@@ -43,6 +43,7 @@ __all__ = [
     "SegmentsInput",
     "Slicing",
     "SparkConfig",
+    "StoresConfig",
     "Threshold",
     "TrainInput",
     "check_roots",

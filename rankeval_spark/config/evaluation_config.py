@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from rankeval_spark import columns as C
+from rankeval_spark.allowed_folders import FILE_SYSTEMS, scheme_of
 from rankeval_spark.columns import MAX_ROWS_PER_USER
 from rankeval_spark.config import spark_settings
 from rankeval_spark.config.base import (
@@ -63,6 +64,13 @@ def _name(text: str) -> str:
     return text
 
 
+def _endpoint(text: str) -> str:
+    if not re.fullmatch(r"https?://[A-Za-z0-9._-]+(:\d+)?(/[A-Za-z0-9._/-]*)?", text):
+        found = "a user or a password in the address" if "@" in text else repr(text)
+        raise fault_error(Fault("", found, "an address such as https://s3.example.org:9000, without secrets"))
+    return text
+
+
 def _setting(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
     if isinstance(value, bool):
         return str(value).lower()
@@ -78,6 +86,9 @@ SettingValue = Annotated[str, PlainValidator(_setting), WithJsonSchema({"type": 
 def _gate(gate: Gate, info: ValidationInfo) -> Gate:
     refuse_faults(gate_faults(gate, info.data))
     return gate
+
+
+_NAME_OF_SCHEMA: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){1,2}")
 
 
 class ResultsConfig(ModelWithPaths):
@@ -100,6 +111,14 @@ class ResultsConfig(ModelWithPaths):
     one_run_per_root: Flag = False
     """Set to true for a store without conditional writes if the scheduler runs one job at a time on this root."""
 
+    @model_validator(mode="after")
+    def _quarantine_is_on_a_file_system(self) -> ResultsConfig:
+        if self.quarantine and FILE_SYSTEMS[scheme_of(self.root) or "file"].is_object_store:
+            found = f"quarantine with the root {self.root!r}"
+            expected = "a root on a file system: Spark writes these rows"
+            raise fault_error(Fault(".quarantine", found, expected, "remove quarantine, or use another root"))
+        return self
+
     @property
     def location(self) -> str:
         """Absolute path of the results root."""
@@ -110,6 +129,10 @@ class ResultsConfig(ModelWithPaths):
     def _one_root_for_all_dates(cls, root: str) -> str:
         if "{" in root:
             raise fault_error(Fault("", repr(root), "one folder for all dates", "remove the placeholder"))
+        if _NAME_OF_SCHEMA.fullmatch(root):
+            expected = "a folder, or an address such as s3://bucket/results: was a schema of a catalog meant?"
+            fix = f"write ./{root} for a folder of this name; rankeval register makes views of a root in a schema"
+            raise fault_error(Fault("", repr(root), expected, fix))
         return root
 
 
@@ -153,6 +176,16 @@ class Notification(Model):
         if self.call is not None and self.form != "json":
             refuse_faults([Fault(".form", f"{self.form} with call", "a form with url only", "remove it")])
         return self
+
+
+class StoresConfig(Model):
+    """Object stores of inputs and results. Credentials are those of the environment or of the platform's identity."""
+
+    endpoint: Annotated[str, StringConstraints(max_length=300), AfterValidator(_endpoint)] | None = None
+    """Address of a server of your own, such as http://minio:9000. Without this key: that of AWS_ENDPOINT_URL or
+    AZURE_STORAGE_ENDPOINT, else that of the cloud."""
+    region: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")] | None = None
+    """Region of the buckets of S3, such as eu-central-1. Without this key: that of AWS_REGION."""
 
 
 class SparkConfig(Model):
@@ -210,6 +243,8 @@ class EvaluationConfig(Request):
     """Location and options of the results."""
     notify: tuple[Notification, ...] = ()
     """Who is told of nights that failed, of gates, of checks that warn, and of drift."""
+    stores: StoresConfig = StoresConfig()
+    """Object stores of inputs and results."""
     spark: Annotated[SparkConfig, Field(validate_default=True)] = SparkConfig()
     """The Spark session."""
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from rankeval_spark.allowed_folders import require_allowed
+from rankeval_spark.allowed_folders import STORE_SETTINGS, require_allowed
 from rankeval_spark.config import spark_settings, yaml_reader
 from rankeval_spark.config.base import FOLDER_KEY, Model
 from rankeval_spark.config.evaluation_config import EvaluationConfig
@@ -69,6 +69,8 @@ def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
         raise ConfigError(*faults, *error.faults) from None
     if faults:
         raise ConfigError(*faults)
+    STORE_SETTINGS.clear()
+    STORE_SETTINGS.update(config.stores.model_dump(exclude_none=True))
     return config
 
 

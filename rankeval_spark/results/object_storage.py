@@ -53,9 +53,9 @@ class ObjectStorage(LocalStorage):
         weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
         self._logs: dict[str, dict[str, int]] = {}  # sizes of the files of each log, as far as they are known
 
-    def __reduce__(self) -> tuple[type[ObjectStorage], tuple[str]]:
+    def __reduce__(self) -> tuple[Callable[..., ObjectStorage], tuple[str, dict[str, str]]]:
         """Return what a worker opens the same prefix by, with the credentials of its own environment."""
-        return ObjectStorage, (self._address,)
+        return _opened_by_worker, (self._address, dict(allowed_folders.STORE_SETTINGS))
 
     @property
     def address(self) -> str:
@@ -262,6 +262,11 @@ class ObjectStorage(LocalStorage):
 
     def _errors(self, path: str) -> AbstractContextManager[None]:
         return store_errors(self._address, path)
+
+
+def _opened_by_worker(address: str, settings: Mapping[str, str]) -> ObjectStorage:
+    allowed_folders.STORE_SETTINGS.update(settings)
+    return open_objects(address)
 
 
 @cache

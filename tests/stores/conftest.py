@@ -123,7 +123,7 @@ def in_environment(s3: Server, monkeypatch: pytest.MonkeyPatch) -> Callable[[Pro
 
     def choose(proxy: Proxy | None) -> None:
         monkeypatch.setattr(object_storage, "open_objects", cache(ObjectStorage))
-        object_stores.open_store.cache_clear()
+        object_stores.cached_store.cache_clear()
         for name, value in s3.environment(proxy).items():
             monkeypatch.setenv(name, value)
 

@@ -1,0 +1,94 @@
+"""Inputs of nights on servers of object stores, and what they are reached by."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from rankeval_spark import allowed_folders, object_stores
+from rankeval_spark.inputs import places
+from rankeval_spark.results import Results, object_storage
+from rankeval_spark.results.object_storage import ObjectStorage
+from tests.stores.conftest import BUCKET
+from tests.support import nights as workspaces
+from tests.support.cli import rankeval, without_session
+from tests.support.nights import FIRST, SECOND, Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.stores.conftest import Drivers, Server
+
+PLANTED: Final = "tr0ub4dor-planted"
+INPUTS: Final = ("recommendations", "held_out", "segments")
+
+
+@pytest.fixture(autouse=True)
+def _as_a_new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(places, "_places", {})
+    monkeypatch.setattr(object_storage, "open_objects", cache(ObjectStorage))
+    object_stores.cached_store.cache_clear()
+    yield
+    allowed_folders.STORE_SETTINGS.clear()
+
+
+def uploaded(workspace: Workspace, address: str, **store: str) -> list[str]:
+    """Copy the inputs of a workspace to a store; return the options by which a command reads them there."""
+    allowed_folders.STORE_SETTINGS.update(store)
+    bucket, _, key = address.removesuffix("/").partition(f"{BUCKET}/")
+    opened = object_stores.open_store(f"{bucket}{BUCKET}", "test")
+    for file in (workspace.folder / "inputs").rglob("*"):
+        if file.is_file():
+            opened.put(f"{key}/{file.relative_to(workspace.folder / 'inputs')}", file)
+    return [f"--set=inputs.{name}.path={address}/{name}" for name in INPUTS]
+
+
+@pytest.mark.in_ci
+def test_nights_of_inputs_in_a_store_are_those_of_a_disk(drivers_of_each: Drivers, tmp_path: Path) -> None:
+    made = workspaces.workspace(tmp_path / "workspace")
+    there = uploaded(made, drivers_of_each.root)
+    means = []
+    for root, options in (("disk", []), ("store", there)):
+        with without_session():
+            done = rankeval(
+                "backfill", made.config, "--from", FIRST, "--to", SECOND, f"--set=results.root={root}", *options
+            )
+            checked = rankeval("validate", made.config, "--date", FIRST, *options)
+            user = rankeval("user", made.folder / root, "ann", "--date", FIRST)
+        assert (done.code, checked.code, user.code) == (0, 0, 0), (done.err, checked.err, user.err)
+        found = Results(str(made.folder / root)).metrics().to_pandas()
+        means.append((found[["evaluation_date", "model_id", "measure", "k", "value"]], user.out))
+    assert means[0][0].equals(means[1][0])
+    assert means[0][1] == means[1][1]
+
+
+@pytest.mark.in_ci
+def test_the_config_names_the_server_and_no_secret_is_written(
+    s3: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, value in {**s3.variables, "AWS_SECRET_ACCESS_KEY": PLANTED}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_REGION")
+    place = {"endpoint": f"http://127.0.0.1:{s3.port}", "region": "us-east-1"}
+    root, made = f"s3a://{BUCKET}/of-a-config", workspaces.workspace(tmp_path / "workspace")
+    there = uploaded(made, f"s3://{BUCKET}/inputs-of-a-config", **place)
+    keys = [f"--set=stores.{name}={value}" for name, value in place.items()]
+    with without_session():
+        told = [rankeval("run", made.config, "--date", FIRST, f"--set=results.root={root}", *keys, *there, "--debug")]
+        assert told[0].code == 0, told[0].err
+        lost = [option.replace("inputs-of-a-config", "inputs-of-a-confg") for option in there]
+        told += [rankeval("validate", made.config, "--date", FIRST, *keys, *lost)]
+        told += [rankeval("validate", made.config, "--date", FIRST, *keys, "--set=inputs.segments.path=s3://buket/x")]
+        told += [rankeval("report", root, "--out", tmp_path / "report.html")]
+    assert [each.code for each in told] == [0, 4, 4, 0]
+    assert f"s3://{BUCKET} has no 'inputs-of-a-confg', did you mean 'inputs-of-a-config'?" in told[1].message
+    assert "no such bucket or container at s3://buket/x" in told[2].message
+    store = object_stores.open_store(f"s3://{BUCKET}", "test")
+    written = [bytes(store.get(each["path"]).bytes()) for batch in store.list("of-a-config") for each in batch]
+    written += [(tmp_path / "report.html").read_bytes(), *(f"{each.out}{each.err}".encode() for each in told)]
+    runs = Results(root).runs().to_pylist()
+    assert runs
+    assert not [text for text in [*written, repr(runs).encode()] if PLANTED.encode() in text]

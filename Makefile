@@ -19,7 +19,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --requi
 # A virtual environment holds absolute paths, so one that was moved or copied with its checkout is made anew.
 HERE := $(shell pwd | cksum | cut -d' ' -f1)
 
-.PHONY: help setup setup-test demo doctor test test-version test-versions test-cluster test-faults test-stores test-peers test-peers-torch test-versions lint types quick unit pytest format docs site notebooks bench bench-peers lock clean
+.PHONY: help setup setup-test demo doctor zip dist test test-version test-versions test-cluster test-faults test-stores test-peers test-peers-torch test-versions lint types quick unit pytest format docs site notebooks bench bench-peers lock clean
 
 help:  ## List the goals
 	@echo "rankeval-spark: make GOAL"
@@ -68,10 +68,20 @@ demo: setup  ## Evaluate three models on MovieLens 100K and show the result
 doctor: setup  ## Check Java, the jars, Python and the disk of this machine
 	@$(IN_VENV) -m rankeval_spark doctor $(ARGS)
 
-zip: setup  ## Make dist/rankeval_spark.zip, for spark-submit --py-files
+zip:  ## Make dist/rankeval_spark.zip, for spark-submit --py-files; any Python will do
 	@mkdir -p dist && rm -f dist/rankeval_spark.zip
 	@find rankeval_spark -name __pycache__ -type d -prune -exec rm -rf {} +
-	@$(IN_VENV) -m zipfile -c dist/rankeval_spark.zip rankeval_spark && echo "==> dist/rankeval_spark.zip"
+	@"$$(PYTHON="$(PYTHON)" bash requirements/find-python)" -m zipfile -c dist/rankeval_spark.zip rankeval_spark && echo "==> dist/rankeval_spark.zip"
+
+# The environment is made anew: packed is what is in it. It holds no Spark and no Java, which the cluster has.
+dist: zip  ## Make dist/environment.tar.gz too, the Python packages of workers that have none, for spark-submit --archives
+	@rm -rf build/workers dist/environment.tar.gz && mkdir -p build
+	@"$$(PYTHON="$(PYTHON)" bash requirements/find-python)" -m venv build/workers
+	@build/workers/bin/python $(INSTALL) -r requirements/build.txt
+	@build/workers/bin/python $(INSTALL) -r requirements/workers.txt
+	@build/workers/bin/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation .
+	@build/workers/bin/venv-pack --quiet --force --prefix build/workers --output dist/environment.tar.gz
+	@echo "==> dist/environment.tar.gz"
 
 # ---- to work on it ---------------------------------------------------------------------------------------------
 
@@ -204,6 +214,7 @@ lock: $(VENV)-lock/.made  ## Bring requirements/*.txt up to pyproject.toml; ARGS
 	@echo "==> locking"
 	@printf '%s\n' pip setuptools wheel | $(COMPILE) $(ARGS) --output-file requirements/build.txt -
 	@$(COMPILE) $(ARGS) --extra java --extra spark --extra report --extra stores --output-file requirements/run.txt pyproject.toml
+	@echo venv-pack | $(COMPILE) $(ARGS) --extra stores --constraint requirements/run.txt --output-file requirements/workers.txt pyproject.toml -
 	@$(COMPILE) $(ARGS) --extra java --extra test --constraint requirements/run.txt --output-file requirements/test.txt pyproject.toml
 	@$(COMPILE) $(ARGS) --extra java --extra spark --override requirements/peers-overrides.in --output-file requirements/peers.txt pyproject.toml requirements/peers.in
 	@for spark in $(SPARKS); do \

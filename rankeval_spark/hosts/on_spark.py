@@ -32,6 +32,7 @@ from rankeval_spark.result_rows import check_rows
 from rankeval_spark.spark.plans import bands, result_frames, usable_rows, user_rows
 from rankeval_spark.spark.plans.user_rows import InputFrames
 from rankeval_spark.spark.session.builder import require_packages
+from rankeval_spark.spark.session.machine_checks import require_packages_of_cluster
 from rankeval_spark.sums.check_counts import list_facts
 from rankeval_spark.sums.exposures import TRAIN
 from rankeval_spark.sums.input_checks import ROWS, InputChecks, InputCounts
@@ -98,6 +99,7 @@ class OnSpark(Host[DataFrame]):
         As ``pivot`` of Spark looks its values up. A subquery in the plan of each result would start no job here, but
         its value is one column more for all rows to carry.
         """
+        require_packages_of_cluster(self.given.recommendations.sparkSession)
         return with_model_names(self.given, self.request)
 
     @property

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+import sys
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,7 +89,51 @@ def test_job_ends_with_the_exit_code_and_the_message_of_the_command(
     assert not [word for word in JAVA_WORDS if word in done.stdout]
 
 
-def submit(workspace: Workspace, master: str, package: Path, *options: str) -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def bare_python(tmp_path: Path) -> Path:
+    """Write an interpreter that sees the standard library alone, as that of an operating system does."""
+    path = tmp_path / "python3"
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n', encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def test_workers_without_packages_are_named_before_a_row_is_read(
+    own_copy: Workspace, master: str, package: Path, bare_python: Path
+) -> None:
+    python = {"spark.pyspark.python": str(bare_python), "spark.pyspark.driver.python": sys.executable}
+    started = time.monotonic()
+    done = submit(own_copy, master, package, "--date", FIRST.isoformat(), **python)
+    assert done.returncode == 8, done.stderr
+    assert "without numpy, pyarrow; expected numpy and pyarrow in the Python of every worker" in " ".join(
+        done.stdout.split()
+    )
+    assert "make dist" in done.stdout
+    assert time.monotonic() - started < 120  # 222 s before, of tasks that are repeated
+
+
+@pytest.mark.faults
+def test_archive_of_make_dist_is_all_that_workers_need(
+    own_copy: Workspace, master: str, package: Path, bare_python: Path
+) -> None:
+    archive = PROJECT / "dist" / "environment.tar.gz"
+    if not archive.exists():
+        subprocess.run(["make", "dist"], cwd=PROJECT, check=True)
+    own_copy.change(evaluation="archived")
+    python = {
+        "spark.archives": f"{archive}#environment",
+        "spark.pyspark.python": "./environment/bin/python",
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.executorEnv.PATH": str(bare_python.parent),
+    }
+    done = submit(own_copy, master, package, "--date", FIRST.isoformat(), **python)
+    assert done.returncode == 0, done.stderr
+    assert rows(own_copy, "metrics", "archived", SUMMARISED) == rows(own_copy, "metrics", "nightly", SUMMARISED)
+
+
+def submit(
+    workspace: Workspace, master: str, package: Path, *options: str, **more: str
+) -> subprocess.CompletedProcess[str]:
     """Run the job from a folder in which there is nothing of the project."""
     delta = ",".join(map(str, jars.delta_jars(find_java())))
     settings = {
@@ -102,13 +148,14 @@ def submit(workspace: Workspace, master: str, package: Path, *options: str) -> s
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.shuffle.partitions": "2",
         "spark.databricks.delta.snapshotPartitions": "1",
+        **more,
     }
     confs = (part for key, value in settings.items() for part in ("--conf", f"{key}={value}"))
     of_spark = ("--master", master, "--driver-memory", "1g", "--jars", delta, "--py-files", str(package), *confs)
     of_the_job = ("--config", str(workspace.config), *options)
     return subprocess.run(
         [str(submit_script()), *of_spark, str(PROJECT / "jobs" / "evaluate.py"), *of_the_job],
-        env=spark_environment(),
+        env={name: value for name, value in spark_environment().items() if name != "PYSPARK_PYTHON" or not more},
         cwd=package.parent,
         capture_output=True,
         text=True,

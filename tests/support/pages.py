@@ -37,6 +37,7 @@ NOT_RUN: Final = {
         "rankeval register",
     ): "needs the programs duckdb and spark-sql; test_queries.py runs what it prints",
     ("docs/operations.md", "make zip"): "needs a cluster; tests/spark/session/test_readme_submit.py submits it",
+    ("docs/operations.md", "make dist"): "needs a cluster; tests/cluster/test_submit.py submits it",
     ("docs/schedule.md", ""): "needs schedulers; tests/unit/test_schedules.py reads them",
     ("docs/trec.md", "rankeval trec [-q]"): "a synopsis",
     (

@@ -353,8 +353,8 @@ def _with_delta_extension(options: Settings) -> dict[str, str]:
 def require_packages(session: SparkSession) -> None:
     """Refuse a session of this machine whose workers run a Python without :data:`NEEDED`.
 
-    A session that was started from an environment which is not activated runs ``python3`` of the PATH. Workers of a
-    cluster are not looked at: that would be a job.
+    A session that was started from an environment which is not activated runs ``python3`` of the PATH. For workers of a
+    cluster see ``machine_checks.require_packages_of_cluster``.
     """
     context = getattr(session, "sparkContext", None)  # a session of Spark Connect has none
     if context is None or not is_local(session.conf.get("spark.master", "") or ""):

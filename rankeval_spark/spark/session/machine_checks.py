@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from rankeval_spark import allowed_folders
-from rankeval_spark.errors import FaultsError
+from rankeval_spark.errors import EnvironmentFaultError, Fault, FaultsError
 from rankeval_spark.spark.session import jars
+from rankeval_spark.spark.session.builder import NEEDED, is_local
 from rankeval_spark.spark.session.java import find_java
 from rankeval_spark.spark.session.settings import (
     CACHE_VARIABLE,
@@ -48,6 +49,9 @@ MIN_FREE_GIGABYTES: Final = 2
 SECONDS: Final = 20.0  # that a check has
 SECONDS_OF_JAVA: Final = 90.0  # three places are tried, 30 seconds each
 SECONDS_UNTIL_TOLD: Final = 2.0
+MAX_LOOKS: Final = 32  # tasks that look for packages on a cluster
+MAX_NAMED: Final = 3  # workers in an error
+_fit: Final = set[str]()  # applications on clusters whose workers have been looked at
 _GIGABYTE: Final = 1 << 30
 PYSPARK: Final = "pyspark"
 _ZONE: Final = "spark.sql.session.timeZone"
@@ -262,6 +266,35 @@ def _describe_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
     for _ in batches:
         yield pa.RecordBatch.from_pydict({"python": [sys.version.split()[0]], "arrow": [pa.__version__]})
+
+
+def require_packages_of_cluster(session: SparkSession) -> None:
+    """Refuse a cluster whose workers lack :data:`NEEDED`, by one small job a session; nothing happens elsewhere.
+
+    Without it the first task ends after minutes of retries, with an error of Python that names no remedy.
+    """
+    context = getattr(session, "sparkContext", None)  # a session of Spark Connect has none
+    if context is None or is_local(session.conf.get("spark.master", "") or "") or context.applicationId in _fit:
+        return
+    needed = NEEDED
+
+    def look(_: object) -> Iterator[str]:  # pickled by its value: a worker without packages cannot import this module
+        import socket  # noqa: PLC0415 - in the worker
+        import sys as own  # noqa: PLC0415 - in the worker
+        from importlib import util  # noqa: PLC0415 - in the worker
+
+        if missing := [name for name in needed if util.find_spec(name) is None]:
+            yield f"{own.executable} on {socket.gethostname()} without {', '.join(missing)}"
+
+    n_tasks = min(max(context.defaultParallelism, 1), MAX_LOOKS)
+    if found := sorted(set(context.parallelize(range(n_tasks), n_tasks).mapPartitions(look).collect())):
+        expected = f"{' and '.join(NEEDED)} in the Python of every worker"
+        fix = (
+            "make dist, then spark-submit --archives dist/environment.tar.gz#environment "
+            "--conf spark.pyspark.python=./environment/bin/python; or install requirements/workers.txt on each worker"
+        )
+        raise EnvironmentFaultError(Fault("Python of the workers", "; ".join(found[:MAX_NAMED]), expected, fix))
+    _fit.add(context.applicationId)
 
 
 def check_delta_table(spark: SparkSession) -> Check:

@@ -15,6 +15,7 @@ from rankeval_spark.hosts.on_spark import OnSpark, inputs_of
 from rankeval_spark.inputs.spark import RAW, Source, Sources, is_wholly_empty, read_all
 from rankeval_spark.spark.plans import usable_rows
 from rankeval_spark.spark.plans.moved_rows import user_types
+from rankeval_spark.spark.session.machine_checks import require_packages_of_cluster
 from rankeval_spark.sums import sums
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class SparkHost(NightHost):
 
     @override
     def read(self) -> Cost:
+        require_packages_of_cluster(self._spark)
         self.inputs = self._sources.all()
         config, inputs = self._plan.config, self.host.inputs
         return counted_cost(config, n_models=len(inputs.model_names), slice_values=_slice_values(config, inputs))

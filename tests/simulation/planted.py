@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from unittest import mock
 
 from rankeval_spark import schemas
-from rankeval_spark.results import Results, journal, publish, run
+from rankeval_spark.results import journal, publish, run
 from rankeval_spark.results.locks import Lock
 from rankeval_spark.results.object_storage import ObjectStorage
 
@@ -31,13 +31,6 @@ def _end(lock: Any, *, is_released: bool) -> None:  # noqa: ANN401 - in place of
         if is_released:
             lock._storage._store.put(lock._path, replace(lock._holder, released_at="now").to_json())
     lock._mark = None
-
-
-def _write(lock: Any, holder: Any, mark: Any) -> None:  # noqa: ANN401 - in place of a method
-    """Write a lock that was held before, whoever holds it by now: a heartbeat, or a release."""
-    lock._holder = replace(lock._holder, beat=lock._holder.beat + 1)
-    content, mode = replace(holder, beat=lock._holder.beat).to_json(), mark or "create"
-    lock._mark = lock._storage._store.put(lock._path, content, mode=None if lock._mark else mode)
 
 
 def _mark_first(tables: TableStore, event: journal.Event, staging: Staging, *, on_intent: Callable[[], None]) -> Any:  # noqa: ANN401 - in place of `publish`
@@ -65,7 +58,5 @@ PLANTED: Final[Mapping[str, Plant]] = {
     "a commit without its condition": lambda: mock.patch.object(ObjectStorage, "create", _create),
     "a release that is not checked": lambda: mock.patch.object(Lock, "_end", _end),
     "a marker before its tables": lambda: mock.patch.object(run, "publish", _mark_first),
-    "a heartbeat that is not checked": lambda: mock.patch.object(Lock, "_write", _write),
     "a publish without its intent": lambda: mock.patch.object(run, "publish", _announce_nothing),
-    "a reader without versions": lambda: mock.patch.object(Results, "_version_of", return_value=None),
 }

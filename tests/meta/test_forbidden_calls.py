@@ -38,14 +38,14 @@ ACTIONS_ALLOWED: Final = {
     "rankeval_spark/hosts/": "small results are computed and handed out there",
     "rankeval_spark/results/": "tables are written and audited there",
     "rankeval_spark/inputs/spark/probes.py": "asks a table for its version and a file for its first lines",
-    "rankeval_spark/inputs/arrow/file_inputs.py": "looks at the first texts of a dataset of Arrow",
+    "rankeval_spark/inputs/arrow/": "looks at the first texts of a dataset of Arrow, which is no frame of Spark",
     "rankeval_spark/spark/session/machine_checks.py": "doctor tries a worker and a Delta table",
     "rankeval_spark/demo/": "prepares data and trains models; no part of an evaluation",
     "rankeval_spark/spark/plans/result_frames.py": "the job that makes the small tables of an evaluation",
     "rankeval_spark/report/tables.py": "a figure is drawn of rows: of aggregates, or of a few columns of users",
 }
 IO_ALLOWED: Final = {
-    "rankeval_spark/inputs/spark/": "the only place where inputs are read",
+    "rankeval_spark/inputs/": "the only place where inputs are read",
     "rankeval_spark/results/": "the only place where results are written and read",
     "rankeval_spark/spark/session/machine_checks.py": "doctor writes and reads ten rows",
     "rankeval_spark/demo/": "the logs of the demo are written and read there",

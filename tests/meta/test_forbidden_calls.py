@@ -38,6 +38,7 @@ ACTIONS_ALLOWED: Final = {
     "rankeval_spark/hosts/": "small results are computed and handed out there",
     "rankeval_spark/results/": "tables are written and audited there",
     "rankeval_spark/inputs/spark/probes.py": "asks a table for its version and a file for its first lines",
+    "rankeval_spark/inputs/places.py": "asks a store for the size of an object",
     "rankeval_spark/inputs/arrow/": "looks at the first texts of a dataset of Arrow, which is no frame of Spark",
     "rankeval_spark/spark/session/machine_checks.py": "doctor tries a worker and a Delta table",
     "rankeval_spark/demo/": "prepares data and trains models; no part of an evaluation",

@@ -118,7 +118,7 @@ pytest: setup-test  ## All tests but those of test-faults and test-stores; ARGS=
 	@echo "==> pytest"
 	@$(IN_VENV) -m pytest $(or $(ARGS),-m "not faults and not stores" $(IN_PARALLEL))
 
-test-faults: setup-test  ## The tests that kill, stop and starve runs, and 10,000 schedules, 25 minutes; ARGS="-m in_ci" for one of each kind
+test-faults: setup-test  ## The tests that kill, stop and starve runs, and 10,000 schedules, 45 minutes; ARGS="-m in_ci" for one of each kind
 	@echo "==> pytest, with faults"
 	@$(IN_VENV) -m pytest tests/faults -n $(WORKERS) --dist loadfile $(ARGS)
 

@@ -40,7 +40,10 @@ def _of_these_nights(text: str, workspace: Workspace) -> str:
 
 
 @pytest.mark.parametrize("page", sorted({block.page for block in blocks("python")} - {"CONTRIBUTING.md", SQL_PAGE}))
-def test_python_of_a_page_runs(page: str, workspace: Workspace) -> None:
+def test_python_of_a_page_runs(
+    page: str, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {**query_night.logs(), "root": workspace.root, "polars": polars, "deltalake": deltalake}
     for text in here(page):
         exec(_of_these_nights(text, workspace), names)

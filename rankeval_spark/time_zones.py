@@ -134,7 +134,7 @@ def zone_fault(name: str) -> Fault | None:
 
 
 def _zone_fix(name: str) -> str:
-    """Return the zone that is likely meant, by the city or by the offset."""
+    """Return advice for a name that is no zone: name a city, the fixed zone of an offset, or the closest name."""
     if offset := _OFFSET.fullmatch(name):
         fixed = f"Etc/GMT{'-' if offset[1] == '+' else '+'}{offset[2]}"
         is_whole = offset[3] in (None, "00") and fixed in zone_names()

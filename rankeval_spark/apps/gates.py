@@ -191,9 +191,13 @@ class _Judge:
         return arithmetic.missing_slice(what)
 
     def _verdicts(self, rows: Sequence[Row], metrics: Sequence[Row]) -> Sequence[GateVerdict]:
-        gate = self._gate
-        changed = partial(self._of_change, metrics) if gate.needs_baseline else self._of_value
-        evidence = [self._of_night(row) if gate.needs_previous else changed(row) for row in rows]
+        """Return a verdict for each row, in their order."""
+        gate, evidence_of = self._gate, self._of_value
+        if gate.needs_previous:
+            evidence_of = self._of_night
+        elif gate.needs_baseline:
+            evidence_of = partial(self._of_change, metrics)
+        evidence = [evidence_of(row) for row in rows]
         if gate.alpha is None:
             found = [self._verdict(each) for each in evidence]
         else:

@@ -31,7 +31,7 @@ class Factors:
     vectors: FloatMatrix  # shape (n, rank)
 
     def of(self, ids: NDArray[np.int64]) -> FloatMatrix:
-        """Return the vectors of ``ids``, which are sorted; NaN where nothing was learnt about one."""
+        """Return the vectors of ``ids``, which are sorted and hold all of ``self.ids``; NaN for the others."""
         vectors = np.full((len(ids), self.vectors.shape[1]), np.nan)
         vectors[np.searchsorted(ids, self.ids)] = self.vectors
         return vectors

@@ -322,7 +322,10 @@ class Users:
     def each(
         self, few: list[tuple[int, Key]], group: np.ndarray, ks: tuple[int, ...]
     ) -> Iterator[tuple[Key, int, bytes]]:
-        """Yield the users of some groups as they are, cutoff by cutoff."""
+        """Yield key, cutoff and bytes of groups with fewer users than replicates, which need no sums of replicates.
+
+        The bytes are the hashes of their users, then a row of numerators and denominators for each.
+        """
         order = np.argsort(group, kind="stable")
         ends = np.searchsorted(group[order], [[place, place + 1] for place, _ in few])
         above, below = (np.split(values, len(ks), axis=1) for values in (self.numerators, self.denominators))

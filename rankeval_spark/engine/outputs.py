@@ -300,7 +300,7 @@ def scored_parts(
 
 
 def _join(cuts: Sequence[Part]) -> Part:
-    """Join the cuts of one part."""
+    """Concatenate consecutive pieces of a part, list by list; ``ranked`` and ``start`` are left to the caller."""
     if len(cuts) == 1:
         return cuts[0]
     lists = {name: pa.concat_arrays([cut.lists[name] for cut in cuts]) for name in cuts[0].lists}

@@ -103,7 +103,7 @@ class _Copies:
         self._footers.discard(file)
 
     def expect(self, sizes: Mapping[str, int]) -> None:
-        """Note the sizes of files that a log names, by their paths below the place."""
+        """Make an empty file of the right length for each file that a Delta log names, by its path below the place."""
         for name, size in sizes.items():
             file = self.path / name
             self._know(file, _Object(f"{self._key}/{name}".lstrip("/"), size, None), self._objects.get(file))

@@ -119,7 +119,7 @@ def pair_sums(
 
 
 def _sums_before(values: FloatVector, place: IntVector) -> FloatVector:
-    """Add up the values before each one of its run, by doubling: a difference of sums over all runs would be inexact.
+    """Return exclusive prefix sums within each run, by doubling: a difference of sums over all runs would be inexact.
 
     ``place`` is that of each value in its run, from 0.
     """

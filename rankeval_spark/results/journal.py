@@ -78,10 +78,10 @@ def _values_of(fact: object, *names: str) -> dict[str, Any]:
 
 
 def record(tables: TableStore, *events: Event, after: datetime = _EPOCH) -> datetime:
-    """Append events to ``runs`` in one commit, find that commit in the log, and return the time of the events.
+    """Append events to ``runs`` in one commit, merge its small files now and then, and return the time of the events.
 
     The time is later than ``after``, even if the clock of this machine is behind. A writer that lost its locks while it
-    waited for its turn appends nothing.
+    waited for its turn appends nothing. The commit is looked for in the log afterwards.
     """
     recorded_at = max(datetime.now(UTC), after + timedelta(microseconds=1))
     rows = [{**event, "recorded_at": recorded_at} for event in events]

@@ -76,7 +76,7 @@ class SparkHost(NightHost):
     @override
     def input_facts(self) -> list[CheckCount]:
         if not self.has_users:
-            self.host.release()  # what failed is not read again
+            self.host.release()  # staging failed: to count kept rows would run the failed plan again
         return super().input_facts()
 
     @override

@@ -93,7 +93,7 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
 
     @cached_property
     def totals(self) -> Mapping[str, pa.Table]:
-        """The sums of all lists."""
+        """The small tables over all lists, by the name of their sum; set by :meth:`stage_users` where it makes both."""
         if not self.has_users:
             message = "the rows of users are staged first"
             raise RuntimeError(message)

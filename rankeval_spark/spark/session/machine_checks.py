@@ -84,7 +84,7 @@ def checks(results_root: str | None = None, tell: Callable[[str], None] = lambda
     filled = [Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()).split(",")[0])]
     with suppress(FaultsError):
         filled.append(cache_dir(makes=False))
-    root = _local_path(results_root) if results_root else None
+    root = _folder_of_root(results_root) if results_root else None
     for folder in (*filled, *([] if root is None else [root])):
         yield run(partial(check_free_disk, folder), f"free disk for {folder}")
     if results_root is not None:
@@ -205,7 +205,7 @@ def check_writable_root(root: str) -> Check:
     """Check that a file can be made where the results would go; a store that is not a folder is left to the run."""
     name = "results root"
     allowed_folders.require_allowed((name, root))
-    if not (path := _local_path(root)):
+    if not (path := _folder_of_root(root)):
         return Check(name, ok=True, found=f"{root}: not a folder of this machine, so only a run can try it")
     existing = _existing(path)
     try:
@@ -228,8 +228,8 @@ def _installed(package: str) -> str:
         return "not installed"
 
 
-def _local_path(root: str) -> Path | None:
-    """Return the folder that a root names on this machine, as a run writes to it; None for one in another store."""
+def _folder_of_root(root: str) -> Path | None:
+    """Return the folder of this machine that a root names, with %20 decoded as runs do; None for another store."""
     if not allowed_folders.scheme_of(root):
         return Path(root).absolute()
     path = allowed_folders.local_path(unquote(root))

@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import (
@@ -129,11 +130,15 @@ class ResultsConfig(ModelWithPaths):
     def _one_root_for_all_dates(cls, root: str) -> str:
         if "{" in root:
             raise fault_error(Fault("", repr(root), "one folder for all dates", "remove the placeholder"))
-        if _NAME_OF_SCHEMA.fullmatch(root):
-            expected = "a folder, or an address such as s3://bucket/results: was a schema of a catalog meant?"
-            fix = f"write ./{root} for a folder of this name; rankeval register makes views of a root in a schema"
-            raise fault_error(Fault("", repr(root), expected, fix))
         return root
+
+    @model_validator(mode="after")
+    def _root_is_no_schema(self) -> ResultsConfig:
+        if _NAME_OF_SCHEMA.fullmatch(self.root) and not Path(self.location).exists():
+            expected = "a folder, or an address such as s3://bucket/results: was a schema of a catalog meant?"
+            fix = f"write ./{self.root} for a folder of this name; rankeval register makes views of a root in a schema"
+            raise fault_error(Fault(".root", repr(self.root), expected, fix))
+        return self
 
 
 def _variable(text: str) -> str:

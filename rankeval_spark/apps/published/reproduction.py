@@ -17,7 +17,7 @@ from rankeval_spark.inputs.spark import explain
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.results import Rehearsal, Results, event_frame, results_at
 from rankeval_spark.spark.plans import table_diff
-from rankeval_spark.spark.session.builder import is_local
+from rankeval_spark.spark.session.settings import is_local
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -35,9 +35,6 @@ from rankeval_spark.spark.version import require_spark, spark_line
 
 Settings = Mapping[str, str]
 
-NEEDED: Final = ("numpy", "pyarrow")
-"""Packages that a worker imports and that Spark does not bring."""
-
 OF_START: Final = ("spark.driver.", "spark.jars", "spark.master", "spark.files", "spark.archives", "spark.submit.")
 """Settings that the JVM is started with, or that are read before its first answer."""
 
@@ -105,11 +102,6 @@ def build_session(
         raise ConfigError(Fault("spark", found, "a master and settings that it takes", fix)) from error
 
 
-def is_local(master: str) -> bool:
-    """Return True if a master's executors are on this machine, started by the driver."""
-    return master == "local" or master.startswith(("local[", "local-cluster["))
-
-
 def cores_of(master: str) -> int:
     """Count the tasks that run at a time under a local master; Spark itself refuses one that it cannot read.
 
@@ -144,7 +136,7 @@ def _set_modifiable(session: SparkSession, settings: Settings) -> None:
 
 
 def _own_settings(master: str) -> dict[str, str]:
-    local = ours.local_settings(ours.cache_dir() / "warehouse", cores=cores_of(master)) if is_local(master) else {}
+    local = ours.local_settings(ours.cache_dir() / "warehouse", cores=cores_of(master)) if ours.is_local(master) else {}
     return ours.job_settings() | local
 
 
@@ -174,7 +166,7 @@ def _started(
     if jars is None and not is_brought:
         jars = delta.delta_jars(java)
     options |= _added_jars(options, jars or ())
-    with ours.driver_environment(java, is_local=is_local(target)), secrets.command_line(options) as jvm_settings:
+    with ours.driver_environment(java, is_local=ours.is_local(target)), secrets.command_line(options) as jvm_settings:
         shown = _with_delta_extension(jvm_settings)
         session = _create(options, jvm_settings=shown, user_settings={**given, **user_settings})
     if is_brought:
@@ -351,13 +343,13 @@ def _with_delta_extension(options: Settings) -> dict[str, str]:
 
 
 def require_packages(session: SparkSession) -> None:
-    """Refuse a session of this machine whose workers run a Python without :data:`NEEDED`.
+    """Refuse a session of this machine whose workers run a Python without ``settings.NEEDED``.
 
     A session that was started from an environment which is not activated runs ``python3`` of the PATH. For workers of a
     cluster see ``machine_checks.require_packages_of_cluster``.
     """
     context = getattr(session, "sparkContext", None)  # a session of Spark Connect has none
-    if context is None or not is_local(session.conf.get("spark.master", "") or ""):
+    if context is None or not ours.is_local(session.conf.get("spark.master", "") or ""):
         return
     executable = str(context.pythonExec)
     if missing := _missing(executable):
@@ -376,7 +368,7 @@ def _missing(executable: str) -> str:
     look += "print(*(name for name in sys.argv[1:] if util.find_spec(name) is None), sep=', ')"
     try:
         found = subprocess.run(
-            [executable, "-c", look, *NEEDED], capture_output=True, text=True, timeout=30, check=True
+            [executable, "-c", look, *ours.NEEDED], capture_output=True, text=True, timeout=30, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -25,13 +25,14 @@ from urllib.parse import unquote
 from rankeval_spark import allowed_folders
 from rankeval_spark.errors import EnvironmentFaultError, Fault, FaultsError
 from rankeval_spark.spark.session import jars
-from rankeval_spark.spark.session.builder import NEEDED, is_local
 from rankeval_spark.spark.session.java import find_java
 from rankeval_spark.spark.session.settings import (
     CACHE_VARIABLE,
+    NEEDED,
     cache_dir,
     conf_dir,
     find_spark_home,
+    is_local,
     is_running,
     job_settings,
     spark_defaults,

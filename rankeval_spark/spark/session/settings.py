@@ -19,6 +19,9 @@ from rankeval_spark.errors import EnvironmentFaultError, Fault
 if TYPE_CHECKING:
     from rankeval_spark.spark.session.java import Java
 
+NEEDED: Final = ("numpy", "pyarrow")
+"""Packages that a worker imports and that Spark does not bring."""
+
 CACHE_VARIABLE: Final = "RANKEVAL_CACHE"  # folder where files that are fetched or made once are kept between runs
 DELTA_EXTENSION: Final = "io.delta.sql.DeltaSparkSessionExtension"
 DELTA_CATALOG: Final = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
@@ -28,6 +31,11 @@ _MIN_HEAP, _MAX_HEAP = 1, 4  # gigabytes
 _PARTITIONS_A_CORE: Final = 8
 _MAX_PARTITIONS: Final = 200
 _MIN_MEGABYTES: Final = 16  # of the files of a shuffle, for all cores together: some seconds of work
+
+
+def is_local(master: str) -> bool:
+    """Return True if a master's executors are on this machine, started by the driver."""
+    return master == "local" or master.startswith(("local[", "local-cluster["))
 
 
 def job_settings() -> dict[str, str]:

@@ -21,9 +21,9 @@ def test_local_heap_is_between_one_and_four_gigabytes() -> None:
 
 def test_masters_of_this_machine_are_told_from_those_of_clusters() -> None:
     for master in ("local", "local[2]", "local[*]", "local[2,3]", "local-cluster[2,1,1024]"):
-        assert builder.is_local(master), master
+        assert settings.is_local(master), master
     for master in ("spark://host:7077", "yarn", "k8s://https://host", "", "localhost"):
-        assert not builder.is_local(master), master
+        assert not settings.is_local(master), master
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,8 @@ class Lock:
             with suppress(Exception):
                 if is_released and self._storage.has_locks:
                     self._write(replace(self._holder, released_at=_now()), self._mark)
-                    _released[self._storage.address, self._path] = self._mark
+                    if self._storage.trusts_locks_for:
+                        _released[self._storage.address, self._path] = self._mark
             self._mark = None
             _live.discard(self._holder.token)
 

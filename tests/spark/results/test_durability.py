@@ -109,7 +109,7 @@ def test_a_version_that_somebody_else_made_is_refused_and_stays(tmp_path: Path) 
 
 
 def test_a_checkpoint_is_on_the_disk_too(tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rankeval_spark.results.local_writes.CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr("rankeval_spark.results.file_store.LocalStorage.checkpoint_every", 2)
     root = tmp_path / "results"
     nights.publish(nights.HERE, str(root), nights.facts("first"))
 

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.faults
 @pytest.mark.parametrize(
     "seeds",
     [
-        pytest.param(range(1_000), id="thousand", marks=[pytest.mark.in_ci, pytest.mark.timeout(1_200)]),
-        pytest.param(range(1_000, 10_000), id="the-other-nine-thousand", marks=pytest.mark.timeout(5_400)),
+        pytest.param(range(250), id="first", marks=[pytest.mark.in_ci, pytest.mark.timeout(1_200)]),
+        pytest.param(range(250, 10_000), id="ten-thousand", marks=pytest.mark.timeout(5_400)),
     ],
 )
 def test_whatever_happens_readers_see_whole_nights_and_none_is_lost(seeds: range) -> None:
@@ -31,8 +31,10 @@ def test_whatever_happens_readers_see_whole_nights_and_none_is_lost(seeds: range
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.in_ci
-@pytest.mark.parametrize("fault", PLANTED)
+# In CI but the release, which takes 135 schedules to be found.
+@pytest.mark.parametrize(
+    "fault", [pytest.param(name, marks=[] if "release" in name else [pytest.mark.in_ci]) for name in PLANTED]
+)
 def test_a_planted_fault_is_found_within_a_thousand_schedules(fault: str) -> None:
     with PLANTED[fault](), pytest.raises(ViolationError):
         [*map(run_schedule, range(1_000))]

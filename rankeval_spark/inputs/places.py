@@ -21,7 +21,14 @@ from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
 
-from rankeval_spark.allowed_folders import FILE_SYSTEMS, allow_own, local_path, require_allowed, scheme_of
+from rankeval_spark.allowed_folders import (
+    FILE_SYSTEMS,
+    STORE_SETTINGS,
+    allow_own,
+    local_path,
+    require_allowed,
+    scheme_of,
+)
 
 COMMIT: Final = re.compile(r"(\d{20})\.json")
 _LOG: Final = "_delta_log"
@@ -181,7 +188,8 @@ class _Copies:
         return sum(self._objects[file].size for file in self._whole)
 
 
-_places: dict[tuple[str, bool], _Copies] = {}  # with the copies of this process
+_Settings = tuple[tuple[str, str], ...]
+_places: dict[tuple[str, bool, _Settings], _Copies] = {}  # with the copies of this process
 
 
 def open_place(location: str, *, is_delta: bool = False, version: int | None = None) -> Path | None:
@@ -196,7 +204,7 @@ def open_place(location: str, *, is_delta: bool = False, version: int | None = N
         return None
     require_allowed(("inputs", location))
     location = location.rstrip("/")
-    key = location, is_delta
+    key = location, is_delta, _settings()
     place = _places[key] if key in _places else _places.setdefault(key, _Copies(location, is_delta=is_delta))
     place.look()
     if is_delta:
@@ -227,7 +235,8 @@ def is_in_store(location: str) -> bool:
 
 def path_here(location: str) -> Path | None:
     """Return the path of a location, or of its copy, on this machine; None if it has none."""
-    copies = (place.path for (known, _), place in _places.items() if known == location.rstrip("/"))
+    own = {(location.rstrip("/"), is_delta, _settings()) for is_delta in (True, False)}
+    copies = (place.path for key, place in _places.items() if key in own)
     return local_path(location) or next((path for path in copies if path.exists()), None)
 
 
@@ -267,6 +276,11 @@ def nearest_level(location: str) -> tuple[str, str, list[str]] | None:
             if names:
                 return None if parts[n] in names else (f"{bucket}/{above}".rstrip("/"), parts[n], names)
     return None
+
+
+def _settings() -> _Settings:
+    """Return the endpoint and region that stores are opened with: two of them may have a bucket of one name."""
+    return tuple(sorted(STORE_SETTINGS.items()))
 
 
 def is_hidden(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Files of a results root, for locks, logs and staging: on local disks and on any store Spark can reach."""
+"""Files of a results root, for locks, logs and staging: the interface of all stores, and that of local disks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -139,6 +139,10 @@ class LocalStorage(Storage):
         """Remove files that nothing needs any more."""
         for path in paths:
             self.remove(path)
+
+    def listed(self, folder: str) -> AbstractContextManager[None]:  # noqa: ARG002 - the folder is for a store
+        """Return a block in which all files below a folder are seen on this machine, with their ages."""
+        return nullcontext()
 
     def trim_log(self, opened: deltalake.DeltaTable, log: str) -> None:  # noqa: ARG002 - the path is for a store
         """Remove files of a log that no version within its retention needs; a checkpoint was just made."""

@@ -1,4 +1,4 @@
-"""Delta tables on a disk of this machine, written by this process: commits, new tables, rewritten files.
+"""Delta tables on a disk of this machine or in the mirror of a store: commits, new tables, rewritten files.
 
 Spark needs several stages and a second for a commit; a few rows, or files that are written already, take 10 ms here.
 """
@@ -227,7 +227,8 @@ class LocalTables(TableStore):
         return self.commit(table, give_up)
 
     def vacuum(self, table: str, *, deletes: bool) -> int:
-        unneeded = [unquote(path) for path in delta_table(self.storage, table).vacuum(dry_run=True, full=True)]
+        with self.storage.listed(table):
+            unneeded = [unquote(path) for path in delta_table(self.storage, table).vacuum(dry_run=True, full=True)]
         if needed := {file.path for file in data_files(self.storage, table)}.intersection(unneeded):
             found = f"{len(needed)} files of its newest version among those to be deleted, such as {min(needed)}"
             fix = "delete none of them by hand; this is a fault of the reader of Delta logs"
@@ -238,7 +239,7 @@ class LocalTables(TableStore):
 
 
 def open_tables(spark: SparkSession | None, storage: Storage) -> TableStore:
-    """Return the tables of a root: written by this process on a disk of this machine, by Spark elsewhere."""
+    """Return the tables of a root: written by this process on a disk or an object store, by Spark elsewhere."""
     if local_tables.are_at(storage):
         return LocalTables(spark, storage)
     from rankeval_spark.results.spark_tables import SparkTables  # noqa: PLC0415 - imports pyspark

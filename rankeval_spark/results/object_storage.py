@@ -13,9 +13,9 @@ import tempfile
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -207,6 +207,27 @@ class ObjectStorage(LocalStorage):
                 self._logs.get(path.rpartition("/")[0], {}).pop(path.rpartition("/")[2], None)
                 self._path(path).unlink(missing_ok=True)
 
+    @contextmanager
+    def listed(self, folder: str) -> Iterator[None]:
+        """Show all files of the store below a folder in the mirror, with their ages; those that it lacks are empty."""
+        with self._errors(folder):
+            entries = [entry for batch in self._store.list(prefix=folder) for entry in batch]
+        shown = []
+        try:
+            for entry in entries:
+                if _is_of_log(entry["path"]):
+                    continue
+                file, written_at = self._path(entry["path"]), entry["last_modified"].timestamp()
+                if not file.exists():
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.touch()
+                    shown.append(file)
+                os.utime(file, (written_at, written_at))
+            yield
+        finally:
+            for file in shown:
+                file.unlink(missing_ok=True)
+
     def trim_log(self, opened: deltalake.DeltaTable, log: str) -> None:
         """Remove files before a checkpoint that is old itself, now and then: their ages are to be listed."""
         if (opened.version() + 1) % LocalStorage.checkpoint_every:
@@ -269,9 +290,13 @@ def _opened_by_worker(address: str, settings: Mapping[str, str]) -> ObjectStorag
     return open_objects(address)
 
 
-@cache
 def open_objects(address: str) -> ObjectStorage:
-    """Return the store at an address, the same for all of this process: its mirror keeps what was read."""
+    """Return the store at an address, one a process for an endpoint and region: its mirror keeps what was read."""
+    return _storage_at(address, tuple(sorted(allowed_folders.STORE_SETTINGS.items())))
+
+
+@cache
+def _storage_at(address: str, settings: tuple[tuple[str, str], ...]) -> ObjectStorage:  # noqa: ARG001 - part of the key
     return ObjectStorage(address)
 
 

@@ -54,7 +54,7 @@ class Staging:
         spark_tables.stage(self._tables.spark, inside(self._storage.root, self.path(table)), rows)
 
     def new(self, table: str, schema: pa.Schema, conform: Callable[[pa.Table], pa.Table]) -> NewTable:
-        """Return a table to be staged in parts; ValueError unless on a disk of this machine."""
+        """Return a table to be staged in parts; ValueError where only Spark writes."""
         if not local_tables.are_at(self._storage):
             message = "only tables on this machine are staged in parts"
             raise ValueError(message)
@@ -75,8 +75,12 @@ class Staging:
         return ds.dataset([str(path) for path in self._sizes(table)], format="parquet")
 
     def staged_rows(self, table: str) -> StagedRows:
-        """Return the rows of a staged table for the audit: read here, if they are on this machine and not too many."""
-        if local_tables.are_at(self._storage) and self.n_rows(table) <= MAX_ROWS_HERE:
+        """Return the rows of a staged table for the audit: read here, if they are on this machine and not too many.
+
+        Copies of a store are read here, however many: executors do not see them.
+        """
+        storage = self._storage
+        if local_tables.are_at(storage) and (storage.is_mirror or self.n_rows(table) <= MAX_ROWS_HERE):
             return RowsInProcess([*self._sizes(table)])
         from rankeval_spark.results.spark_tables import RowsOnSpark  # noqa: PLC0415 - imports pyspark
 

@@ -103,4 +103,5 @@ def spark_reader(spark: SparkSession, root: str) -> Reader[Any, Any]:
     """Return the reader by Spark, which reads a root in any store."""
     from rankeval_spark.results.spark_tables import SparkReader  # noqa: PLC0415 - imports pyspark
 
-    return SparkReader(spark, normalise(root))
+    # Hadoop's name of S3; the canonical one is that of all others.
+    return SparkReader(spark, normalise(root).replace("s3://", "s3a://", 1))

@@ -23,7 +23,7 @@ from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.result_rows.column_types import columns_json
 from rankeval_spark.results import delta_log, tables
 from rankeval_spark.results.audit import Summaries, Summary, key_of, key_text, plain_columns, rules_of
-from rankeval_spark.results.file_store import inside
+from rankeval_spark.results.file_store import inside, normalise
 from rankeval_spark.results.local_tables import AT, require_columns
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.stores import reachable_storage
@@ -259,7 +259,7 @@ class SparkReader:
         self._root = root
 
     def scan(self, table: str, *, version: int | None = None, where: Filters = ()) -> DataFrame:
-        if table == schemas.RUNS.name and (storage := reachable_storage(self._spark, self._root)):
+        if table == schemas.RUNS.name and (storage := reachable_storage(self._spark, normalise(self._root))):
             delta_log.require_whole(storage, table)  # of the others, the published versions are looked at
         try:
             frame = _declared_first(table, read_table(self._spark, self._root, table, version))  # resolves now

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,6 +59,15 @@ LAST = "tests/spark/"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests on a cluster first, and those on Spark last."""
     items.sort(key=lambda item: (not item.nodeid.startswith("tests/cluster/"), item.nodeid.startswith(LAST)))
+
+
+@pytest.fixture
+def bare_python(tmp_path: Path) -> Path:
+    """Write an interpreter without packages of its own; Spark hands it pyspark on its path."""
+    path = tmp_path / "python3"
+    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n', encoding="utf-8")
+    path.chmod(0o755)
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -89,15 +89,6 @@ def test_job_ends_with_the_exit_code_and_the_message_of_the_command(
     assert not [word for word in JAVA_WORDS if word in done.stdout]
 
 
-@pytest.fixture
-def bare_python(tmp_path: Path) -> Path:
-    """Write an interpreter without packages of its own; Spark hands it pyspark on its path."""
-    path = tmp_path / "python3"
-    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n', encoding="utf-8")
-    path.chmod(0o755)
-    return path
-
-
 def test_workers_without_packages_are_named_before_a_row_is_read(
     own_copy: Workspace, master: str, package: Path, bare_python: Path
 ) -> None:

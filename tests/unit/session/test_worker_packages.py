@@ -15,15 +15,6 @@ from rankeval_spark.errors import EnvironmentFaultError
 from rankeval_spark.spark.session.builder import require_packages
 
 
-@pytest.fixture
-def bare_python(tmp_path: Path) -> Path:
-    """Write an interpreter that sees the standard library alone, as that of an operating system does."""
-    path = tmp_path / "python3"
-    path.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n', encoding="utf-8")
-    path.chmod(0o755)
-    return path
-
-
 def session(executable: object, master: str = "local[2]") -> Any:  # noqa: ANN401 - what is looked at of a session
     conf = SimpleNamespace(get=lambda key, default=None: master if key == "spark.master" else default)
     return SimpleNamespace(conf=conf, sparkContext=SimpleNamespace(pythonExec=str(executable)))

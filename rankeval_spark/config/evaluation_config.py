@@ -170,8 +170,8 @@ class Notification(Model):
     call: Annotated[str, AfterValidator(_entry_point)] | None = None
     """Instead of url: name of an entry point in the group rankeval_spark.notify, a function of that document."""
     events: Annotated[tuple[Event, ...], Field(min_length=1), each_once("event")] = get_args(Event)
-    """What is told. gate_failed: published, but a rule is not met; night_failed: nothing was published, unless another
-    run holds the night; checks_warn: a check warns; drift: that of drift does."""
+    """Events that are sent. gate_failed: published, but a rule is not met; night_failed: nothing was published, unless
+    another run holds the night; checks_warn: a check warns; drift: that of drift does."""
 
     @model_validator(mode="after")
     def _has_one_receiver(self) -> Notification:
@@ -247,7 +247,7 @@ class EvaluationConfig(Request):
     results: ResultsConfig
     """Location and options of the results."""
     notify: tuple[Notification, ...] = ()
-    """Who is told of nights that failed, of gates, of checks that warn, and of drift."""
+    """Receivers of alerts: about failed nights, gates, checks that warn, and drift."""
     stores: StoresConfig = StoresConfig()
     """Object stores of inputs and results."""
     spark: Annotated[SparkConfig, Field(validate_default=True)] = SparkConfig()

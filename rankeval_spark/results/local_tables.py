@@ -1,7 +1,4 @@
-"""Delta tables on a disk of this machine, read by this process as Arrow; the checks that their files are whole.
-
-Other stores keep their credentials in Spark's settings, so their tables are left to Spark.
-"""
+"""Delta tables on a disk of this machine, or in the mirror of a store, as Arrow; whether their files are whole."""
 
 from __future__ import annotations
 

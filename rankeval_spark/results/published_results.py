@@ -80,7 +80,7 @@ class Results(Generic[Frame]):
     """The results of earlier runs, pinned: another run may publish meanwhile, these rows do not change.
 
     ``Results(root)`` reads in this process, in which there need not be Spark, and gives Arrow tables; it takes a root
-    on a local disk. ``Results(spark, root)`` gives DataFrames, wherever the root is.
+    on a local disk or in an object store. ``Results(spark, root)`` gives DataFrames, wherever the root is.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ class Results(Generic[Frame]):
 
     A name that no published row has (of a model, a slice and its value, a measure, a cutoff, a run) raises ConfigError
     with the nearest one. So does a date or an evaluation that is not published. A name that only other nights
-    have finds no row, and a warning says on which nights there are some. For this the names are read first: on a
-    local disk in this process, elsewhere by a job of Spark.
+    have finds no row, and a warning says on which nights there are some. For this the names are read first: in
+    this process, or by a job of Spark for a root that only Spark reaches.
     """
 
     _checks_names = True  # this package asks for rows that need not be there, and says itself what is missing

@@ -81,12 +81,12 @@ class StagedRun(ABC):
 
     @property
     def takes_parts(self) -> bool:
-        """True if tables can be staged in parts: on a disk of this machine."""
+        """True if tables can be staged in parts: on a disk of this machine or an object store."""
         return local_tables.are_at(self._tables.storage)
 
     @contextmanager
     def staged_in_parts(self, table: str) -> Iterator[NewTable]:
-        """Yield a table on a disk of this machine, whose parts any thread adds, or workers of Spark.
+        """Yield a table to be staged, whose parts any thread adds, or workers of Spark.
 
         Parts are as :meth:`stage` takes them. All are there at the end of the block, or none if it fails.
         """

@@ -13,6 +13,7 @@ import stat
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
@@ -347,7 +348,9 @@ def _faults(details: ErrorDetails, model: type[BaseModel]) -> list[tuple[Place, 
 
 
 def _fix_of_a_section(key: str, model: type[BaseModel], known: Sequence[str]) -> str:
-    """Return the fix for a key that stands above its section; empty if no section has it."""
+    """Return the fix for a key that stands above its section; empty if no section has it, or a letter is missing."""
+    if get_close_matches(key, known, n=1, cutoff=0.9):  # `slice` is `slices`, not `gates.slice`
+        return ""
     sections = {name: _model_in(model.model_fields[name].annotation) for name in known if name in model.model_fields}
     having = [name for name, section in sections.items() if section is not None and key in section.model_fields]
     return f"did you mean '{having[0]}.{key}'?" if having else ""

@@ -110,6 +110,15 @@ def test_misspelt_key_comes_before_the_faults_that_follow_from_it(config_file: P
 
 
 @pytest.mark.parametrize(
+    ("key", "fix"),
+    [("measure", "measures"), ("slice", "slices"), ("model", "models"), ("margin", "comparisons.margin")],
+)
+def test_a_key_that_lacks_a_letter_is_not_looked_for_in_sections(config_file: Path, key: str, fix: str) -> None:
+    append(config_file, f"{key}: 1\n")
+    assert any(f"unknown key {key!r}" in fault and f"did you mean {fix!r}?" in fault for fault in faults(config_file))
+
+
+@pytest.mark.parametrize(
     ("override", "found", "fix"),
     [
         ("inputs.recommendations.path=s3n://bucket/logs", "file system 's3n'", "did you mean 's3'?"),

@@ -262,6 +262,8 @@ def _python_type(name: str) -> str:
 _RULES: Final[tuple[Rewrite, ...]] = (
     (r"; a config names it under [\w.]+", ""),
     (r"^true(?= with )", "True"),
+    (r"^use spark\.settings with \$\{env:NAME\}$", "set it in the environment"),
+    (r"\bmean format: (\w+)", r"mean 'format': '\1'"),
     (r"\btrue or false\b", "True or False"),
     (r"\bkeys with values\b", "a dict"),
     (rf"\badd the input ({_INPUTS})", r"pass \1="),

@@ -324,6 +324,8 @@ class InputRows(Model):
     id_columns: ClassVar[tuple[str, ...]] = (C.USER_ID, C.ITEM_ID)
     allows_other_columns: ClassVar[bool] = False
 
+    format: Format | None = None
+    """Format of the files; a call needs it only for a path whose ending does not say it."""
     columns: Mapping[str, ColumnName] = {}
     """Names of columns in the table, by canonical name; only needed where the two differ."""
     types: Mapping[str, IdType] = {}

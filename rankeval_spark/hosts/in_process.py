@@ -22,8 +22,10 @@ from rankeval_spark.in_process.input_checks import (
     warn_of_merged_lists,
     warn_of_unread_times,
 )
-from rankeval_spark.inputs.arrow.reading import Tables, refuse_large, to_source
+from rankeval_spark.inputs.arrow.file_inputs import MAX_MEMORY
+from rankeval_spark.inputs.arrow.reading import Tables, physical_bytes, refuse_large, to_source
 from rankeval_spark.inputs.input_columns import read_given, refuse_missing
+from rankeval_spark.inputs.places import release_copies
 from rankeval_spark.refusals import refusals_of_call
 from rankeval_spark.sums.exposures import TRAIN, CatalogueItems, readers_of_catalogues
 from rankeval_spark.sums.grouping import in_order_of
@@ -54,6 +56,7 @@ def of_call(
 
     with refusals_of_call():
         tables = Tables(**read_given(frames, request, read, expected="a table"), are_checked=False)
+    release_copies(above=physical_bytes() * MAX_MEMORY)
     refuse_missing(tables.all(), request)
     if request.policies.is_attributed:
         warn_of_unread_times(tables)

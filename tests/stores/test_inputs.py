@@ -6,9 +6,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import deltalake
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
-from rankeval_spark import allowed_folders, object_stores
+from rankeval_spark import allowed_folders, evaluate, object_stores
+from rankeval_spark.errors import InputError
 from rankeval_spark.inputs import places
 from rankeval_spark.results import Results, object_storage
 from rankeval_spark.results.object_storage import ObjectStorage
@@ -63,6 +68,29 @@ def test_nights_of_inputs_in_a_store_are_those_of_a_disk(drivers_of_each: Driver
         means.append((found[["evaluation_date", "model_id", "measure", "k", "value"]], user.out))
     assert means[0][0].equals(means[1][0])
     assert means[0][1] == means[1][1]
+
+
+@pytest.mark.in_ci
+def test_a_call_reads_addresses_as_paths_of_a_disk(drivers_of_each: Drivers, tmp_path: Path) -> None:
+    log = pa.table({"user_id": ["u", "u", "v"], "item_id": ["7", "8", "9"], "score": [0.9, 0.8, 0.7]})
+    held_out = pa.table({"user_id": ["u", "v"], "item_id": ["8", "9"]})
+    pq.write_table(log, tmp_path / "log.parquet")
+    deltalake.write_deltalake(str(tmp_path / "delta"), held_out)
+    csv.write_csv(held_out, tmp_path / "truth.csv")
+    (tmp_path / "folder").mkdir()
+    held_out.to_pandas().to_json(tmp_path / "folder" / "a.jsonl", orient="records", lines=True)
+    root = drivers_of_each.root
+    bucket, _, key = root.partition(f"{BUCKET}/")
+    store = object_stores.open_store(f"{bucket}{BUCKET}", "test")
+    for file in tmp_path.rglob("*.*"):
+        store.put(f"{key}/{file.relative_to(tmp_path)}", file)
+    for name in ("delta", "truth.csv", "folder"):
+        result = evaluate(f"{root}/log.parquet", f"{root}/{name}/", measures=["RR"])
+        assert result.metrics["value"].to_pylist() == [(1 / 2 + 1) / 2], name
+        assert f"path: '{root}/{name}/'" in result.to_config()
+    for lost, named in ((f"{root}/dleta", "did you mean 'delta'"), (f"{bucket}no-such-one/x", "no such bucket")):
+        with pytest.raises(InputError, match=named):
+            evaluate(log, lost, measures=["RR"])
 
 
 @pytest.mark.in_ci

@@ -22,6 +22,7 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.config.requested_measures import measures_of
 from rankeval_spark.config.slicing import band_faults
 from rankeval_spark.errors import ConfigError, Fault, InvalidCallError, kind_of, nearest, shortened
+from rankeval_spark.inputs.arrow.file_frames import FileFrame
 from rankeval_spark.inputs.input_columns import INPUTS
 from rankeval_spark.refusals import SECTION_MODELS
 
@@ -49,6 +50,8 @@ class Call(Request):
     """Settings by which each frame is read."""
     given: Mapping[str, tuple[str, ...]]
     """Optional arguments that are given, with the columns of `segments`."""
+    files: Mapping[str, Mapping[str, Any]] = {}
+    """Keys of a config that say where an input is, of those that are named by paths."""
 
     @property
     def request(self) -> Request:
@@ -59,10 +62,11 @@ class Call(Request):
     @override
     def _as_config(self) -> dict[str, Any]:
         values = super()._as_config()
-        rows, given = values.pop("inputs", {}), values.pop("given")
+        rows, given, files = values.pop("inputs", {}), values.pop("given"), values.pop("files", {})
         values.pop("evaluation_date", None)  # of a night, it is the date of the run
         names = ("recommendations", "held_out", *(name for name in given if name in Inputs.model_fields))
-        located = {name: {"format": "parquet", "path": f"data/{name}", **rows.get(name, {})} for name in names}
+        places = {name: files.get(name, {"format": "parquet", "path": f"data/{name}"}) for name in names}
+        located = {name: {**place, **rows.get(name, {})} for name, place in places.items()}
         most = {name: value for name, value in rows.items() if name not in FrameInputs().frames}
         return {"evaluation": "notebook", "inputs": {**located, **most}, **values, "results": {"root": "results"}}
 
@@ -104,22 +108,24 @@ def _missing_faults(keys: Mapping[str, Any], given: Mapping[str, tuple[str, ...]
         yield Fault(f"/{inputs[0]}", "nothing", expected, f"give it, or set {name} to keep")
 
 
-def validated_call(arguments: Mapping[str, Any], *, segments: Sequence[str] | None) -> Call:
+def validated_call(arguments: Mapping[str, Any], frames: Mapping[str, object]) -> Call:
     """Validate the arguments of ``evaluate`` by name; ConfigError with all faults at once.
 
-    ``segments`` are columns of that input.
+    ``frames`` are the inputs, opened.
     """
     refused = {name: value for name, value in arguments.items() if name not in INPUTS and column_names(value)}
     if refused:  # before values are compared, which for a table gives no truth value
         fix = "name the argument of each table: evaluate(recommendations, held_out, measures=[...], train=...)"
         expected = "a value, because this argument takes no table"
         raise ConfigError(*(Fault(f"evaluate({one}=)", f"a {kind_of(v)}", expected, fix) for one, v in refused.items()))
+    segments = frames["segments"]
     baseline, given = arguments["baseline"], {name: () for name in _NEEDED if arguments.get(name) is not None}
     compared, faults = _compared(baseline, arguments["comparisons"])
     values = {
         **{name: arguments[name] for name in Call.model_fields if name in arguments},
         "comparisons": compared,
-        "given": given if segments is None else {"segments": segments, **given},
+        "given": given if segments is None else {"segments": column_names(segments), **given},
+        "files": {name: frame.as_config() for name, frame in frames.items() if isinstance(frame, FileFrame)},
     }
 
     def locate(place: tuple[str | int, ...]) -> str:

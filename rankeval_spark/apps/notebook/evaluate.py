@@ -46,15 +46,18 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     computed when used. Others are read once, here, and evaluated in this process, without Spark: each result is a
     ``pyarrow.Table``, computed once, when first used. The numbers are the same.
 
+    The path of a table is read in this process too: of Parquet, CSV, JSON lines and TREC, files or a folder, and of
+    Delta, on this machine or in an object store, such as ``"s3://bucket/log.parquet"``. The ending names the format.
+
     Parameters
     ----------
-    recommendations : DataFrame or table
+    recommendations : DataFrame, table or path
         ``user_id``, ``item_id``, ``score`` and/or ``rank`` [, ``model_id``] [, ``list_id``] [, ``recommended_at``]
         [, ``predicted_reward``]. Ids are text or whole numbers, and keep their type in the results; UUIDs become text.
         Where a row is a whole list, ``item_id`` and ``score`` are arrays, or ``recommendations`` is an array of structs
         with ``item_id`` and ``score`` or ``rating``, as MLlib's ``recommendForAllUsers`` writes it; the order of the
         items is their rank.
-    held_out : DataFrame or table
+    held_out : DataFrame, table or path
         ``user_id``, ``item_id`` [, ``list_id``] [, ``gain``] [, ``interacted_at``] [, ``value``] [, ``weight``]
         [, ``propensity``]; with ``list_id`` a row is a judgement of that list of its user alone; without the column
         ``gain`` each row has gain 1; ``value`` is what it was worth, for measures with ``gains='value'``; ``weight``
@@ -65,17 +68,17 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Model that the others are compared with, in ``comparisons``.
     models : sequence of str, optional
         The models expected; those in the log where left out: one job of Spark, with the first result.
-    segments : DataFrame or table, optional
+    segments : DataFrame, table or path, optional
         ``user_id`` and segment columns, one row a user.
     slices : sequence of str or of sequences of str
         Segments, and crossings of segments, to report on next to everyone: ``("country", ("country", "device"))``.
-    train : DataFrame or table, optional
+    train : DataFrame, table or path, optional
         ``user_id``, ``item_id`` [, ``interacted_at``]: what the models learnt from, for the measures that need it.
-    items : DataFrame or table, optional
+    items : DataFrame, table or path, optional
         ``item_id`` [, ``categories``: array of text] [, ``vector``: array of numbers] [, ``published_at``: date or
         time]: the catalogue, for the measures that need it.
     evaluation_date : date, optional
-        Day at which the age of the items is taken, for the measures that need it.
+        Day at which the age of the items is taken, for the measures that need it, and ``{date}`` in paths.
     preset : str, optional
         Conventions of a tool, such as ``trec_eval`` or ``rectools`` (all in ``docs/presets.md``): its policies, and
         its options of measures, where nothing else is said.
@@ -83,9 +86,10 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Rules for users in the mean, ties, duplicates, missing lists and invalid rows: ``{"ties": "expected"}``. All of
         them, with their defaults: :class:`rankeval_spark.Policies`.
     inputs : FrameInputs or mapping, optional
-        How the frames are read, by frame: names of columns, types of ids, ranks from 0, gains of events, and lists in
-        one cell: ``{"recommendations": {"columns": {"item_id": "movieId"}}, "held_out": {"gains": {"column": "rating",
-        "edges": [4]}}}``. See :class:`rankeval_spark.FrameInputs`.
+        How the frames are read, by frame: names of columns, types of ids, ranks from 0, gains of events, lists in one
+        cell, and the format of a path whose ending does not say it: ``{"recommendations": {"columns": {"item_id":
+        "movieId"}}, "held_out": {"gains": {"column": "rating", "edges": [4]}}}``. See
+        :class:`rankeval_spark.FrameInputs`.
     slicing : Slicing or mapping, optional
         Segments made of numbers, groups of items, quantiles, and the size of small slices: ``{"bands": {"age":
         {"edges": [18, 25, 40]}}, "item_slices": ["drama"]}``. See :class:`rankeval_spark.Slicing`.
@@ -107,8 +111,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     InvalidCallError
         If an argument is not valid; all faults at once. It is a ConfigError.
     InputError
-        If a column is missing or has a type that cannot be used, if inputs of Spark and others are mixed, or if those
-        of this process need more memory than the machine has.
+        If a path leads nowhere, a column is missing or has a type that cannot be used, if inputs of Spark and others
+        are mixed, or if those of this process need more memory than the machine has.
     RefusedCallError
         If an id is text in one frame and a number in another. In this process also, where a result is used, if a policy
         of ``error`` meets its case, or no row of an input can be used; a job of Spark fails with the same words.
@@ -131,16 +135,17 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     """
     arguments = locals()  # all of them, as they are given
     with in_words_of_a_call(is_on_spark=is_of_spark(recommendations)):
-        segments = opened(segments)
-        frames = {"recommendations": recommendations, "held_out": held_out}
-        frames |= {"segments": segments, "train": train, "items": items}
-        call = validated_call(arguments, segments=None if segments is None else column_names(segments))
+        given = {"recommendations": recommendations, "held_out": held_out}
+        given |= {"segments": segments, "train": train, "items": items}
+        frames = opened(given, inputs, evaluation_date)
+        call = validated_call(arguments, frames)
         request = call.request
-        log = [*column_names(recommendations), *call.inputs.recommendations.columns]
-        judged = [] if call.inputs.held_out.gains else [*column_names(held_out), *call.inputs.held_out.columns]
-        unused = column_names(segments) if not call.slices and not call.slicing.bands else []
+        columns = {name: column_names(frame) for name, frame in frames.items()}
+        log = [*columns["recommendations"], *call.inputs.recommendations.columns]
+        judged = [] if call.inputs.held_out.gains else [*columns["held_out"], *call.inputs.held_out.columns]
+        unused = columns["segments"] if not call.slices and not call.slicing.bands else []
         warn_of_likely_mistakes(request, log, judged, unused)
-        if is_on_spark(frames):
+        if is_spark := is_on_spark(given):
             import_module("rankeval_spark.spark.version").require_spark()
-        host = import_module(f"rankeval_spark.hosts.{'on_spark' if is_on_spark(frames) else 'in_process'}")
+        host = import_module(f"rankeval_spark.hosts.{'on_spark' if is_spark else 'in_process'}")
         return Evaluation(host.of_call(frames, request, call.inputs), call)

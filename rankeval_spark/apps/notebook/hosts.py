@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from rankeval_spark import columns as C
-from rankeval_spark.errors import Fault, InputError, kind_of, warn_user
+from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, kind_of, raise_together, warn_user
+from rankeval_spark.inputs.arrow.file_frames import open_frame
 from rankeval_spark.inputs.input_columns import columns_by_name
 
 if TYPE_CHECKING:
@@ -23,12 +26,37 @@ def is_on_spark(frames: Mapping[str, object]) -> bool:
     others = [name for name in given if name not in of_spark]
     if not of_spark or not others:
         return bool(of_spark)
-    found = {name: f"a {kind_of(given[name])}, while {of_spark[0]} is a DataFrame of Spark" for name in others}
-    fix = "spark.createDataFrame makes a DataFrame of it, toArrow() a table of those of Spark"
+    kinds = {name: "path" if isinstance(given[name], str | os.PathLike) else kind_of(given[name]) for name in others}
+    found = {name: f"a {kind}, while {of_spark[0]} is a DataFrame of Spark" for name, kind in kinds.items()}
+    fix = "spark.createDataFrame or spark.read makes a DataFrame of it, toArrow() a table of those of Spark"
     raise InputError(*(Fault(f"evaluate({name}=)", text, "inputs of one kind", fix) for name, text in found.items()))
 
 
-def opened(frame: object) -> object:
+def opened(frames: Mapping[str, object], inputs: object, date: object) -> dict[str, object]:
+    """Open paths, and the segments where they are a stream, so that their columns are known; all faults at once.
+
+    ``inputs`` and ``date`` are arguments of the call, which are validated later.
+    """
+    found, errors = dict(frames), list[FaultsError]()
+    day = date if isinstance(date, dt.date) else None
+    for name, frame in frames.items():
+        rows = inputs.get(name) if isinstance(inputs, Mapping) else getattr(inputs, name, None)
+        format_ = rows.get("format") if isinstance(rows, Mapping) else getattr(rows, "format", None)
+        try:
+            if isinstance(frame, str | os.PathLike):
+                found[name] = open_frame(name, frame, format_, day)
+            elif format_ is not None:
+                fix = "leave the format out, or give the path of the files"
+                raise ConfigError(Fault(f"{name}.format", f"a format of a {kind_of(frame)}", "a path with it", fix))
+            elif name == "segments":
+                found[name] = _streamed(frame)
+        except FaultsError as error:
+            errors.append(error)
+    raise_together(errors)
+    return found
+
+
+def _streamed(frame: object) -> object:
     """Open an input that is nothing but a stream of Arrow, so that its columns are known before it is read, once."""
     if not hasattr(type(frame), "__arrow_c_stream__") or hasattr(frame, "columns"):
         return frame

@@ -36,7 +36,7 @@ _ID_TYPES: Final = {pa.string(): "string", pa.int64(): "bigint"}
 BYTES_A_ROW: Final = 100
 """Memory of a row of an input with integer ids at the peak, its Arrow table included; measured with ten million."""
 
-_SIZED: Final = ("pandas", "polars", "pyarrow")
+_SIZED: Final = ("pandas", "polars", "pyarrow", "rankeval_spark")
 """Libraries whose tables know their rows; a relation of DuckDB runs its query to count them, and ends its streams."""
 
 
@@ -120,8 +120,6 @@ def to_source(
             fix = "give every input as a DataFrame of Spark, or call toArrow() on this one"
         elif method := next((way for way in ways if hasattr(frame, way)), None):
             fix = f"call {method}() on it"
-        elif isinstance(frame, str | os.PathLike):
-            fix = "read the file first, with polars.read_parquet or duckdb.read_parquet"
         else:
             fix = "pandas.DataFrame or pyarrow.table makes one of rows or columns"
         raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", _EXPECTED, fix))
@@ -237,7 +235,7 @@ def _of_duckdb(relation: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - wi
 
 _PROJECTIONS: Final[Mapping[str, Callable[[Any, Sequence[str]], Any]]] = {
     "pandas": _of_pandas,
-    "polars": lambda frame, names: frame.select(names),
+    **dict.fromkeys(("polars", "rankeval_spark"), lambda frame, names: frame.select(names)),
     "duckdb": _of_duckdb,
     "_duckdb": _of_duckdb,
 }

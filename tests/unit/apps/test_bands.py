@@ -17,7 +17,7 @@ ASKED: Final = {"measures": ["R@5"], "preset": None, "models": None, "slices": (
 
 def requested(**asked: Any) -> Request:  # noqa: ANN401 - as `evaluate` takes them
     """Ask for something in a call without segments, training data and items."""
-    return validated_call({**ASKED, "baseline": None, "comparisons": None, **asked}, segments=None)
+    return validated_call({**ASKED, "baseline": None, "comparisons": None, **asked}, {"segments": None})
 
 
 def test_all_that_bands_and_item_slices_lack_is_reported_at_once() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from rankeval_spark.measures import Measure, group_statistics, options as measure_options, registry
@@ -11,10 +12,9 @@ from rankeval_spark.measures.worked_examples import examples_of
 if TYPE_CHECKING:
     from rankeval_spark.measures.definition import Definition
     from rankeval_spark.measures.options import Option
-    from rankeval_spark.measures.worked_examples import Example
 
 MAX_NAMED: Final = 5
-"""Options of more measures count them and name none, and have their examples in the index alone."""
+"""Options of more measures count them and name none."""
 
 
 class Family(NamedTuple):
@@ -41,86 +41,78 @@ HEAD: Final = """\
 # Measures
 
 Generated from `rankeval_spark/measures` by `make docs`. [Which measure when](../which-measure.md) helps to choose.
-`rankeval measures NAME` shows the same on the command line, with notes on what users dispute or overlook.
+`rankeval measures NAME` shows an entry on the command line, with notes on what users dispute or overlook; `--all` adds
+an example of each choice of an option.
 
 """
 
 READING: Final = """\
 ## How to read the pages
 
-**Names.** A measure is written `Name(option=value)@k`; options have the defaults on its page, and without `@k` the
-whole list counts. In YAML, a name with a map, such as `"nDCG(gains={1:1,2:3})@10"`, needs quotes. In the tables,
-column `measure` holds the name and `k` the cutoff (0 = whole list). Undefined values are NULL, never 0.
+**Names.** A measure is written `Name(option=value)@k`. Options have the defaults on its page; without `@k` the whole
+list counts. In YAML, a name with a map, such as `"nDCG(gains={1:1,2:3})@10"`, needs quotes. In tables, column
+`measure` holds the name and `k` the cutoff (0 = whole list). Undefined values are NULL, never 0.
 
-**Notation.** For a user, `n` is the length of the list. `m` is the number of its items at ranks 1 to `k`: `min(k, n)`,
-less the empty ranks that the policy `rank_gaps: keep` leaves. `r_i` and `g_i` are relevance and gain at rank `i`; `R`
-is the number of relevant judgements; `h_i` is the number of relevant items at ranks 1 to `i`. An item without a
-judgement has gain 0. A judgement is relevant where its gain is at least `rel` (1 by default).
+**Notation.** For a user, `n` is the length of the list, and `m` the number of items at ranks 1 to `k`: `min(k, n)`,
+less the empty ranks of the policy `rank_gaps: keep`. `r_i` and `g_i` are relevance and gain at rank `i`; `R` is the
+number of relevant judgements; `h_i` counts the relevant items at ranks 1 to `i`. An item without a judgement has
+gain 0. A judgement is relevant where its gain is at least `rel`.
 
-**Better** says which value is the better one. Where it says *neither*, a measure only describes the lists, such as
-their popularity, or is best at a value in between, such as PopLift at 0. Then the verdict of a comparison is
-`different` instead of `better` or `worse`, a leaderboard has the highest value first, and rules of `gates` bound the
-value only.
+**Better: neither** marks a measure that only describes lists, or is best in between, such as PopLift at 0. A
+comparison then says `different`, not `better` or `worse`; a leaderboard begins with the highest value; rules of
+`gates` only bound the value.
 
-**Ties.** A measure that *averages over ties* has a mean over all orders of equal scores with the policy
-`ties: expected`.
+**Other names** of a measure are read in its place where they are printed as code; the rest are words for a search.
 
-**Examples** show the gain at each rank (`-` without a judgement), and in parentheses missed gains, scores and others;
-`others` says at each place of the other list at which rank this list has its item. Measures of all lists together show
-the items of each list. Several lists are separated by `;`, and *mean* is that over them. A page
-has one example of each choice of an option, `rankeval measures NAME --all` has the others.
+**Examples** show the gain at each rank (`-` without a judgement); in parentheses stand missed gains, scores and others.
+`others` gives, for each place of the other list, the rank of its item in this list. Measures of all lists together show
+the items of each list. `;` separates lists, and *mean* is that over them.
 
 ## Values and their means
 
 The published value is the mean of the users' values (`agg='macro'`). A measure that is a ratio of sums also has
-`agg='micro'`: the numerators of all users divided by their denominators, so that a user counts as often as they have
-rows. `AP(agg='micro')` averages over relevant items instead of users; `nDCG(agg='micro')@10` divides the DCG of all
-users by the best that was possible. Measures without a denominator, or with the same one for every user, such as
-Success, RR and DCG, have no such option: their micro average is their mean. The column of a ratio of sums in
-`user_metrics` holds the ratio of each user and `<column>__weight` the denominator. The interval is that of the delta
-method with the user as the unit. The values of slices do not average to that of all users by `n_users`, as means do:
-they weigh by the denominators. Neither do those of GMAP, which is a mean of logarithms.
+`agg='micro'`: the numerators of all users divided by their denominators. `AP(agg='micro')` averages over relevant items
+instead of users; `nDCG(agg='micro')@10` divides the DCG of all users by the best possible. In `user_metrics`, its
+column holds the ratio of each user and `<column>__weight` the denominator. Its interval is that of the delta method,
+with the user as unit. Where all denominators are equal (Success, RR, DCG), the micro average is the mean, and there is
+no such option. Values of slices average by `n_users` to that of all users, except micro values (by their denominators)
+and GMAP.
 
-A few measures are functions of all lists of a slice together (coverage of items, Gini, entropy, personalization). They
-cover every user with a list, judged or not, in any population, and no user has a value. Their interval is a jackknife
-that leaves out each of 20 hashed groups of users in turn.
+A measure *of all lists together* (coverage of items, Gini, entropy, personalization) covers every user with a list,
+judged or not, in any population. No user has a value. Its interval is a jackknife over 20 hashed groups of users.
 
 """
 
 OPTIONS: Final = """\
 ## Shared options
 
-The pages name the options of each measure with their defaults, and explain those that it alone has.
+Pages name the options of each measure with their defaults, and explain those that only it has.
 
-| option | measures | values | what it does | example |
-|---|---|---|---|---|
+| option | measures | values | effect |
+|---|---|---|---|
 """
 
 ABOUT_OPTIONS: Final = """\
 
 **`group`.** By popularity in `train`, `head` has the fewest items that hold at least 20 % of the interactions, ties by
-item id. `tail` has the items that are not among the fewest that hold 80 %, and items without interactions; `middle` has
-the rest. Any other text is a category of `items`: `R(group='Sci-Fi')@10`. A run has at most 62 groups.
+item id. `tail` has the items outside of the fewest that hold 80 %, and those without interactions; `middle` the rest.
+Any other text is a category of `items`: `R(group='Sci-Fi')@10`. A run has at most 62 groups.
 
-**`judged_only`** is trec_eval's -J for one measure: `nDCG(judged_only=True)@10` is computed in addition to `nDCG@10`,
-and lists and counts stay those of the run. Judgements are those of all items, also with `group`. Ties are put in order,
-or averaged over, as everywhere. Measures about unjudged items (Judged, unj, RBPResidual, infAP), those that unjudged
-items do not change (Bpref, SetR), and those that read scores and no ranks do not have it. Where an item with a negative
-gain is not one without a judgement, the source of the measure says what it is.
+**`judged_only`** is trec_eval's -J for one measure: `nDCG(judged_only=True)@10` is computed next to `nDCG@10`, and
+lists and counts stay those of the run. Judgements are those of all items, also with `group`. Measures about unjudged
+items (Judged, unj, RBPResidual, infAP), those that unjudged items do not change (Bpref, SetR), and those of scores
+without ranks do not have it. The source of a measure says where a negative gain counts as judged.
 
 **`weighted`** corrects for judgements that are observed with different probabilities ([weights](../weights.md)).
 
-**`gains='value'`** reads the column `value` of the held-out table, such as revenue or watch time; relevance still
-depends on `gain`. A value that is NULL, NaN or infinite is counted by the check `invalid_values` and is worth 0, as a
-negative one. Revenue in the column `gain` works differently: an item that cost less than 1 is then not relevant, which
-the check `low_gains` counts.
+**`gains='value'`** reads the column `value` of the held-out table, such as revenue; relevance still depends on `gain`.
+A value that is NULL, NaN or infinite is counted by the check `invalid_values`. It is worth 0, as a negative one is.
+With revenue in the column `gain`, an item that cost less than 1 is not relevant, which the check `low_gains` counts.
 
-**`model`** of `Overlap`, `Jaccard` and `RBO` names the model whose list of the same user, and of the same list name, is
-compared: `Overlap(model='popular')@10`. The lists of that model itself have no value, and rules of `gates` leave it
-out.
+**`model`** compares with the list of the same user and list name: `Overlap(model='popular')@10`. Rules of `gates` leave
+the lists of that model out.
 
-Published lists hold neither their items nor the groups of these, so `rankeval score` refuses measures with `group` and
-those with `model`.
+`rankeval score` refuses measures with `group` or `model`: published lists hold neither groups nor items.
 
 """
 
@@ -137,9 +129,9 @@ one is taken; `evaluate` warns of `MAR` without its `kind`.
 STATISTICS: Final = """\
 ## Statistics of groups
 
-Published without a request in `measures`: with slices the table `group_metrics` has them of every measure, such as
-`GroupGap(nDCG)` ([slices](../slices.md)); ItemMAD with `slicing.item_slices`. M(g) is the value of the measure for
-group g.
+Nobody requests these in `measures`: with slices, `group_metrics` has them of every measure, such as `GroupGap(nDCG)`
+([slices](../slices.md)); ItemMAD with `slicing.item_slices`. M(g) is the value of the measure for group g. All are
+undefined where fewer than two groups have a value, are not small and, of users, have a known segment.
 
 """
 
@@ -168,16 +160,13 @@ def _entries(family: str) -> list[Definition]:
 
 def _index_table(name: str, family: Family) -> str:
     rows = [
-        f"| [{entry.name}]({family.file}.md#{_anchor(entry.name)}) | {entry.summary} | {entry.better_in_words} |\n"
-        for entry in _entries(name)
+        f"| [{entry.name}]({family.file}.md#{_anchor(entry.name)}) | {entry.summary} |\n" for entry in _entries(name)
     ]
     if name == "system":
         rows += [
-            f"| [{one.name}]({family.file}.md#{_anchor(one.name)}) | {one.summary} | |\n"
-            for one in group_statistics.ALL
+            f"| [{one.name}]({family.file}.md#{_anchor(one.name)}) | {one.summary} |\n" for one in group_statistics.ALL
         ]
-    head = f"### {family.title}\n\n{family.about}\n\n"
-    return f"{head}| measure | what it is | better |\n|---|---|---|\n{''.join(rows)}"
+    return f"### {family.title}\n\n{family.about}\n\n| measure | value |\n|---|---|\n{''.join(rows)}"
 
 
 def _anchor(heading: str) -> str:
@@ -185,10 +174,35 @@ def _anchor(heading: str) -> str:
 
 
 def _family_page(name: str, family: Family) -> str:
-    head = f"# {family.title}\n\n{family.about} Notation and shared options are on the [index](index.md).\n"
-    measures = ["\n".join(_measure_lines(entry)) for entry in _entries(name)]
+    entries = _entries(name)
+    usual = {fact: _most_common([_facts(entry)[fact] for entry in entries]) for fact in _facts(entries[0])}
+    head = f"# {family.title}\n\n{family.about} The [index](index.md) explains the notation and shared options.\n\nWhere an entry says nothing else: {_in_words(usual)}.\n"
+    if over_ties := [f"`{entry.name}`" for entry in entries if entry.has_mean_over_ties]:
+        head += (
+            "\nWith the policy `ties: expected` these have their mean over all orders of equal scores, AP, nCG and "
+            f"nDCG but for some options: {', '.join(over_ties)}. The others take one order.\n"
+        )
+    seen = set[str]()
+    measures = ["\n".join(_measure_lines(entry, usual, seen)) for entry in entries]
     statistics = [STATISTICS + _statistics()] if name == "system" else []
     return "\n".join([head, *measures, *statistics])
+
+
+def _facts(entry: Definition) -> dict[str, str]:
+    return {
+        "range": entry.range,
+        "better": entry.better_in_words,
+        "undefined": entry.undefined,
+        "cutoff": entry.cutoff,
+    }
+
+
+def _most_common(values: list[str]) -> str:
+    return Counter(values).most_common(1)[0][0]
+
+
+def _in_words(facts: Mapping[str, str]) -> str:
+    return "; ".join(f"{fact}: {value}" for fact, value in facts.items())
 
 
 def _shared_options() -> list[Option]:
@@ -217,53 +231,43 @@ def _is_common(option: Option) -> bool:
 def _shared_option(option: Option) -> str:
     names = _measures_with(option)
     measures = f"{len(names)} measures" if _is_common(option) else ", ".join(names)
-    example = _first_example(option) if _is_common(option) else ""
-    return f"| `{option.name}` | {measures} | {option.expected} | {_in_table(option.meaning)} | {example} |\n"
-
-
-def _first_example(option: Option) -> str:
-    """Show what a common option does alone, by the first example that changes nothing else."""
-    found = next(
-        example
-        for entry in registry.entries()
-        if option.name in [one.name for one in entry.options if _key(one) == _key(option)]
-        for example in examples_of(entry)
-        if [one.name for one in _changed(example)] == [option.name]
-    )
-    return f"`{found.measure}` of {found.given} is {_values(found)}{f': {found.note}' if found.note else ''}"
-
-
-def _changed(example: Example) -> list[Option]:
-    """List the options that the name of an example sets to another value than their default."""
-    measure = Measure.parse(example.measure)
-    return [option for option in measure.entry.options if measure.options[option.name] != option.default]
+    return f"| `{option.name}` | {measures} | {option.expected} | {_in_table(option.meaning)} |\n"
 
 
 def _in_table(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _measure_lines(entry: Definition) -> Iterator[str]:
-    yield f"## {entry.name}\n\n{entry.summary}\n"
-    yield f"- formula: `{entry.formula}`"
-    yield f"- range: {entry.range}; better: {entry.better_in_words}"
-    yield f"- undefined: {entry.undefined}; cutoff: {entry.cutoff}"
+def _measure_lines(entry: Definition, usual: Mapping[str, str], seen: set[str]) -> Iterator[str]:
+    """Yield the entry of a measure without what is ``usual`` on its page; works ``seen`` above lose their titles."""
+    yield f"## {entry.name}\n\n{entry.summary}\n\n`{entry.formula}`\n"
+    if unusual := {fact: value for fact, value in _facts(entry).items() if value != usual[fact]}:
+        yield f"- {_in_words(unusual)}"
+    if entry.requires:
+        yield f"- needs: {entry.requires}"
     if entry.options:
-        shared = "; [shared options](index.md#shared-options)" if any(map(_is_shared, entry.options)) else ""
-        yield f"- options: {', '.join(map(_default, entry.options))}{shared}"
+        yield f"- options: {', '.join(map(_default, entry.options))}"
     for option in entry.options:
         if not _is_shared(option):
             yield f"  - `{option.name}` is {option.expected}. {option.meaning}"
     yield from _further(entry)
-    aliases = f"; also read as {', '.join(f'`{alias}`' for alias in entry.aliases)}" if entry.aliases else ""
-    yield f"- source: {entry.source}{aliases}"
-    yield f"- also called: {entry.words}\n"
+    yield f"- source: {_without_titles(entry.source, seen)}"
+    yield f"- other names: {', '.join([*(f'`{alias}`' for alias in entry.aliases), entry.words])}"
     if entry.unlike:
-        others = "; ".join(f"`{name}` {difference}" for name, difference in entry.unlike.items())
-        yield f"Not the same: {others}.\n"
-    yield f"| example | {'gains' if entry.kind == 'list' else 'lists'} | value | |\n|---|---|---|---|"
+        others = dict[str, str]()
+        for name, difference in entry.unlike.items():
+            others[difference] = f"{others[difference]}, `{name}`" if difference in others else f"`{name}`"
+        yield f"- not the same: {'; '.join(f'{names} {text}' for text, names in others.items())}"
     yield from _examples(entry)
     yield ""
+
+
+def _without_titles(source: str, seen: set[str]) -> str:
+    """Shorten each work that stands ``seen`` above to its authors and year."""
+    works = source.split("; ")
+    short = [work[: work.index(")") + 1] if work in seen and "), " in work else work for work in works]
+    seen.update(works)
+    return "; ".join(short)
 
 
 def _default(option: Option) -> str:
@@ -273,16 +277,11 @@ def _default(option: Option) -> str:
 
 
 def _further(entry: Definition) -> Iterator[str]:
-    """Yield what a measure needs, and where it differs from a usual mean over users."""
-    if entry.requires:
-        yield f"- needs: {entry.requires}"
+    """Yield where a measure differs from a usual mean over users."""
     if entry.interval == "wilson":
         yield "- interval of the mean: wilson"
     if entry.bias:
         yield f"- interval: {entry.bias}"
-    ties = entry.has_mean_over_ties
-    if ties:
-        yield f"- averages over ties{', but for some options' if callable(ties) else ''}"
     if entry.kind != "list":
         requested = [Measure.parse(example.measure) for example in examples_of(entry)]
         names = dict.fromkeys(f"`{one.label}`" for one in requested if one.needs_catalogue)
@@ -291,28 +290,29 @@ def _further(entry: Definition) -> Iterator[str]:
 
 
 def _examples(entry: Definition) -> Iterator[str]:
-    """Yield rows of examples: the first, and one for each choice of an option that is not a common one."""
+    """Yield the first example, and one for each option that only this measure has."""
     given_above, seen = "", set[str]()
     for number, example in enumerate(examples_of(entry)):
-        changed = _changed(example)
-        options = Measure.parse(example.measure).options
-        shown = {f"{option.name}={options[option.name]}" for option in changed}
-        if any(map(_is_common, changed)) or (number > 0 and shown <= seen):
+        measure = Measure.parse(example.measure)
+        changed = [option for option in measure.entry.options if measure.options[option.name] != option.default]
+        if number > 0 and (any(map(_is_shared, changed)) or {option.name for option in changed} <= seen):
             continue
-        seen |= shown
-        given = "as above" if example.given == given_above else example.given
+        seen |= {option.name for option in changed}
+        given = "the same" if example.given == given_above else f"`{example.given}`"
         given_above = example.given
-        yield f"| `{example.measure}` | {given} | {_values(example)} | {example.note} |"
-
-
-def _values(example: Example) -> str:
-    return "; ".join(example.values) + (f"; mean {example.mean}" if example.mean else "")
+        mean = f"; mean {example.mean}" if example.mean else ""
+        note = f" ({example.note})" if example.note else ""
+        yield f"- `{example.measure}` of {given}: `{'; '.join(example.values)}{mean}`{note}"
 
 
 def _statistics() -> str:
-    return "\n".join(
-        f"### {one.name}\n\n{one.summary}\n\n- formula: `{one.formula}`\n- range: {one.range}\n"
-        f"- undefined: {one.undefined}\n- interval: {one.interval}\n- source: {one.source}\n"
-        f"- also called: {one.words}\n"
-        for one in group_statistics.ALL
+    return "\n".join(map(_statistic, group_statistics.ALL))
+
+
+def _statistic(one: group_statistics.GroupStatistic) -> str:
+    further = one.undefined.partition("; ")[2]
+    undefined = f"- also undefined: {further}\n" if further else ""
+    return (
+        f"### {one.name}\n\n{one.summary}\n\n`{one.formula}`\n\n- range: {one.range}\n{undefined}"
+        f"- interval: {one.interval}\n- source: {one.source}\n- other names: {one.words}\n"
     )

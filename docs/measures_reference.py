@@ -176,7 +176,8 @@ def _anchor(heading: str) -> str:
 def _family_page(name: str, family: Family) -> str:
     entries = _entries(name)
     usual = {fact: _most_common([_facts(entry)[fact] for entry in entries]) for fact in _facts(entries[0])}
-    head = f"# {family.title}\n\n{family.about} The [index](index.md) explains the notation and shared options.\n\nWhere an entry says nothing else: {_in_words(usual)}.\n"
+    head = f"# {family.title}\n\n{family.about} The [index](index.md) explains the notation and shared options.\n"
+    head += f"\nWhere an entry says nothing else: {_in_words(usual)}.\n"
     if over_ties := [f"`{entry.name}`" for entry in entries if entry.has_mean_over_ties]:
         head += (
             "\nWith the policy `ties: expected` these have their mean over all orders of equal scores, AP, nCG and "

@@ -241,7 +241,7 @@ def _coverage(low: Array, high: Array, truth: float) -> str:
     """Coverage, and in brackets the share of intervals that lie below the truth and above it, in percent."""
     is_there = ~np.isnan(low)
     below, above = (high < truth)[is_there].mean(), (low > truth)[is_there].mean()
-    return f"{1 - below - above:.3f} ({100 * below:.1f} / {100 * above:.1f})".replace("0.", ".", 1)
+    return f"{1 - below - above:.3f} ({100 * below:.1f}/{100 * above:.1f})".replace("0.", ".", 1)
 
 
 def table() -> Iterator[str]:
@@ -264,7 +264,8 @@ def table() -> Iterator[str]:
 def _lines(settings: tuple[Setting, ...]) -> Iterator[str]:
     for setting in settings:
         for n in setting.sizes:
-            yield f"| {' | '.join([setting.name, str(n), *cells(setting, n)])} |"
+            name = setting.name if n == setting.sizes[0] else ""
+            yield f"| {' | '.join([name, str(n), *cells(setting, n)])} |"
 
 
 def main() -> None:

@@ -15,14 +15,10 @@ HEAD: Final = """\
 Generated from the models in `rankeval_spark/config` by `make docs`. A config is one YAML file. `rankeval init` writes
 one with every key and comments, and a JSON Schema for your editor; `rankeval validate` reports all faults at once. A
 key without a value counts as left out, and an unknown key is an error. Relative paths start from the folder of the
-file.
+file. In parentheses stand the value of a key and its default.
 """
 
-EVERY_INPUT: Final = """\
-### Every input
-
-"""
-_TABLE: Final = "| key | value | default | meaning |\n|---|---|---|---|\n"
+EVERY_INPUT: Final = "### Every input\n\n"
 _BOUNDS: Final = (("minimum", ">="), ("exclusiveMinimum", ">"), ("maximum", "<="), ("exclusiveMaximum", "<"))
 _NAMES: Final = {
     "integer": "whole number",
@@ -31,8 +27,15 @@ _NAMES: Final = {
     "object": "map",
     "array": "list",
 }
+_EXTENDED: Final = {"Nested": "NestedItems", "Volume": "Threshold", "Drift": "Threshold"}
+"""Models with the keys of another one and more."""
+_EXPLAINED: Final = {
+    "Policies": "[Policies](policies.md) has each with its values and default.",
+    "Checks": "Keys without a kind have a [Threshold](#threshold). [Checks](checks.md) says what a run does with them.",
+}
+_CHECK: Final = "[Threshold](#threshold)"
 _MAX_KEYS: Final = 4
-"""Sections with more keys have their defaults in their own table."""
+"""Sections with more keys have their defaults with these."""
 _MOST_DIGITS: Final = 12
 """Longer bounds are those of the machine's whole numbers, which no one needs to read."""
 
@@ -42,15 +45,16 @@ def configuration_page() -> str:
     schema = json_schema.schema()
     definitions = schema["$defs"]
     names = list(dict.fromkeys(_named(schema, definitions)))
+    keys = {name: _keys(definitions[name]) for name in names} | {"Policies": []}
     inputs = dict.fromkeys(_references(definitions["Inputs"]["properties"]))
-    rows = [_rows(definitions[name]) for name in inputs]
-    shared = [row for row in rows[0] if all(row in others for others in rows)]
-    sections = {name: _section(name, definitions[name], shared if name in inputs else ()) for name in names}
-    sections["Policies"] = _without_meanings(
-        "Policies", definitions["Policies"], "[Policies](policies.md) explains them."
-    )
-    sections["Inputs"] += f"\n{EVERY_INPUT}{_TABLE}{''.join(shared)}"
-    return "\n".join([HEAD, _section("Top level", schema), *sections.values()])
+    every = [key for key in keys[next(iter(inputs))] if all(key in keys[name] for name in inputs)]
+    shared = {
+        **dict.fromkeys(inputs, ("every input", every)),
+        **{name: (base, keys[base]) for name, base in _EXTENDED.items()},
+    }
+    sections = {name: _section(name, definitions[name], keys[name], *shared.get(name, ("", ()))) for name in names}
+    sections["Inputs"] += f"\n{EVERY_INPUT}{''.join(every)}"
+    return "\n".join([HEAD, _section("Top level", schema, _keys(schema)), *sections.values()])
 
 
 def _named(node: Node, definitions: Node) -> Iterator[str]:
@@ -72,44 +76,42 @@ def _references(node: Any) -> Iterator[str]:  # noqa: ANN401 - any part of a JSO
             yield from _references(value)
 
 
-def _section(title: str, model: Node, elsewhere: Collection[str] = ()) -> str:
-    """Write the keys of a model but for the rows that are ``elsewhere``."""
-    description = f"{model['description']}\n\n" if title != "Top level" and model.get("description") else ""
-    rows = [row for row in _rows(model) if row not in elsewhere]
-    head = f"## {title}\n\n{description}"
-    if elsewhere:
-        head += f"It has the keys of [every input](#every-input){' and:' + chr(10) if rows else '.'}\n"
-    return head + (_TABLE + "".join(rows) if rows else "")
+def _section(title: str, model: Node, keys: Collection[str], base: str = "", of_base: Collection[str] = ()) -> str:
+    """Write the keys of a model but for those of its ``base``, which has a section of its own."""
+    description = f"{model['description']} " if title != "Top level" and model.get("description") else ""
+    own = [key for key in keys if key not in of_base]
+    further = _EXPLAINED.get(title, "")
+    if base:
+        further = f"It has the keys of [{base}](#{base.lower().replace(' ', '-')}){' and:' if own else '.'}"
+    text = f"{description}{further}".strip()
+    return "\n\n".join(filter(None, [f"## {title}", text, "".join(own).rstrip("\n")])) + "\n"
 
 
-def _without_meanings(title: str, model: Node, explained: str) -> str:
-    """Write the keys of a model with values and defaults alone, which another page explains."""
-    head = f"## {title}\n\n{model['description']} {explained}\n\n| key | value | default |\n|---|---|---|\n"
-    return head + "".join(f"{row.rsplit(' | ', 1)[0]} |\n" for row in _rows(model))
-
-
-def _rows(model: Node) -> list[str]:
+def _keys(model: Node) -> list[str]:
+    """Write each key of a model as an item of a list: value, default and meaning."""
     required = set(model.get("required", ()))
-    return [_row(name, field, name in required) for name, field in model["properties"].items()]
+    return [_key(name, field, name in required) for name, field in model["properties"].items()]
 
 
-def _row(name: str, field: Node, is_required: bool) -> str:
+def _key(name: str, field: Node, is_required: bool) -> str:
+    kind = _type(field)
     default = "required" if is_required else _default(field.get("default"))
-    cells = (f"`{name}`", _type(field), default, field.get("description", ""))
-    return "| " + " | ".join(cell.replace("\n", " ").replace("|", "\\|") for cell in cells) + " |\n"
+    shown = "; ".join(filter(None, ["" if kind == _CHECK else kind, default]))
+    meaning = field.get("description", "").replace("\n", " ")
+    return f"- `{name}`{f' ({shown})' if shown else ''}{': ' + meaning if meaning else ''}\n"
 
 
 def _default(value: object) -> str:
-    """Write a default: of thresholds those that apply, of a section a reference to its table."""
+    """Write a default: of thresholds those that apply, of a section with many keys nothing, because it has them."""
     if value in (None, [], {}):
         return ""
     if not isinstance(value, dict):
-        return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+        return f"default `{str(value).lower() if isinstance(value, bool) else value}`"
     given = {key: own for key, own in value.items() if own is not None}
     if len(value) > _MAX_KEYS or any(isinstance(own, dict | list) for own in given.values()):
-        return "see its table"
+        return ""
     keys = [f"{key}: {own:g}" if isinstance(own, float) else f"{key}: {own}" for key, own in given.items()]
-    return f"`{{{', '.join(keys)}}}`"
+    return f"default `{{{', '.join(keys)}}}`"
 
 
 def _type(field: Node) -> str:
@@ -124,7 +126,8 @@ def _one(node: Node) -> str:
     if "anyOf" in node:
         return _type(node)
     if "enum" in node or "const" in node:
-        return " or ".join(f"`{value}`" for value in node.get("enum", [node.get("const")]))
+        values = [f"`{value}`" for value in node.get("enum", [node.get("const")])]
+        return " or ".join(filter(None, [", ".join(values[:-1]), values[-1]]))
     return _plain(node)
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,21 +24,26 @@ if TYPE_CHECKING:
     from rankeval_spark.schemas import Schema
 
 HERE = Path(__file__).parent
-_COLUMNS = "| column | type | holds |\n|---|---|---|\n"
 TABLES = """\
 # Tables
 
 Generated from `rankeval_spark/schemas.py` by `make docs`. All are Delta tables under one results root, partitioned by
-`evaluation, evaluation_date`, reader version 1. A run replaces the rows of its evaluation and date and nothing else;
-`runs` only grows, and its newest `PUBLISHED` row names the versions at which the other tables belong together. It is
-not partitioned, because its small files are merged across nights.
+`evaluation, evaluation_date`, reader version 1. A run replaces the rows of its evaluation and date and nothing else.
+`runs` only grows and is not partitioned, because its small files are merged across nights. Its newest `PUBLISHED` row
+names the versions at which the other tables belong together. A type with `?` may be NULL. Every key begins with
+`evaluation` and `evaluation_date`.
+
+## Columns of several tables
+
+Every table has `evaluation`, `evaluation_date` and `run_id`; the others stand in the tables that name them.
+
 """
 
 ALONE = """\
 ## Results of `evaluate` alone
 
 `metrics`, `user_metrics`, `comparisons`, `group_metrics` and `checks` of `evaluate` have the columns above, without
-those of the run. These results are in no table; `list_id` is left out of `agreement` where each user has one list.
+those of every table. These results are in no table; `list_id` is left out of `agreement` where each user has one list.
 
 | result | one row | columns |
 |---|---|---|
@@ -52,6 +58,10 @@ those of the run. These results are in no table; `list_id` is left out of `agree
 | `agreement(baseline)` | a list of another model | `model_id`, `user_id`, `list_id`, `overlap`, `jaccard`, `rbo` |
 | `hit_ranks(model, baseline)` | a list and relevant item | `user_id`, `list_id`, `item_id`, `gain`, \
 `baseline_rank`, `rank` |
+
+## Inputs
+
+What the sources make of a log, whatever its own columns are called.
 """
 
 
@@ -105,13 +115,15 @@ SELECT model_id, m_c / (m_c + m_d) AS fcp FROM (
 
 
 def tables_page() -> str:
-    """Describe every published table."""
+    """Describe every published table, and the columns of the inputs."""
     published = (schemas.RUNS, *schemas.PUBLISHED)
-    shared = [row for row in _rows(schemas.RUNS) if all(row in _rows(schema) for schema in published)]
+    columns = Counter(column for schema in published for column in _columns(schema))
+    shared = {_name(column): column for column, tables in reversed(columns.items()) if tables > 1}.values()
+    several = TABLES + "".join(column for column in columns if column in shared)
+    everywhere = {column for column, tables in columns.items() if tables == len(published)}
     read = (schemas.RECOMMENDATIONS, schemas.HELD_OUT, schemas.TRAIN, schemas.ITEMS)
-    inputs = f"{ALONE}\n## Inputs\n\nWhat the sources make of a log, whatever its own columns are called.\n"
-    every = f"## Columns of every table\n\n{_COLUMNS}{''.join(shared)}"
-    return "\n".join([TABLES, every, *(_table(schema, shared) for schema in published), inputs, *map(_table, read)])
+    tables = (_table(schema, shared, everywhere) for schema in published)
+    return "\n".join([several, *tables, ALONE, *map(_table, read)])
 
 
 def presets_page() -> str:
@@ -142,20 +154,27 @@ def pages() -> dict[str, str]:
     }
 
 
-def _table(schema: Schema, elsewhere: Collection[str] = ()) -> str:
-    """Write the columns of a table but for the rows that are ``elsewhere``."""
-    rows = "".join(row for row in _rows(schema) if row not in elsewhere)
+def _table(schema: Schema, shared: Collection[str] = (), everywhere: Collection[str] = ()) -> str:
+    """Write the columns of a table; of those that are ``shared`` the names, except where they are ``everywhere``."""
+    columns = _columns(schema)
+    own = "".join(column for column in columns if column not in shared)
+    names = [f"`{_name(column)}`" for column in columns if column in shared and column not in everywhere]
+    above = f"\nAlso [as above](#columns-of-several-tables): {', '.join(names)}.\n" if names else ""
     weights = "and with `agg='micro'` one more, `<column>__weight`, with its denominators"
     more = f"\nThen one double column a measure, {weights}.\n" if schema is schemas.USER_METRICS else ""
-    head = f"## {schema.name}\n\nOne row: {schema.grain}. Key: {', '.join(f'`{name}`' for name in schema.key)}.\n"
-    return f"{head}\n{_COLUMNS}{rows}{more}"
+    key = ", ".join(f"`{name}`" for name in schema.key if name not in ("evaluation", "evaluation_date"))
+    head = f"## {schema.name}\n\nOne row: {schema.grain}. Key: {key}.\n"
+    return f"{head}\n{own}{above}{more}"
 
 
-def _rows(schema: Schema) -> list[str]:
+def _columns(schema: Schema) -> list[str]:
     return [
-        f"| `{field.name}` | `{field.type}` | {'' if field.nullable else 'never NULL. '}{field.comment} |\n"
-        for field in schema.fields
+        f"- `{field.name}` `{field.type}{'?' if field.nullable else ''}`: {field.comment}\n" for field in schema.fields
     ]
+
+
+def _name(column: str) -> str:
+    return column.split("`")[1]
 
 
 def main(arguments: list[str]) -> int:

@@ -68,39 +68,36 @@ What the sources make of a log, whatever its own columns are called.
 PRESETS_HEAD = """\
 # Presets
 
-Generated from `rankeval_spark/config/presets.py` by `make docs`. On one input AP@5 runs from 0.19 to 0.52
-across the definitions in use, so a number only compares with another of the same convention. A preset is the convention
-of a tool, as policies and options of measures that exist anyway: `preset: trec_eval` in a config, `evaluate(...,
-preset=...)` in code. A policy or an option that you write yourself wins over it, and what came out of both is recorded
-with every number: names of measures print the options of a preset like any others. What is not named below is as
-without a preset.
+Generated from `rankeval_spark/config/presets.py` by `make docs`. On one input AP@5 runs from 0.19 to 0.52 across the
+definitions in use, so a number only compares with another of the same convention. A preset is the convention of a tool:
+`preset: trec_eval` in a config, `evaluate(..., preset=...)` in code. It sets policies, and options of the measures
+listed; what you write yourself wins. Results record what came out of both. All else is as without a preset.
 """
 
 OTHER_TOOLS = """\
 ## scikit-learn
 
-Its functions are not a preset: they take the scores and gains of one list, and no users, missed items or cutoff other
-than nDCG's. Where both are defined the numbers are those of `nDCG`, `DCG`, `AP`, `AUC`, `RMSE`, `MSE`,
-`MAE` and `LogLoss`, but:
+No preset: its functions take the scores and gains of one list, without users, missed items or cutoff other than nDCG's.
+Where both are defined the numbers are those of `nDCG`, `DCG`, `AP`, `AUC`, `RMSE`, `MSE`, `MAE` and `LogLoss`, but:
 
-- `ndcg_score` and `dcg_score` average over all orders of equal scores: that is the policy `ties: expected`.
-- The ideal of `ndcg_score` is that of the items it is given: of a retrieved list alone it is `nDCG(ideal='retrieved')`.
-- `average_precision_score` takes equal scores for one rank, the last of them. One relevant item among three of one
-  score gives 1/3, the worst of the three orders; with `ties: expected` it is (1 + 1/2 + 1/3) / 3.
+- `ndcg_score` and `dcg_score` average over all orders of equal scores: the policy `ties: expected`.
+- The ideal of `ndcg_score` is that of the items it is given: of a retrieved list alone `nDCG(ideal='retrieved')`.
+- `average_precision_score` takes equal scores for one rank, the last. One relevant item among three of one score gives
+  1/3, the worst of the three orders; with `ties: expected` it is (1 + 1/2 + 1/3) / 3.
 - `dcg_score` subtracts negative gains: gains -1, 1 give -1 + 1 / log2(3), here 1 / log2(3). `ndcg_score` refuses them,
   and a list of one item, which has the value 1 here.
 - `log_loss` keeps probabilities 2.2e-16 away from 0 and 1, here 1e-15: sure and wrong costs 36.04 there, 34.54 here.
 
 ## Surprise
 
-Its `rmse`, `mse` and `mae` are of all pairs together: `RMSE(agg='micro')`, `MSE(agg='micro')` and `MAE(agg='micro')`.
+Its `rmse`, `mse` and `mae` are of all pairs: `RMSE(agg='micro')`, `MSE(agg='micro')`, `MAE(agg='micro')`.
 
-Its `fcp` is no measure here. Let c and d be the pairs of a user in the right and in the wrong order, equal scores being
-wrong. It is m_c / (m_c + m_d), with m_c the mean of c over the users with c above 0 and m_d that of d over those with d
-above 0. So a user with all pairs in the right order does not lower m_d. Ann has one pair, right, and Bob two, one of
-them right: 1 / (1 + 1) = 1/2. Koren & Sill, to which it refers, have 2/3 of all pairs (`FCP(agg='micro')`). With nine
-more users like Ann 11/12 of all pairs are right, and `fcp` is still 1/2. To compare with published numbers, compute it
-from the `user_metrics` of one night with `FCP(agg='micro',ties='discordant')`:
+Its `fcp` is no measure here. Let c and d be a user's pairs in the right and in the wrong order, equal scores being
+wrong. It is m_c / (m_c + m_d): m_c is the mean of c over users with c above 0, m_d that of d over those with d above 0.
+So a user with all pairs right does not lower m_d. Ann has one pair, right, and Bob two, one of them right:
+1 / (1 + 1) = 1/2. Koren & Sill, to which it refers, have 2/3 of all pairs (`FCP(agg='micro')`). With nine more users
+like Ann 11/12 of all pairs are right, and `fcp` is still 1/2. To compare with published numbers, compute it from the
+`user_metrics` of one night with `FCP(agg='micro',ties='discordant')`:
 
 ```sql
 SELECT model_id, m_c / (m_c + m_d) AS fcp FROM (
@@ -132,12 +129,14 @@ def presets_page() -> str:
 
 
 def _preset(name: str, preset: Preset) -> str:
-    policies = [f"- policy `{policy}`: {str(value).lower()}" for policy, value in preset.policies.items()]
-    options = [
-        f"- `{measure}` means `{measure}({','.join(_options_of(given))})`" for measure, given in preset.options.items()
+    policies = [f"`{policy}: {str(value).lower()}`" for policy, value in preset.policies.items()]
+    options = [f"`{measure}({','.join(_options_of(given))})`" for measure, given in preset.options.items()]
+    lines = [
+        *([f"- policies: {', '.join(policies)}"] if policies else []),
+        *([f"- measures: {', '.join(options)}"] if options else []),
+        *(f"- {note}" for note in preset.notes),
     ]
-    notes = [f"- {note}" for note in preset.notes]
-    return "\n".join([f"## {name}\n\n{preset.tool}.\n", *policies, *options, *notes, ""])
+    return "\n".join([f"## {name}\n\n{preset.tool}.\n", *lines, ""])
 
 
 def _options_of(given: Mapping[str, OptionValue]) -> list[str]:

@@ -70,8 +70,9 @@ PRESETS_HEAD = """\
 
 Generated from `rankeval_spark/config/presets.py` by `make docs`. On one input AP@5 runs from 0.19 to 0.52 across the
 definitions in use, so a number only compares with another of the same convention. A preset is the convention of a tool:
-`preset: trec_eval` in a config, `evaluate(..., preset=...)` in code; `rankeval measures --presets` lists them. It sets policies, and options of the measures
-listed; what you write yourself wins. Results record what came out of both. All else is as without a preset.
+`preset: trec_eval` in a config, `evaluate(..., preset=...)` in code; `rankeval measures --presets` lists them. It sets
+policies, and options of the measures listed; what you write yourself wins. Results record what came out of both. All
+else is as without a preset.
 """
 
 OTHER_TOOLS = """\

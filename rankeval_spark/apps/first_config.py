@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.apps.sampled_tables import ISO_DATE, texts_of
+from rankeval_spark.apps.sampled_tables import ISO_DATE, distinct_texts
 from rankeval_spark.config.base import DATE_PLACEHOLDER
 from rankeval_spark.config.inputs import (
     Gains,
@@ -54,30 +54,30 @@ WINDOW_DAYS: Final = 7  # of the attribution window
 MAX_EVENTS: Final = 20  # kinds of events up to which a column of text is taken for one of events
 MAX_SEGMENTS: Final = 5
 MAX_VALUES: Final = 50  # of a segment in the sample; more texts name single users rather than groups
-_FEW_NUMBERS: Final = 10  # in the sample, up to which each is a value of its own, not a band
-_COMMENTS_FROM: Final = 44  # column of the comments
+_MAX_PLAIN_NUMBERS: Final = 10  # distinct numbers of a segment, up to which each is a value and not in a band
+_COMMENT_COLUMN: Final = 43  # characters before a comment
 
 _BASELINES: Final = ("popular", "popularity", "mostpopular", "mostpop", "toppop", "pop", "baseline", "random")
-_DAYS: Final = ("evaluationdate", "date", "dt", "ds", "day", "rundate", "snapshotdate")  # names of evaluation dates
-_EVENTS: Final = (  # names of a column with kinds of events, the likeliest first
+_DATE_NAMES: Final = ("evaluationdate", "date", "dt", "ds", "day", "rundate", "snapshotdate")
+_EVENT_NAMES: Final = (  # of a column with kinds of events, the likeliest first
     *("event", "eventtype", "eventname", "action", "actiontype", "interaction", "interactiontype", "behavior"),
     *("behaviour", "activity", "type"),
 )
-_AGAINST: Final = re.compile(
+_TAKES_BACK: Final = re.compile(
     r"skip|hid(?:e|den)|dis ?like|dismiss|impression|remove|delete|cancel|refund|\bundo|return(?!ing| to | visit)"
     r"|(?:\bun |un)(?:like|follow|subscri|sav|share|favou?rit|bookmark)"
 )
 """Words in the name of an event by which a user takes something back or does not want it: gain 0.
 
 They come before the other words, because `dislike`, `remove from cart` and `cancel order` have one of those too."""
-_GAINS: Final = (
+_WORDS_OF_GAIN: Final = (
     (3, ("purchase", "buy", "bought", "order", "transaction", "conversion", "checkout", "subscribe")),
     (2, ("cart", "wishlist", "favorite", "favourite", "like", "share", "save", "follow", "download", "bookmark")),
     (0, ("report",)),
     (1, ("view", "click", "watch", "play", "listen", "read", "open", "visit")),
 )
 """Gains, and words in the name of an event of that gain. `report` comes late: who downloads a report wants it."""
-_OF_FACTS: Final = {
+_ITEM_MEASURES: Final = {
     "ItemCoverage": "coverage: the share of the items that are recommended",
     "MIUF": "novelty: few users have the items in the training data",
     "ARP": "popularity of the items in the training data",
@@ -89,10 +89,13 @@ _OF_FACTS: Final = {
 """Measures of items, with what they say, the most wanted first."""
 
 
-def is_id(kind: pa.DataType) -> bool:
+def _is_id(kind: pa.DataType) -> bool:
     """Return True if ids can be of a type."""
-    is_whole = pa.types.is_integer(kind) or pa.types.is_decimal(kind)
-    return bool(is_text(kind) or is_whole or pa.types.is_dictionary(kind) or is_binary(kind))
+    return bool(is_text(kind) or _is_whole(kind) or pa.types.is_dictionary(kind) or is_binary(kind))
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind))
 
 
 def _is_day(kind: pa.DataType) -> bool:
@@ -100,7 +103,7 @@ def _is_day(kind: pa.DataType) -> bool:
 
 
 _TYPES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
-    **dict.fromkeys((C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID), is_id),
+    **dict.fromkeys((C.MODEL_ID, C.USER_ID, C.LIST_ID, C.ITEM_ID), _is_id),
     **dict.fromkeys((C.SCORE, C.GAIN, C.VALUE, C.PREDICTED_REWARD, C.PROPENSITY, C.WEIGHT), is_number),
     C.RANK: lambda kind: bool(pa.types.is_integer(kind)),
     **dict.fromkeys((C.INTERACTED_AT, C.RECOMMENDED_AT), lambda kind: _is_day(kind) or bool(pa.types.is_integer(kind))),
@@ -122,8 +125,8 @@ class GuessedInput:
     """One input, as it was guessed."""
 
     name: str  # as in the config
-    table: TableSample  # what was looked at
-    columns: dict[str, Guess]  # column of the table by canonical column
+    table: TableSample
+    columns: dict[str, Guess]  # by canonical column
     day: Guess | None  # column with the evaluation date
     missing: tuple[str, ...]  # canonical columns that the input needs and that were not found
     nested: Nested | None  # arrays of items and scores, where a row is a whole list
@@ -131,7 +134,7 @@ class GuessedInput:
     unknown_events: tuple[str, ...]  # events whose gain no word in their name says
     as_text: tuple[str, ...] = ()  # ids that are whole numbers here and text in another input
 
-    def values_of(self, canonical: str) -> pa.ChunkedArray | None:
+    def sampled_values(self, canonical: str) -> pa.ChunkedArray | None:
         """Return the sampled values of a canonical column; nested items are flattened."""
         rows = self.table.rows
         if self.nested is not None and canonical == C.ITEM_ID:
@@ -142,10 +145,9 @@ class GuessedInput:
 
     @property
     def newest_date(self) -> str | None:
-        """Newest date that was seen."""
         if self.day is None:
             return self.table.path_date
-        return max(self.table.partitions.get(self.day.column) or texts_of(self.table.rows[self.day.column]))
+        return max(self.table.partitions.get(self.day.column) or distinct_texts(self.table.rows[self.day.column]))
 
     @property
     def unread(self) -> list[str]:
@@ -155,6 +157,11 @@ class GuessedInput:
         used = {column_and_field(path, names)[0] for path in paths}
         used |= {guess.column for guess in (*self.columns.values(), self.day) if guess is not None}
         return [name for name in names if name not in used]
+
+    def list_keys(self, *names: str) -> list[str]:
+        """Return the columns of the table that are guessed for canonical columns, and that of the evaluation date."""
+        guesses = [*(self.columns.get(name) for name in names), self.day]
+        return list(dict.fromkeys(guess.column for guess in guesses if guess is not None))
 
 
 @dataclass(frozen=True)
@@ -167,24 +174,25 @@ class Guesses:
     models: list[str]  # that were seen
     baseline: str | None  # model that others are probably compared with, by its name
     cutoffs: tuple[int, ...]  # usual ones, up to the longest list of the sample
-    newest_date: str | None  # of the recommendations
     is_attributed: bool  # lists and interactions have times, so that an interaction belongs to the list before it
     window_column: str | None  # column of the judgements that filters keep to the days of the window
     has_events_of_all_days: bool  # each date has its own lists and reads all events: no column of them is filtered
+
+    @property
+    def newest_date(self) -> str | None:
+        return self.inputs["recommendations"].newest_date
 
 
 def guess_config(tables: Mapping[str, TableSample]) -> Guesses:
     """Guess what tables hold; ``recommendations`` and ``held_out`` are among them."""
     inputs = {name: _guess_input(name, tables) for name in INPUTS if name in tables}
     log, judged = inputs["recommendations"], inputs["held_out"]
-    _keep_list_id_if_shared(log, judged)
+    if not _shares_lists(log, judged):
+        judged.columns.pop(C.LIST_ID, None)
     for name in (C.USER_ID, C.ITEM_ID):
-        kinds = {key: values.type for key, each in inputs.items() if (values := each.values_of(name)) is not None}
+        kinds = {key: values.type for key, each in inputs.items() if (values := each.sampled_values(name)) is not None}
         numbers = [
-            key
-            for key, kind in kinds.items()
-            if inputs[key].table.format in {"delta", "parquet"}
-            and (pa.types.is_integer(kind) or pa.types.is_decimal(kind))
+            key for key, kind in kinds.items() if inputs[key].table.format in {"delta", "parquet"} and _is_whole(kind)
         ]
         if len(numbers) < len(kinds):
             for key in numbers:
@@ -192,32 +200,35 @@ def guess_config(tables: Mapping[str, TableSample]) -> Guesses:
     plain, numeric = _guess_segments(inputs["segments"]) if "segments" in inputs else ([], [])
     slices = [*plain, *numeric][:MAX_SEGMENTS]
     models = log.table.distinct(log.columns[C.MODEL_ID].column) if C.MODEL_ID in log.columns else []
-    names = {name: "".join(filter(str.isalnum, name.lower())) for name in models}
-    likely = sorted((name for name in models if names[name] in _BASELINES), key=lambda n: _BASELINES.index(names[n]))
+    places = {name: _BASELINES.index(plain_name(name)) for name in models if plain_name(name) in _BASELINES}
     # Lists that are named need no times.
     has_times = C.INTERACTED_AT in judged.columns and C.LIST_ID not in judged.columns
     is_attributed = has_times and C.RECOMMENDED_AT in log.columns
-    is_of_days = is_attributed and log.newest_date is not None
-    time = Guess("", "") if not is_of_days else judged.day or judged.columns[C.INTERACTED_AT]
-    is_filtered = is_of_days and (judged.day is not None or _is_day(judged.table.rows[time.column].type))
+    window_column, has_events_of_all_days = None, False
+    if is_attributed and log.newest_date is not None:
+        time = judged.day or judged.columns[C.INTERACTED_AT]
+        if judged.day is not None or _is_day(judged.table.rows[time.column].type):
+            window_column = time.column
+        else:
+            has_events_of_all_days = judged.table.path_date is None
     return Guesses(
         inputs,
         slices,
         bands=[name for name in slices if name in numeric],
         models=models,
-        baseline=likely[0] if likely and len(models) > 1 else None,
+        baseline=min(places, key=lambda name: places[name]) if places and len(models) > 1 else None,
         cutoffs=_guess_cutoffs(log),
-        newest_date=log.newest_date,
         is_attributed=is_attributed,
-        window_column=time.column if is_filtered else None,
-        has_events_of_all_days=is_of_days and not is_filtered and judged.table.path_date is None,
+        window_column=window_column,
+        has_events_of_all_days=has_events_of_all_days,
     )
 
 
 def _guess_input(name: str, tables: Mapping[str, TableSample]) -> GuessedInput:
-    table, of_log = tables[name], _guess_day(tables["recommendations"])
+    table, day = tables[name], _guess_date_column(tables["recommendations"])
     is_log = name == "recommendations"
-    day = of_log if is_log else _guess_day(table, like=of_log.column if of_log else "")
+    if not is_log:
+        day = _guess_date_column(table, like=day.column if day else "")
     nested = _guess_nested(table) if is_log else None
     in_arrays = () if nested is None else (C.ITEM_ID, C.SCORE, C.RANK)
     wanted = [column for column in input_schemas()[name].field_names() if column not in in_arrays]
@@ -225,36 +236,38 @@ def _guess_input(name: str, tables: Mapping[str, TableSample]) -> GuessedInput:
     needed = [column for column in INPUTS[name].id_columns if column not in in_arrays]
     needed += [C.SCORE] if is_log and nested is None and C.RANK not in columns else []
     missing = tuple(column for column in needed if column not in columns)
-    if is_log and nested is None and _has_list_times(table, columns, day):
-        columns[C.LIST_ID] = Guess(columns[C.RECOMMENDED_AT].column, "times that many items of a user share")
     gains, unknown = _guess_gains(table) if name == "held_out" and C.GAIN not in columns else (None, ())
-    return GuessedInput(name, table, columns, day, missing, nested, gains, unknown)
+    guessed = GuessedInput(name, table, columns, day, missing, nested, gains, unknown)
+    if is_log and nested is None and _has_list_times(guessed):
+        columns[C.LIST_ID] = Guess(columns[C.RECOMMENDED_AT].column, "times that many items of a user share")
+    return guessed
 
 
 def _guess_columns(table: TableSample, wanted: list[str], day: str) -> dict[str, Guess]:
     """Guess the columns of an input, by canonical column; those without a likely column are left out."""
     kinds = {column.name: column.type for column in table.rows.schema if column.name != day}
-    found: dict[str, Guess] = {}
-    for by in ("its name", "a part of its name", "its type: no other column is left"):
-        for name in (each for each in wanted if each not in found):
-            used = {guess.column for guess in found.values()}
-            likely = [column for column, kind in kinds.items() if column not in used and _TYPES[name](kind)]
-            if by == "its name":
-                likely = columns_by_name(name, likely)
-            elif by == "a part of its name":
-                likely = columns_by_part(name, likely)
-            else:  # only ids, and scores without ranks, are needed: the only column of their type
-                if name == C.SCORE:
-                    likely = [
-                        column for column in likely if pa.types.is_floating(kinds[column]) and C.RANK not in found
-                    ]
-                likely = likely if name in (C.USER_ID, C.ITEM_ID, C.SCORE) and len(likely) == 1 else []
-            if likely:
-                found[name] = Guess(likely[0], by)
-    return {name: found[name] for name in wanted if name in found}
+    guesses: dict[str, Guess] = {}
+
+    def only_column(name: str, columns: Collection[str]) -> list[str]:
+        if name == C.SCORE:  # whole numbers may be anything, and ranks order the lists without a score
+            columns = [column for column in columns if pa.types.is_floating(kinds[column]) and C.RANK not in guesses]
+        is_needed = name in (C.USER_ID, C.ITEM_ID, C.SCORE)
+        return list(columns) if is_needed and len(columns) == 1 else []
+
+    for by, find in (
+        ("its name", columns_by_name),
+        ("a part of its name", columns_by_part),
+        ("its type: no other column is left", only_column),
+    ):
+        for name in wanted:
+            used = {guess.column for guess in guesses.values()}
+            fitting = [column for column, kind in kinds.items() if column not in used and _TYPES[name](kind)]
+            if name not in guesses and (likely := find(name, fitting)):
+                guesses[name] = Guess(likely[0], by)
+    return {name: guesses[name] for name in wanted if name in guesses}
 
 
-def _guess_day(table: TableSample, *, like: str | None = None) -> Guess | None:
+def _guess_date_column(table: TableSample, *, like: str | None = None) -> Guess | None:
     """Guess which column holds the evaluation date: a partition, or one by name whose values are dates.
 
     With ``like``, only a partition or a column of this name: in other inputs, a date may be that of an interaction.
@@ -263,7 +276,7 @@ def _guess_day(table: TableSample, *, like: str | None = None) -> Guess | None:
         if values and all(map(ISO_DATE.fullmatch, values)):
             return Guess(name, "the partitions of the table")
     for column in table.rows.column_names:
-        if (column == like or (like is None and plain_name(column) in _DAYS)) and _has_dates(table, column):
+        if (column == like or (like is None and plain_name(column) in _DATE_NAMES)) and _has_dates(table, column):
             return Guess(column, "its name and values")
     return None
 
@@ -276,25 +289,35 @@ def _has_dates(table: TableSample, column: str) -> bool:
 
 def _guess_nested(table: TableSample) -> Nested | None:
     """Guess which columns hold the lists of a log with a row per list; None where a row is an item."""
-
-    def likeliest(is_type: Callable[[pa.DataType], bool], is_name: Callable[[str], bool]) -> str | None:
-        """Choose the first column of a type by its name, singular or plural; else the only one of the type."""
-        likely = [name for name, kind in place.items() if is_type(kind)]
-        fields = {name: name.rpartition(".")[2] for name in likely}
-        named = [name for name in likely if is_name(fields[name]) or is_name(fields[name].rstrip("s"))]
-        return next(iter(named or (likely if len(likely) == 1 else [])), None)
-
     kinds = {column.name: column.type for column in table.rows.schema}
-    if any(is_item_name(name) and is_id(kind) for name, kind in kinds.items()):
+    if any(is_item_name(name) and _is_id(kind) for name, kind in kinds.items()):
         return None
-    lists = {name: kind.value_type for name, kind in kinds.items() if is_list(kind)}
-    structs = [(name, kind) for name, kind in lists.items() if pa.types.is_struct(kind)]
-    for place in [*({f"{name}.{member.name}": member.type for member in kind} for name, kind in structs), lists]:
-        items = likeliest(is_id, is_item_name)
+    elements = {name: kind.value_type for name, kind in kinds.items() if is_list(kind)}
+    structs = [
+        {f"{name}.{field.name}": field.type for field in kind}
+        for name, kind in elements.items()
+        if pa.types.is_struct(kind)
+    ]
+    for arrays in (*structs, elements):
+        items = _likeliest_array(arrays, _is_id, is_item_name)
         if items is not None:
-            del place[items]
-            return Nested(items=items, scores=likeliest(is_number, is_score_name))
+            others = {path: kind for path, kind in arrays.items() if path != items}
+            return Nested(items=items, scores=_likeliest_array(others, is_number, is_score_name))
     return None
+
+
+def _likeliest_array(
+    arrays: Mapping[str, pa.DataType],  # type of the elements, by path such as ``recommendations.item_id``
+    is_type: Callable[[pa.DataType], bool],
+    is_name: Callable[[str], bool],
+) -> str | None:
+    """Return the first array of a type with a fitting name, singular or plural; else the only one of the type."""
+    fitting = [path for path, kind in arrays.items() if is_type(kind)]
+    for path in fitting:
+        name = path.rpartition(".")[2]
+        if is_name(name) or is_name(name.rstrip("s")):
+            return path
+    return fitting[0] if len(fitting) == 1 else None
 
 
 def _guess_gains(table: TableSample) -> tuple[Gains | None, tuple[str, ...]]:
@@ -303,49 +326,47 @@ def _guess_gains(table: TableSample) -> tuple[Gains | None, tuple[str, ...]]:
     None without a column of events, or where all would be worth the same.
     """
     texts = [column.name for column in table.rows.schema if is_text(column.type) or pa.types.is_dictionary(column.type)]
-    named = [name for name in texts if plain_name(name) in _EVENTS]
-    if not named:
+    columns = [name for name in texts if plain_name(name) in _EVENT_NAMES]
+    if not columns:
         return None, ()
-    column = min(named, key=lambda name: _EVENTS.index(plain_name(name)))
-    gains: dict[str, int] = {}
-    unknown = []
-    for event in table.distinct(column):
-        apart = re.sub("([a-z0-9])([A-Z])", r"\1 \2", event)  # `removeFromCart` as `remove_from_cart`
-        words = [gain for gain, known in _GAINS if any(word in plain_name(event) for word in known)]
-        if _AGAINST.search(re.sub("[^a-z0-9]+", " ", apart.lower())):
-            words = [0]
-        unknown += [] if words else [event]
-        gains[event] = words[0] if words else 1
+    column = min(columns, key=lambda name: _EVENT_NAMES.index(plain_name(name)))
+    guessed = {event: _guess_gain(event) for event in table.distinct(column)}
+    gains = {event: 1 if gain is None else gain for event, gain in guessed.items()}
     if len(gains) > MAX_EVENTS or len(set(gains.values())) < 2:  # noqa: PLR2004 - a single gain says nothing
         return None, ()
     best_first = dict(sorted(gains.items(), key=lambda pair: (-pair[1], pair[0])))
-    return Gains(column=column, values=best_first), tuple(unknown)
+    return Gains(column=column, values=best_first), tuple(event for event, gain in guessed.items() if gain is None)
 
 
-def _keep_list_id_if_shared(log: GuessedInput, judged: GuessedInput) -> None:
-    """Drop the lists of judgements unless they share a column name and a value with the lists of the log.
+def _guess_gain(event: str) -> int | None:
+    """Guess the gain of an event by the words in its name; None without a known one."""
+    words = re.sub("([a-z0-9])([A-Z])", r"\1 \2", event)  # `removeFromCart` as `remove_from_cart`
+    if _TAKES_BACK.search(re.sub("[^a-z0-9]+", " ", words.lower())):
+        return 0
+    return next((gain for gain, known in _WORDS_OF_GAIN if any(word in plain_name(event) for word in known)), None)
+
+
+def _shares_lists(log: GuessedInput, judged: GuessedInput) -> bool:
+    """Return True if the lists of judgements have the column name of the log's and a value in common with them.
 
     A column ``list_id`` is read in any case.
     """
-    own, listed = judged.columns.get(C.LIST_ID), log.columns.get(C.LIST_ID)
-    if own is None or own.column == C.LIST_ID:
-        return
-    is_shared = False
-    if listed is not None and plain_name(own.column) == plain_name(listed.column):
-        is_shared = bool({*judged.table.distinct(own.column)} & {*log.table.distinct(listed.column)})
-    if not is_shared:
-        del judged.columns[C.LIST_ID]
-
-
-def _has_list_times(table: TableSample, columns: Mapping[str, Guess], day: Guess | None) -> bool:
-    """Return True if a log without ids of lists has several times of a user and day, each with several items."""
-    if C.LIST_ID in columns or C.RECOMMENDED_AT not in columns or C.USER_ID not in columns:
+    judged_lists, lists = judged.columns.get(C.LIST_ID), log.columns.get(C.LIST_ID)
+    if judged_lists is None or judged_lists.column == C.LIST_ID:
+        return True
+    if lists is None or plain_name(judged_lists.column) != plain_name(lists.column):
         return False
-    keys = [columns[name].column for name in (C.MODEL_ID, C.USER_ID) if name in columns] + ([day.column] if day else [])
-    shown = columns[C.RECOMMENDED_AT].column
-    keys = [name for name in dict.fromkeys(keys) if name != shown]
-    rows = table.of_some_users([*keys, shown], columns[C.USER_ID].column)
-    lists = rows.group_by([*keys, shown]).aggregate([([], "count_all")])
+    return not {*judged.table.distinct(judged_lists.column)}.isdisjoint(log.table.distinct(lists.column))
+
+
+def _has_list_times(log: GuessedInput) -> bool:
+    """Return True if a log without ids of lists has several times of a user and day, each with several items."""
+    if C.LIST_ID in log.columns or C.RECOMMENDED_AT not in log.columns or C.USER_ID not in log.columns:
+        return False
+    time = log.columns[C.RECOMMENDED_AT].column
+    keys = [name for name in log.list_keys(C.MODEL_ID, C.USER_ID) if name != time]
+    rows = log.table.read_users([*keys, time], log.columns[C.USER_ID].column)
+    lists = rows.group_by([*keys, time]).aggregate([([], "count_all")])
     return len(lists) > len(lists.group_by(keys).aggregate([])) and len(lists) * 2 <= rows.num_rows
 
 
@@ -360,7 +381,7 @@ def _guess_segments(segments: GuessedInput) -> tuple[list[str], list[str]]:
         if not name.isidentifier() or name == C.ALL_USERS or n_values < 2:  # noqa: PLR2004 - one value cuts nothing
             continue
         is_of_groups = is_text(kind) or is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_dictionary(kind)
-        if is_number(kind) and n_values > _FEW_NUMBERS:
+        if is_number(kind) and n_values > _MAX_PLAIN_NUMBERS:
             numeric.append(name)
         elif n_values <= MAX_VALUES and is_of_groups:
             plain.append(name)
@@ -374,10 +395,9 @@ def _guess_cutoffs(log: GuessedInput) -> tuple[int, ...]:
         lists = rows[column_and_field(log.nested.items, rows.column_names)[0]]
         longest = pc.max(pc.list_value_length(lists)).as_py() or CUTOFFS[-1]
     else:
-        keys = [log.columns[name].column for name in (C.MODEL_ID, C.USER_ID, C.LIST_ID) if name in log.columns]
-        keys = list(dict.fromkeys([*keys, *([log.day.column] if log.day else [])]))
+        keys = log.list_keys(C.MODEL_ID, C.USER_ID, C.LIST_ID)
         if C.USER_ID in log.columns:
-            rows = log.table.of_some_users(keys, log.columns[C.USER_ID].column)
+            rows = log.table.read_users(keys, log.columns[C.USER_ID].column)
         if not keys or not rows.num_rows:
             return CUTOFFS
         longest = pc.max(rows.group_by(keys).aggregate([([], "count_all")])["count_all"]).as_py()
@@ -386,12 +406,13 @@ def _guess_cutoffs(log: GuessedInput) -> tuple[int, ...]:
 
 def config_text(guesses: Guesses, config: Path, *, results: str) -> str:
     """Write a config for a file, from whose folder its paths start."""
+    measures, gates = _measure_and_gate_lines(guesses)
     lines = [
         f"# yaml-language-server: $schema=./{SCHEMA}",
         "#",
         "# Written by rankeval init, which looked at the tables: check what it guessed. Paths start from this folder.",
         "# Every key there is, with its meaning: rankeval init OTHER.yaml, without tables.",
-        f"evaluation: {_text(re.sub('[^A-Za-z0-9_.-]', '_', config.stem).lstrip('._-') or 'nightly')}",
+        f"evaluation: {_quoted(re.sub('[^A-Za-z0-9_.-]', '_', config.stem).lstrip('._-') or 'nightly')}",
         *("", "inputs:"),
         *(line for each in guesses.inputs.values() for line in _input_lines(each, guesses, config)),
         *("", *_model_lines(guesses)),
@@ -400,80 +421,88 @@ def config_text(guesses: Guesses, config: Path, *, results: str) -> str:
         lines += ["", _commented("policies:", "both tables have times: an event counts for the last list before it")]
         lines += ["  attribution: last_touch"]
         lines += [_commented(f"  attribution_window: {WINDOW_DAYS}d", "a night runs once this window is over")]
-    usual = ("nDCG", "AP", "R", "RR", "Success")
-    k = guesses.cutoffs[-1]
-    given = {name for name in ("train", "items") if name in guesses.inputs}
-    given |= {f"{name}.{column}" for name in given for column in guesses.inputs[name].columns}
-    given |= {"evaluation_date"} if guesses.newest_date else set()
-    of_facts = [
-        _commented(f"  - {_text(name)}", why)
-        for name, why in _OF_FACTS.items()
-        if {"train", "items"} & given and set(MeasureSet.parse([f"{name}@{k}"]).requiring()) <= given
-    ]
-    measures = ["measures:", *(f"  - {name}" for name in usual), *of_facts]
-    if not of_facts:
-        measures = [f"measures: [{', '.join(usual)}]        # rankeval measures lists the others"]
-    lines += ["", *measures, f"cutoffs: [{', '.join(map(str, guesses.cutoffs))}]", *_slice_lines(guesses), ""]
-    if of_facts:  # a rule about the night before, which holds on the first night, and others to be chosen
-        rule = f"  - {{measure: nDCG@{k}, against: previous, margin: 0.02}}"
-        bound = f"  # - {{measure: ItemCoverage@{k}, at_least: 0.1}}"
-        lines += [_commented("gates:", "rules for shipping a model: exit code 6 where one is not met")]
-        lines += [_commented(rule, "at most so much below the night before: yours to choose")]
-        if guesses.baseline is not None:
-            lines += [_commented(f"  # - {{measure: nDCG@{k}, least_gain: 0}}", "better than the baseline")]
-        lines += [_commented(bound, "of the items are recommended to someone"), ""]
-    lines += ["results:", f"  root: {_path(results, config)}"]
+    lines += ["", *measures, f"cutoffs: [{', '.join(map(str, guesses.cutoffs))}]", *_slice_lines(guesses), "", *gates]
+    lines += ["results:", f"  root: {_relative_path(results, config)}"]
     lines += [_commented("  lists: true", "so that rankeval score can add measures later")]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _input_lines(each: GuessedInput, guesses: Guesses, config: Path) -> Iterator[str]:
-    table, unread = each.table, each.unread
-    yield from (f"  {each.name}:", f"    format: {table.format}", f"    path: {_path(table.path, config)}")
+def _measure_and_gate_lines(guesses: Guesses) -> tuple[list[str], list[str]]:
+    """Return the usual measures, those of items that the inputs allow, and with these an example of gates."""
+    usual = ("nDCG", "AP", "R", "RR", "Success")
+    k = guesses.cutoffs[-1]
+    given = {name for name in ("train", "items") if name in guesses.inputs}
+    facts = given | {f"{name}.{column}" for name in given for column in guesses.inputs[name].columns}
+    facts |= {"evaluation_date"} if guesses.newest_date else set()
+    of_items = [
+        _commented(f"  - {_quoted(name)}", meaning)
+        for name, meaning in _ITEM_MEASURES.items()
+        if given and set(MeasureSet.parse([f"{name}@{k}"]).requiring()) <= facts
+    ]
+    if not of_items:
+        return [f"measures: [{', '.join(usual)}]        # rankeval measures lists the others"], []
+    # A rule about the night before, which holds on the first night, and others to be chosen.
+    rule = f"  - {{measure: nDCG@{k}, against: previous, margin: 0.02}}"
+    gain = _commented(f"  # - {{measure: nDCG@{k}, least_gain: 0}}", "better than the baseline")
+    bound = f"  # - {{measure: ItemCoverage@{k}, at_least: 0.1}}"
+    return ["measures:", *(f"  - {name}" for name in usual), *of_items], [
+        _commented("gates:", "rules for shipping a model: exit code 6 where one is not met"),
+        _commented(rule, "at most so much below the night before: yours to choose"),
+        *([] if guesses.baseline is None else [gain]),
+        *(_commented(bound, "of the items are recommended to someone"), ""),
+    ]
+
+
+def _input_lines(guessed: GuessedInput, guesses: Guesses, config: Path) -> Iterator[str]:
+    table, unread = guessed.table, guessed.unread
+    yield from (f"  {guessed.name}:", f"    format: {table.format}", f"    path: {_relative_path(table.path, config)}")
     yield "    columns:"
-    for name, guess in each.columns.items():
-        yield _commented(f"      {name}: {_text(guess.column)}", f"guessed by {guess.by}")
-    for name in each.missing:
+    for name, guess in guessed.columns.items():
+        yield _commented(f"      {name}: {_quoted(guess.column)}", f"guessed by {guess.by}")
+    for name in guessed.missing:
         yield _commented(f"      {name}: {name}", f"NOT FOUND, write one of: {', '.join(unread) or 'none left'}")
-    if each.nested is not None:
+    if guessed.nested is not None:
         yield _commented("    nested:", "a row is a whole list, guessed by the types")
-        yield f"      items: {_text(each.nested.items)}"
-        yield from () if each.nested.scores is None else (f"      scores: {_text(each.nested.scores)}",)
-    if each.gains is not None:
+        yield f"      items: {_quoted(guessed.nested.items)}"
+        if guessed.nested.scores is not None:
+            yield f"      scores: {_quoted(guessed.nested.scores)}"
+    if guessed.gains is not None:
         yield _commented("    gains:", "guessed by the names of the events: what is each worth?")
-        yield f"      column: {_text(each.gains.column)}"
-        gains = ", ".join(f"{_text(event)}: {gain:g}" for event, gain in each.gains.values.items())
-        line, unknown = f"      values: {{{gains}}}", ", ".join(each.unknown_events)
+        yield f"      column: {_quoted(guessed.gains.column)}"
+        gains = ", ".join(f"{_quoted(event)}: {gain:g}" for event, gain in guessed.gains.values.items())
+        line, unknown = f"      values: {{{gains}}}", ", ".join(guessed.unknown_events)
         yield _commented(line, f"unknown, so 1: {unknown}") if unknown else line
-    if each.as_text:
-        types = ", ".join(f"{name}: string" for name in each.as_text)
+    if guessed.as_text:
+        types = ", ".join(f"{name}: string" for name in guessed.as_text)
         yield _commented(f"    types: {{{types}}}", "numbers here, text in another input")
-    if each.name == "held_out" and guesses.window_column is not None:
+    if guessed.name == "held_out" and guesses.window_column is not None:
         yield _commented("    filters:", "the days of the attribution window")
-        conditions = _window_conditions(guesses.window_column, of_days=each.day is not None)
+        conditions = _window_conditions(guesses.window_column, of_days=guessed.day is not None)
         yield from (f"      - {condition}" for condition in conditions)
-    elif each.day is not None:
-        condition = f'{{column: {_text(each.day.column)}, op: "=", value: "{DATE_PLACEHOLDER}"}}'
-        yield f"    filters: [{condition}]  # guessed by {each.day.by}"
-    yield from _form_lines(each)
+    elif guessed.day is not None:
+        condition = f'{{column: {_quoted(guessed.day.column)}, op: "=", value: "{DATE_PLACEHOLDER}"}}'
+        yield f"    filters: [{condition}]  # guessed by {guessed.day.by}"
+    yield from _notation_lines(guessed)
     others = [f"{name}, with dates" if _has_dates(table, name) else name for name in unread]
-    if others and each.name != "segments":
+    if others and guessed.name != "segments":
         yield f"    # not read: {_one_line(', '.join(others))}"
-    if each.name == "held_out" and guesses.has_events_of_all_days:
-        log = guesses.inputs["recommendations"]
-        day = log.day.column if log.day else "day"  # best called as that of the recommendations
-        times = _one_line(each.columns[C.INTERACTED_AT].column)
-        yield f"    # NOT FILTERED: {times} cannot be compared with a date, so each date reads the events of all days,"
-        advice = (
-            "# and users with events and no list of that date score 0. Add a column with the day of the event to the"
-        )
-        yield from (f"    {line}" for line in (advice, "# table, and these filters:", "# filters:"))
-        yield from (f"    #   - {_one_line(condition)}" for condition in _window_conditions(day, of_days=True))
+    if guessed.name == "held_out" and guesses.has_events_of_all_days:
+        yield from _unfiltered_lines(guessed.columns[C.INTERACTED_AT].column, guesses)
 
 
-def _form_lines(each: GuessedInput) -> Iterator[str]:
+def _unfiltered_lines(time: str, guesses: Guesses) -> Iterator[str]:
+    """Yield the comment that says which filters are missing, and the column to add for them."""
+    yield f"    # NOT FILTERED: {_one_line(time)} cannot be compared with a date, so each date reads the events of all days,"
+    yield "    # and users with events and no list of that date score 0. Add a column with the day of the event to the"
+    yield from ("    # table, and these filters:", "    # filters:")
+    day = guesses.inputs["recommendations"].day
+    for condition in _window_conditions(day.column if day else "day", of_days=True):
+        yield f"    #   - {_one_line(condition)}"
+
+
+def _notation_lines(guessed: GuessedInput) -> Iterator[str]:
     """Yield how ranks, categories and cells are written, where that is not as usual."""
-    ranks, categories = each.values_of(C.RANK), each.values_of(C.CATEGORIES)
+    ranks, categories = guessed.sampled_values(C.RANK), guessed.sampled_values(C.CATEGORIES)
     if ranks is not None and pc.min(ranks).as_py() == 0:
         yield _commented("    ranks_from: 0", "the first rank of the sample is 0")
     if categories is not None and is_text(categories.type):  # else they are lists
@@ -481,31 +510,31 @@ def _form_lines(each: GuessedInput) -> Iterator[str]:
         if not texts or not all(text.startswith("[") for text in texts):  # as those of JSON
             separator = max("|;,", key=lambda sign: sum(sign in text for text in texts))
             yield _commented(f"    list_separator: {json.dumps(separator)}", "guessed by the categories")
-    if each.table.separator not in ("", ","):
-        yield f"    options: {{sep: {json.dumps(each.table.separator)}}}"
+    if guessed.table.separator not in ("", ","):
+        yield f"    options: {{sep: {json.dumps(guessed.table.separator)}}}"
 
 
 def _window_conditions(column: str, *, of_days: bool) -> Iterator[str]:
     """Yield the two conditions for the days of the window, on a column of days or times."""
     # The window of the last list ends on the last day, so times end at the midnight after it.
     op, days = ("<=", WINDOW_DAYS) if of_days else ("<", WINDOW_DAYS + 1)
-    yield f'{{column: {_text(column)}, op: ">=", value: "{DATE_PLACEHOLDER}"}}'
-    yield f'{{column: {_text(column)}, op: "{op}", value: "{{date+{days}}}"}}'
+    yield f'{{column: {_quoted(column)}, op: ">=", value: "{DATE_PLACEHOLDER}"}}'
+    yield f'{{column: {_quoted(column)}, op: "{op}", value: "{{date+{days}}}"}}'
 
 
 def _model_lines(guesses: Guesses) -> Iterator[str]:
     if C.MODEL_ID not in guesses.inputs["recommendations"].columns:
         yield "# The log has no column of models: all of its lists are those of one, 'model'."
         return
-    shown = _one_line(", ".join(map(_text, guesses.models[:10])))
-    yield f"# models: [{shown}]  # seen; without this key, those in the log"
+    models = _one_line(", ".join(map(_quoted, guesses.models[:10])))
+    yield f"# models: [{models}]  # seen; without this key, those in the log"
     if guesses.baseline is None:
-        baseline = _one_line(_text(next(iter(guesses.models), "popular")))
+        baseline = _one_line(_quoted(next(iter(guesses.models), "popular")))
         yield "# comparisons:"
         yield _commented(f"#   baseline: {baseline}", "the model that others are compared with")
     else:
         yield "comparisons:"
-        yield _commented(f"  baseline: {_text(guesses.baseline)}", "guessed by its name")
+        yield _commented(f"  baseline: {_quoted(guesses.baseline)}", "guessed by its name")
 
 
 def _slice_lines(guesses: Guesses) -> Iterator[str]:
@@ -513,18 +542,18 @@ def _slice_lines(guesses: Guesses) -> Iterator[str]:
         return
     yield ""
     if guesses.slices:
-        yield f"slices: [{', '.join(map(_text, guesses.slices))}]  # guessed by the number of their values"
+        yield f"slices: [{', '.join(map(_quoted, guesses.slices))}]  # guessed by the number of their values"
     left = [name for name in guesses.inputs["segments"].unread if name not in guesses.slices]
     if left:
         yield f"# other columns of segments: {_one_line(', '.join(left))}"
     if guesses.bands:
         yield from ("slicing:", "  bands:")
         for name in guesses.bands:
-            yield _commented(f"    {_text(name)}: {{quantiles: 4}}", "numbers: bands of alike size")
+            yield _commented(f"    {_quoted(name)}: {{quantiles: 4}}", "numbers: bands of alike size")
 
 
 def _commented(text: str, comment: str) -> str:
-    return f"{text:<{_COMMENTS_FROM - 1}} # {_one_line(comment)}"
+    return f"{text:<{_COMMENT_COLUMN}} # {_one_line(comment)}"
 
 
 def _one_line(text: str) -> str:
@@ -532,14 +561,14 @@ def _one_line(text: str) -> str:
     return text if text.isprintable() else json.dumps(text)
 
 
-def _path(path: str, config: Path) -> str:
+def _relative_path(path: str, config: Path) -> str:
     """Write a path so that it starts from the folder of the config."""
     expanded = os.path.expanduser(path)
-    return _text(expanded if os.path.isabs(expanded) else os.path.relpath(expanded, config.parent))
+    return _quoted(expanded if os.path.isabs(expanded) else os.path.relpath(expanded, config.parent))
 
 
-def _text(text: str) -> str:
-    """Write text for YAML: plain where it is nothing else, else in quotes."""
+def _quoted(text: str) -> str:
+    """Quote text for YAML, unless it is read as text without quotes too."""
     is_word = text.lower() in {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
     if re.fullmatch(r"(\.\./|/)?[A-Za-z_][A-Za-z0-9_./-]*", text) and not is_word:
         return text

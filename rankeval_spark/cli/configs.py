@@ -156,15 +156,15 @@ def init_command(config: Path, tables: Mapping[str, str], results: str | None) -
         say_done(f"keep what you need, then: rankeval validate {shlex.quote(str(config))}")
         return
     from rankeval_spark.apps.first_config import config_text, guess_config  # noqa: PLC0415 - pyarrow takes a moment
-    from rankeval_spark.apps.sampled_tables import look_at  # noqa: PLC0415 - as above
+    from rankeval_spark.apps.sampled_tables import sample_table  # noqa: PLC0415 - as above
 
     options = {name: f"--{name.replace('_', '-')}" for name in ("recommendations", "held_out", *tables)}
     if missing := [options[name] for name in ("recommendations", "held_out") if name not in tables]:
         raise ConfigError(Fault(" and ".join(missing), "none", "the lists and what users did, both"))
-    samples = {name: look_at(options[name], path, splits_days=name != "train") for name, path in tables.items()}
+    samples = {name: sample_table(options[name], path, splits_days=name != "train") for name, path in tables.items()}
     guesses = guess_config(samples)
     if guesses.is_attributed and samples["held_out"].path != tables["held_out"]:  # events of the days of a window
-        samples["held_out"] = look_at(options["held_out"], tables["held_out"], splits_days=False)
+        samples["held_out"] = sample_table(options["held_out"], tables["held_out"], splits_days=False)
         guesses = guess_config(samples)
     schema = json_schema.write_config(
         config, config_text(guesses, config, results=results or str(config.parent / "results"))

@@ -580,11 +580,11 @@ def write_shuffled(folder: Path, format_: str, *, n_users: int = 4000, n_items: 
 
 
 @pytest.mark.parametrize("format_", ["parquet", "csv", "jsonl"])
-@pytest.mark.parametrize("most_rows", [400_000, 500])
+@pytest.mark.parametrize("max_users", [2_000, 25])
 def test_cutoffs_are_those_of_whole_lists_wherever_their_rows_are(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, format_: str, most_rows: int
+    folder: Path, monkeypatch: pytest.MonkeyPatch, format_: str, max_users: int
 ) -> None:
-    monkeypatch.setattr(sampled_tables, "ROWS_OF_USERS", most_rows)
+    monkeypatch.setattr(sampled_tables, "MAX_USERS", max_users)
     write_shuffled(folder, format_)
     write_parquet(folder / "truth.parquet", userId=[1, 2], movieId=[0, 1])
 
@@ -596,14 +596,14 @@ def test_cutoffs_are_those_of_whole_lists_wherever_their_rows_are(
 
 
 def test_rows_of_some_users_are_all_of_theirs_and_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sampled_tables, "ROWS_OF_USERS", 500)
+    monkeypatch.setattr(sampled_tables, "MAX_USERS", 25)
     write_shuffled(folder, "parquet")
 
-    rows = sampled_tables.look_at("--recommendations", "lists.parquet").of_some_users(["movieId"], "userId")
+    rows = sampled_tables.sample_table("--recommendations", "lists.parquet").read_users(["movieId"], "userId")
 
     counts = rows.filter(pc.field("userId") > 0).group_by("userId").aggregate([([], "count_all")])["count_all"]
     assert counts.unique().to_pylist() == [17]
-    assert 0 < rows.num_rows <= 500
+    assert 24 * 17 <= rows.num_rows <= 25 * 17 + 1  # user 0 has a row of another model
 
 
 @pytest.mark.parametrize(

@@ -492,7 +492,8 @@ def _input_lines(guessed: GuessedInput, guesses: Guesses, config: Path) -> Itera
 
 def _unfiltered_lines(time: str, guesses: Guesses) -> Iterator[str]:
     """Yield the comment that says which filters are missing, and the column to add for them."""
-    yield f"    # NOT FILTERED: {_one_line(time)} cannot be compared with a date, so each date reads the events of all days,"
+    shown = _one_line(time)
+    yield f"    # NOT FILTERED: {shown} cannot be compared with a date, so each date reads the events of all days,"
     yield "    # and users with events and no list of that date score 0. Add a column with the day of the event to the"
     yield from ("    # table, and these filters:", "    # filters:")
     day = guesses.inputs["recommendations"].day

@@ -24,7 +24,7 @@ from rankeval_spark.in_process.input_checks import (
 )
 from rankeval_spark.inputs.arrow.file_inputs import MAX_MEMORY
 from rankeval_spark.inputs.arrow.reading import Tables, physical_bytes, refuse_large, to_source
-from rankeval_spark.inputs.input_columns import read_given, refuse_missing
+from rankeval_spark.inputs.input_columns import read_inputs, refuse_missing
 from rankeval_spark.inputs.places import release_copies
 from rankeval_spark.refusals import refusals_of_call
 from rankeval_spark.sums.exposures import TRAIN, CatalogueItems, readers_of_catalogues
@@ -55,7 +55,7 @@ def of_call(
         return to_source(name, frame, schema, getattr(inputs, name), request.time_zone)
 
     with refusals_of_call():
-        tables = Tables(**read_given(frames, request, read, expected="a table"), are_checked=False)
+        tables = Tables(**read_inputs(frames, request, read, expected="a table"), are_checked=False)
     release_copies(above=physical_bytes() * MAX_MEMORY)
     refuse_missing(tables.all(), request)
     if request.policies.is_attributed:

@@ -17,7 +17,7 @@ from rankeval_spark.engine.facts import require_input
 from rankeval_spark.engine.planning import counted_needs, judgement_facts, needs_of
 from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.hosts.host import Host
-from rankeval_spark.inputs.input_columns import read_given, refuse_missing
+from rankeval_spark.inputs.input_columns import read_inputs, refuse_missing
 from rankeval_spark.inputs.spark import (
     IS_UNPARSABLE,
     Source,
@@ -74,7 +74,7 @@ def of_call(
         return from_frame(name, frame, schema, getattr(inputs, name), request.time_zone)
 
     with refusals_of_call():
-        sources = Sources(**read_given(frames, request, read, expected=expected))
+        sources = Sources(**read_inputs(frames, request, read, expected=expected))
     require_packages(sources.recommendations.frame.sparkSession)
     return OnSpark(inputs_of(sources, request, are_checked=False), request)
 

@@ -47,26 +47,26 @@ class RowFilter:
     where: str = ""  # place of the filters in the config, for messages
     time_zone: str = UTC  # zone in which days begin, and of times without one
 
-    def spark(self, schema: T.StructType) -> Column | None:
+    def spark_condition(self, schema: T.StructType) -> Column | None:
         """Build the condition in Spark; None without filters. The table has the columns of all of them.
 
         Raises ConfigError: all values that are not of their column's type; of a window of days the first one.
         """
         conditions: list[Column] = []
         faults: dict[int, Fault] = {}
-        for each in self.filters:
-            kind = schema[each.column].dataType.simpleString()
+        for filter_ in self.filters:
+            kind = schema[filter_.column].dataType.simpleString()
             try:
-                conditions.append(self._sql_condition(each, kind))
+                conditions.append(self._sql_condition(filter_, kind))
             except ValueError as error:
-                found = f"{error} for column {each.column!r} of type {kind}"
-                place = f"{self.where}[{each.place}].value"
-                faults.setdefault(each.place, Fault(place, found, "a value of the column's type"))
+                found = f"{error} for column {filter_.column!r} of type {kind}"
+                place = f"{self.where}[{filter_.place}].value"
+                faults.setdefault(filter_.place, Fault(place, found, "a value of the column's type"))
         if faults:
             raise ConfigError(*faults.values())
         return reduce(operator.and_, conditions) if conditions else None
 
-    def _sql_condition(self, each: Filter, kind: str) -> Column:
+    def _sql_condition(self, filter_: Filter, kind: str) -> Column:
         """Build one condition on a column of a type that Spark names so; a number is compared with one in a text."""
         from pyspark.sql import functions as F  # noqa: PLC0415 - this module is loaded without Spark too
 
@@ -75,40 +75,40 @@ class RowFilter:
                 return F.lit(value.isoformat()).cast(kind)
             return F.lit(value).cast("bigint") if isinstance(value, int) and kind != "boolean" else F.lit(value)
 
-        values, left = each.values(self.date), F.col(C.quoted_name(each.column))
+        values, left = filter_.values(self.date), F.col(C.quoted_name(filter_.column))
         is_text = _first_word(kind) in ("string", "char", "varchar")
         if is_text and not any(isinstance(value, str | bool) for value in values):
             left, kind = left.try_cast("double"), "double"
-        literals = [literal(_of_type(value, kind, self.time_zone)) for value in values]
-        if each.op == "in":
+        literals = [literal(_convert_value(value, kind, self.time_zone)) for value in values]
+        if filter_.op == "in":
             return left.isin(*literals)
-        compared: Column = COMPARE[each.op](left, literals[0])
+        compared: Column = COMPARE[filter_.op](left, literals[0])
         return compared
 
-    def arrow(self, schema: pa.Schema) -> pc.Expression | None:
+    def arrow_condition(self, schema: pa.Schema) -> pc.Expression | None:
         """Build the condition in Arrow; None without filters.
 
         Raises ForSparkError: a column is missing, or a comparison has another type or depends on rounding.
         """
         conditions = []
-        for each in self.filters:
-            if schema.get_field_index(each.column) < 0:
-                raise ForSparkError(each.column, "no such column")
-            type_, field = schema.field(each.column).type, pc.field(each.column)
+        for filter_ in self.filters:
+            if schema.get_field_index(filter_.column) < 0:
+                raise ForSparkError(filter_.column, "no such column")
+            type_, field = schema.field(filter_.column).type, pc.field(filter_.column)
             kind = next((kind for is_kind, kind in _ARROW_KINDS if is_kind(type_)), "")
             values = []
-            for value in each.values(self.date):
+            for value in filter_.values(self.date):
                 try:
-                    typed = _of_type(value, kind, self.time_zone)
+                    typed = _convert_value(value, kind, self.time_zone)
                 except ValueError:
                     typed = 0.0  # as a number with a fraction, which is compared as Spark rounds it
                 if isinstance(typed, float):
                     raise ForSparkError(repr(value), f"against a column of type {type_}")
                 values.append(pa.scalar(typed, pa.timestamp("us", type_.tz) if pa.types.is_timestamp(type_) else None))
-            if each.op == "in":
+            if filter_.op == "in":
                 conditions.append(field.isin(pa.array([value.as_py() for value in values], values[0].type)))
             else:
-                conditions.append(COMPARE[each.op](field, values[0]))
+                conditions.append(COMPARE[filter_.op](field, values[0]))
         return reduce(operator.and_, conditions) if conditions else None
 
 
@@ -116,7 +116,7 @@ def _first_word(kind: str) -> str:
     return re.split(r"\W", kind)[0]
 
 
-def _of_type(value: Scalar, kind: str, time_zone: str) -> Value:  # noqa: PLR0911 - a kind of type each
+def _convert_value(value: Scalar, kind: str, time_zone: str) -> Value:  # noqa: PLR0911 - a kind of type filter_
     """Convert a value to one of a type that Spark names; raise ValueError with any other value."""
     try:
         match _first_word(kind):

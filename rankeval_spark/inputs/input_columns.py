@@ -108,10 +108,10 @@ def columns_by_name(canonical: str, columns: Iterable[str], names: Sequence[str]
     >>> columns_by_name("item_id", ["movieId", "item", "rating"]), columns_by_name("user_id", ["User-ID"])
     (['movieId', 'item'], ['User-ID'])
     """
-    known = names or COLUMN_NAMES[canonical]
+    likeliest = names or COLUMN_NAMES[canonical]
     return sorted(
-        (column for column in columns if plain_name(column) in known),
-        key=lambda column: known.index(plain_name(column)),
+        (column for column in columns if plain_name(column) in likeliest),
+        key=lambda column: likeliest.index(plain_name(column)),
     )
 
 
@@ -207,7 +207,7 @@ def input_schemas(
     return {**{schema.name: schema for schema in read}, "segments": segments_schema(segments, numbers=numbers)}
 
 
-def read_given(
+def read_inputs(
     frames: Mapping[str, object],  # each input; None where it is not given
     request: Request,
     read: Callable[[str, object, Schema], Read],
@@ -218,35 +218,35 @@ def read_given(
     names = tuple(name for name in request.segments if name not in request.slicing.computed)
     by_name = input_schemas(names, numbers=request.slicing.bands, lists=request.policies.lists)
     faults: list[Fault] = []
-    found: dict[str, Read] = {}
+    inputs: dict[str, Read] = {}
     for name, frame in frames.items():
         if frame is None and name in (LOG, HELD_OUT):
             faults.append(Fault(f"evaluate({name}=)", "None", expected))
         elif frame is not None:
             try:
-                found[name] = read(name, frame, by_name[name])
+                inputs[name] = read(name, frame, by_name[name])
             except InputError as error:
                 faults.extend(error.faults)
     if faults:
         raise InputError(*faults)
-    types = {name: source.id_types for name, source in found.items()}
+    types = {name: source.id_types for name, source in inputs.items()}
     check_id_types(types, own_item=request.policies.own_item, is_call=True)
-    return found
+    return inputs
 
 
-def column_fault(where: str, name: str, known: Sequence[str], wanted_for: str = "", *, fix: str = "") -> Fault:
+def column_fault(where: str, name: str, columns: Sequence[str], wanted_for: str = "", *, fix: str = "") -> Fault:
     """Build the fault of a column that the table does not have; ``fix`` is that where no name is near."""
     found = f"no column {name!r}{f' (for {wanted_for})' if wanted_for and wanted_for != name else ''}"
-    found += f" among {', '.join(known)}" if known else " (the table has none)"
+    found += f" among {', '.join(columns)}" if columns else " (the table has none)"
     is_sliced = where.rpartition(".")[2] == "segments" and name != C.USER_ID
     expected = "this column, which slices name" if is_sliced else "this column"
-    return Fault(where, found, expected, nearest(name, known) or fix)
+    return Fault(where, found, expected, nearest(name, columns) or fix)
 
 
-def filter_faults(filters: Sequence[Filter], known: Sequence[str], where: str) -> list[Fault]:
+def filter_faults(filters: Sequence[Filter], columns: Sequence[str], where: str) -> list[Fault]:
     """Find columns of filters that the table does not have, each place of the config once."""
-    missing = {each.place: each.column for each in filters if each.column not in known}
-    return [column_fault(f"{where}.filters[{place}].column", name, known) for place, name in missing.items()]
+    missing = {filter_.place: filter_.column for filter_ in filters if filter_.column not in columns}
+    return [column_fault(f"{where}.filters[{place}].column", name, columns) for place, name in missing.items()]
 
 
 def type_fault(where: str, field: Field, name: str, found: str, fix: str = "") -> Fault:
@@ -256,7 +256,7 @@ def type_fault(where: str, field: Field, name: str, found: str, fix: str = "") -
 
 
 def missing_faults(
-    known: Sequence[str],  # columns that the table has
+    columns: Sequence[str],  # of the table
     names: Mapping[str, str],  # name in the table of every canonical column
     renames: Mapping[str, str],  # those that the config names; the table must have them
     where: str,
@@ -264,27 +264,27 @@ def missing_faults(
 ) -> list[Fault]:
     """Find required columns that a table does not have."""
     is_config = where.startswith("inputs.")
-    others = [column for column in known if column not in names.values()]
+    others = [column for column in columns if column not in names.values()]
 
-    def likely_fix(name: str) -> str:
+    def suggest_column(name: str) -> str:
         likely = likely_column(name, others)
         way = f"write {where}.columns.{name}: {likely}" if is_config else f"rename it to {name}"
         return "" if likely is None else f"did you mean {likely!r}? {way}"
 
     faults = []
-    for name, own in names.items():
-        if own not in known and name in renames:
+    for name, column in names.items():
+        if column not in columns and name in renames:
             key = places.get(name, f"columns.{name}")
-            faults.append(column_fault(f"{where}.{key}", own, known, name))
-        elif own not in known and name not in DEFAULTS:
+            faults.append(column_fault(f"{where}.{key}", column, columns, name))
+        elif column not in columns and name not in DEFAULTS:
             fix = f"name it under {where}.columns.{name}" if is_config else f"rename the column that is it to {name}"
-            fault = column_fault(where, own, known, name, fix=fix)
-            faults.append(replace(fault, fix=likely_fix(name) or fault.fix))
-    if {C.SCORE, C.RANK} <= set(names) and not faults and not {names[C.SCORE], names[C.RANK]} & set(known):
-        hints = [likely_fix(name) for name in (C.SCORE, C.RANK)]
-        hints += [nearest(names[name], known) for name in (C.SCORE, C.RANK)]
+            fault = column_fault(where, column, columns, name, fix=fix)
+            faults.append(replace(fault, fix=suggest_column(name) or fault.fix))
+    if {C.SCORE, C.RANK} <= set(names) and not faults and not {names[C.SCORE], names[C.RANK]} & set(columns):
+        hints = [suggest_column(name) for name in (C.SCORE, C.RANK)]
+        hints += [nearest(names[name], columns) for name in (C.SCORE, C.RANK)]
         way = f"name one under {where}.columns" if is_config else "rename the column that is one"
-        fix = next(filter(None, hints), f"{way}; the table has {', '.join(known)}")
+        fix = next(filter(None, hints), f"{way}; the table has {', '.join(columns)}")
         faults.append(Fault(where, NO_ORDER, "at least one of the two columns", fix))
     return faults
 
@@ -297,24 +297,24 @@ def check_id_types(
 ) -> None:
     """Refuse ids that are text in one input and numbers in another, because '007' and 7 may or may not match."""
 
-    def place_of(name: str) -> str:
+    def shown_input(name: str) -> str:
         return f"evaluate({name}=)" if is_call else f"inputs.{name}"
 
-    def word_of(type_: str) -> str:
+    def shown_type(type_: str) -> str:
         return "integer" if type_ == "bigint" and not is_call else type_
 
     faults = []
     of_log = id_types.get(LOG, {})
     if own_item != "keep" and of_log and of_log[C.USER_ID] != of_log[C.ITEM_ID]:
-        found = f"user_id of type {word_of(of_log[C.USER_ID])} and item_id of type {word_of(of_log[C.ITEM_ID])}"
+        found = f"user_id of type {shown_type(of_log[C.USER_ID])} and item_id of type {shown_type(of_log[C.ITEM_ID])}"
         number = C.USER_ID if of_log[C.USER_ID] == "bigint" else C.ITEM_ID
         fix = f"write types: {{{number}: string}} for each input with {number}"
         fix = f"cast {number} of all inputs to text" if is_call else fix
-        faults.append(Fault(place_of(LOG), found, f"one type, because own_item={own_item!r} compares them", fix))
+        faults.append(Fault(shown_input(LOG), found, f"one type, because own_item={own_item!r} compares them", fix))
     for name in IDS:
-        having = [(input_, types[name]) for input_, types in id_types.items() if name in types]
-        for other, type_ in having:
-            first, first_type = having[0]
+        with_id = [(input_, types[name]) for input_, types in id_types.items() if name in types]
+        for other, type_ in with_id:
+            first, first_type = with_id[0]
             if type_ == first_type:
                 continue
             number, text = (first, other) if first_type == "bigint" else (other, first)
@@ -322,8 +322,8 @@ def check_id_types(
             fix += f"inputs.{text}.types: {{{name}: integer}} if 007 is to be 7"
             if is_call:
                 fix = f"cast {name} of {number} to text, or that of {text} to whole numbers if 007 is to be 7"
-            found = f"{name} of type {word_of(type_)}, while {place_of(first)} has {word_of(first_type)}"
-            faults.append(Fault(place_of(other), found, "one type for an id", fix))
+            found = f"{name} of type {shown_type(type_)}, while {shown_input(first)} has {shown_type(first_type)}"
+            faults.append(Fault(shown_input(other), found, "one type for an id", fix))
     if faults:
         raise ChecksFailedError(*faults)
 

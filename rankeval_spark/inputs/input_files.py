@@ -52,11 +52,11 @@ class ForSparkError(Exception):
     """Only Spark surely reads a table as Spark does; with where it is, and why."""
 
     def __init__(self, where: str, why: object, faults: Sequence[Fault] = ()) -> None:
-        super().__init__(f"{where}: {places.in_words(str(why))}")
+        super().__init__(f"{where}: {places.show_addresses(str(why))}")
         self.faults = tuple(faults)  # in the words of a run, where it is known that Spark refuses the table too
 
 
-def missing_input(name: str, location: str, expected: str, found: str) -> Fault:
+def missing_input_fault(name: str, location: str, expected: str, found: str) -> Fault:
     """Build the fault of an input that is missing or of another kind."""
     path = places.path_here(location)
     if found in (NANOSECONDS, UUIDS):
@@ -72,7 +72,7 @@ def missing_input(name: str, location: str, expected: str, found: str) -> Fault:
     return Fault(f"inputs.{name}", f"{found} at {location}", expected, fix)
 
 
-def no_row(name: str, location: str) -> Fault:
+def no_row_fault(name: str, location: str) -> Fault:
     """Build the fault of an input without any row."""
     fix = "is the path right, and did the job that writes it run?"
     return Fault(f"inputs.{name}", f"no row in {location}", "rows", fix)
@@ -87,8 +87,8 @@ def nearest_location(location: str) -> str:
         alike = re.compile(
             f"{re.escape(below[: found.start()])}({_DAY.pattern}){re.escape(below[found.end() :])}", re.ASCII
         )
-        named = [_day(match[1]) for name in names if (match := alike.fullmatch(name))]
-        days, day = [each for each in named if each is not None], _day(found[0])
+        named = [_parse_day(match[1]) for name in names if (match := alike.fullmatch(name))]
+        days, day = [each for each in named if each is not None], _parse_day(found[0])
         if days and day is not None:
             others = f"{len(days)} other day{'s' if len(days) > 1 else ''}"
             return f"{folder} has {others}: {nearest_days(day, days)}"
@@ -97,7 +97,7 @@ def nearest_location(location: str) -> str:
     return f"{folder} has no {below!r}{f', {hint}' if hint else ''}"
 
 
-def _day(text: str) -> dt.date | None:
+def _parse_day(text: str) -> dt.date | None:
     with suppress(ValueError):
         return dt.date.fromisoformat(text)
     return None
@@ -108,12 +108,10 @@ def delta_versions(table: Path) -> list[int]:
     return [int(found[1]) for file in table.glob("_delta_log/*.json") if (found := places.COMMIT.fullmatch(file.name))]
 
 
-def checked_header(
-    header: Sequence[str | None], name: str, location: str, options: Mapping[str, str]
-) -> tuple[str, ...]:
+def check_header(header: Sequence[str | None], name: str, location: str, options: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of a header; refused if it has none, or one twice, or another separator."""
     if not header:
-        raise InputError(missing_input(name, location, EXPECTED["csv"], "no line"))
+        raise InputError(missing_input_fault(name, location, EXPECTED["csv"], "no line"))
     names = [column or "" for column in header]
     others = [sign for sign in _SEPARATORS if sign in names[0]]
     if len(names) == 1 and others:
@@ -129,7 +127,7 @@ def checked_header(
     return tuple(names)
 
 
-def header_here(location: str, options: Mapping[str, str]) -> list[str] | None:
+def read_local_header(location: str, options: Mapping[str, str]) -> list[str] | None:
     """Read the header of a file or folder of this machine; None where only Spark surely reads it as Spark does."""
     path, separator = allowed_folders.local_path(location), options.get("sep", COMMA)
     is_plain = options.keys() <= {"sep"} and len(separator) == 1

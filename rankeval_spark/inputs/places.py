@@ -60,8 +60,8 @@ class _Copies:
         weakref.finalize(self, shutil.rmtree, str(self.folder), ignore_errors=True)
         self.location, self.path = location, self.folder / "files"
 
-    def look(self) -> None:
-        """List the objects: copies of those that changed meanwhile, or are gone, are dropped."""
+    def list_objects(self) -> None:
+        """List the objects below the address anew; copies of those that changed meanwhile, or are gone, are dropped."""
         from rankeval_spark.object_stores import store_errors  # noqa: PLC0415 - as above
 
         is_delta = self._prefix != self._key
@@ -85,17 +85,18 @@ class _Copies:
             key = each["path"]
             names = PurePosixPath(key[start:]).parts
             is_of_log = is_delta and not is_other
-            is_read = bool(_version(names[-1])) if is_of_log else not any(map(is_hidden, names))
+            is_read = bool(_log_version(names[-1])) if is_of_log else not any(map(is_hidden, names))
             if key not in folders and ".." not in names and is_read and not key.endswith(_FOLDER_MARKS):
                 found[self.path.joinpath(*names)] = _Object(key, each["size"], each["e_tag"])
-        of_log = {file: known for file, known in self._objects.items() if is_delta and file.parent.name != _LOG}
-        for file in self._objects.keys() - of_log.keys() - found.keys():
+        # Of a Delta table only the log is listed: its data files were noted by `expect`.
+        data = {file: object_ for file, object_ in self._objects.items() if is_delta and file.parent.name != _LOG}
+        for file in self._objects.keys() - data.keys() - found.keys():
             self._forget(file)
-        known, self._objects = self._objects, of_log
-        for file, each in found.items():
-            self._know(file, each, known.get(file))
+        before, self._objects = self._objects, data
+        for file, object_ in found.items():
+            self._note_object(file, object_, before.get(file))
 
-    def _know(self, file: Path, found: _Object, before: _Object | None) -> None:
+    def _note_object(self, file: Path, found: _Object, before: _Object | None) -> None:
         """Note an object; of a new or changed one, make an empty file of its length."""
         self._objects[file] = found
         if found != before or not file.exists():
@@ -113,22 +114,22 @@ class _Copies:
         """Make an empty file of the right length for each file that a Delta log names, by its path below the place."""
         for name, size in sizes.items():
             file = self.path / name
-            self._know(file, _Object(f"{self._key}/{name}".lstrip("/"), size, None), self._objects.get(file))
+            self._note_object(file, _Object(f"{self._key}/{name}".lstrip("/"), size, None), self._objects.get(file))
 
     def fetch_log(self, version: int | None) -> None:
         """Copy what defines a version of a Delta table: the newest checkpoint before it, and the commits since."""
         by_version = defaultdict[int, list[Path]](list)
         for file in self._objects:
             if file.parent.name == _LOG:
-                by_version[_version(file.name)[0]].append(file)
-        own = {number: files for number, files in by_version.items() if version is None or number <= version}
+                by_version[_log_version(file.name)[0]].append(file)
+        earlier = {number: files for number, files in by_version.items() if version is None or number <= version}
 
-        def is_whole(files: Iterable[Path]) -> bool:
-            parts = [int(found[2] or 1) for file in files if (found := _CHECKPOINT.fullmatch(file.name))]
-            return bool(parts) and len(parts) >= parts[0]
+        def has_checkpoint(files: Iterable[Path]) -> bool:
+            n_parts = [int(match[2] or 1) for file in files if (match := _CHECKPOINT.fullmatch(file.name))]
+            return bool(n_parts) and len(n_parts) >= n_parts[0]
 
-        first = max((number for number, files in own.items() if is_whole(files)), default=-1)
-        self.fetch(file for number, files in own.items() if number >= first for file in files)
+        first = max((number for number, files in earlier.items() if has_checkpoint(files)), default=-1)
+        self.fetch(file for number, files in earlier.items() if number >= first for file in files)
 
     def fetch(self, files: Iterable[Path], *, only_footers: bool = False) -> None:
         """Copy those files that are of this place, and not here yet."""
@@ -139,7 +140,7 @@ class _Copies:
             with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
                 list(pool.map(self._fetch_footer if only_footers else self._fetch, wanted))
 
-    def _get(self, file: Path, start: int = 0) -> Any:  # noqa: ANN401 - an answer of obstore
+    def _request(self, file: Path, start: int = 0) -> Any:  # noqa: ANN401 - an answer of obstore
         """Ask for an object from a byte on, if it is still what was listed."""
         from rankeval_spark.object_stores import REFUSED, store_errors  # noqa: PLC0415 - as above
 
@@ -156,7 +157,7 @@ class _Copies:
         draft = file.with_name(f".{uuid.uuid4().hex}")
         try:
             with draft.open("wb") as copy:
-                for part in self._get(file):
+                for part in self._request(file):
                     copy.write(part)
             draft.replace(file)
         finally:
@@ -168,10 +169,10 @@ class _Copies:
         if size <= _FOOTER:
             self._fetch(file)
             return
-        tail = bytes(self._get(file, size - _FOOTER).bytes())
+        tail = bytes(self._request(file, size - _FOOTER).bytes())
         length = int.from_bytes(tail[-8:-4], "little") + 8
         if _FOOTER < length < size:
-            tail = bytes(self._get(file, size - length).bytes())
+            tail = bytes(self._request(file, size - length).bytes())
         with file.open("r+b") as copy:
             copy.seek(size - len(tail))
             copy.write(tail)
@@ -204,9 +205,9 @@ def open_place(location: str, *, is_delta: bool = False, version: int | None = N
         return None
     require_allowed(("inputs", location))
     location = location.rstrip("/")
-    key = location, is_delta, _settings()
+    key = location, is_delta, _store_settings()
     place = _places[key] if key in _places else _places.setdefault(key, _Copies(location, is_delta=is_delta))
-    place.look()
+    place.list_objects()
     if is_delta:
         place.fetch_log(version)
     return place.path
@@ -221,7 +222,7 @@ def fetch(files: Iterable[str | Path], *, only_footers: bool = False) -> None:
 
 
 def expect(path: Path, sizes: Mapping[str, int]) -> None:
-    """Note the sizes of files that the log of a table names, whose copy has a path."""
+    """Note the sizes of files that the log of a table names; `path` is that of the table's copy."""
     for place in _places.values():
         if place.path == path:
             place.expect(sizes)
@@ -235,12 +236,12 @@ def is_in_store(location: str) -> bool:
 
 def path_here(location: str) -> Path | None:
     """Return the path of a location, or of its copy, on this machine; None if it has none."""
-    own = {(location.rstrip("/"), is_delta, _settings()) for is_delta in (True, False)}
-    copies = (place.path for key, place in _places.items() if key in own)
+    keys = {(location.rstrip("/"), is_delta, _store_settings()) for is_delta in (True, False)}
+    copies = (place.path for key, place in _places.items() if key in keys)
     return local_path(location) or next((path for path in copies if path.exists()), None)
 
 
-def in_words(text: str) -> str:
+def show_addresses(text: str) -> str:
     """Return a message with the address of a store in place of the folder of its copies."""
     for place in _places.values():
         text = text.replace(str(place.path), place.location).replace(str(place.folder), place.location)
@@ -278,7 +279,7 @@ def nearest_level(location: str) -> tuple[str, str, list[str]] | None:
     return None
 
 
-def _settings() -> _Settings:
+def _store_settings() -> _Settings:
     """Return the endpoint and region that stores are opened with: two of them may have a bucket of one name."""
     return tuple(sorted(STORE_SETTINGS.items()))
 
@@ -289,7 +290,7 @@ def is_hidden(name: str) -> bool:
 
 
 @cache
-def _version(name: str) -> tuple[int, ...]:
+def _log_version(name: str) -> tuple[int, ...]:
     """Return the version of a commit or checkpoint in a one-element tuple; empty for another file of a log."""
     found = COMMIT.fullmatch(name) or _CHECKPOINT.fullmatch(name)
     return (int(found[1]),) if found else ()

@@ -98,24 +98,24 @@ def swapped_fault(where: str, line: str, form: TrecForm, location: str) -> Fault
 def read_qrels(path: Path) -> Qrels:
     """Read judgements: topic, iteration (ignored), document, grade; any other or empty file is refused."""
     in_range = f"a whole number from {-_MAX_GRADE:.0f} to {_MAX_GRADE:.0f} as grade"
-    for lines, text in _parts(path, form="qrels"):
-        topic, _, document, written = _fields(path, lines, text, form="qrels")
-        grade = _numbers(path, lines, written, WHOLE_NUMBER, "a whole number as grade")
+    for lines, text in _read_in_parts(path, form="qrels"):  # the last part is the whole file
+        topic, _, document, written = _split_lines(path, lines, text, form="qrels")
+        grade = _to_numbers(path, lines, written, WHOLE_NUMBER, "a whole number as grade")
         _refuse_cells(path, lines, written, np.abs(grade) > _MAX_GRADE, in_range)
-        found = Qrels(topic, document, grade, lines)
-    return found
+        qrels = Qrels(topic, document, grade, lines)
+    return qrels
 
 
 def read_run(path: Path) -> TrecRun:
     """Read a run: topic, Q0 (ignored), document, rank, score, name; any other or empty file is refused."""
-    for lines, text in _parts(path, form="run"):
-        topic, _, document, rank, written, names = _fields(path, lines, text, form="run")
-        score = _numbers(path, lines, written, NUMBER, "a number as score")
+    for lines, text in _read_in_parts(path, form="run"):  # the last part is the whole file
+        topic, _, document, rank, written, names = _split_lines(path, lines, text, form="run")
+        score = _to_numbers(path, lines, written, NUMBER, "a number as score")
         is_written_infinite = to_numpy(pc.match_substring_regex(written, "(?i)inf"))
         is_lost = np.isinf(score) & ~is_written_infinite
         _refuse_cells(path, lines, written, is_lost, "a score that a double can hold, or inf")
-        found = TrecRun(topic, document, score, lines, rank, names)
-    return found
+        run = TrecRun(topic, document, score, lines, rank, names)
+    return run
 
 
 def read_table(path: Path, form: TrecForm) -> pa.Table:
@@ -130,12 +130,12 @@ def read_table(path: Path, form: TrecForm) -> pa.Table:
     return pa.Table.from_pydict(columns)
 
 
-def _parts(path: Path, *, form: TrecForm) -> Iterator[tuple[IntVector, pa.Array]]:
+def _read_in_parts(path: Path, *, form: TrecForm) -> Iterator[tuple[IntVector, pa.Array]]:
     """Yield the lines that hold something, with their numbers: the first ones of a large file, then all.
 
     A large file of another kind is refused for its first lines, before all of it is taken apart.
     """
-    text = pc.ascii_trim_whitespace(_lines(path))
+    text = pc.ascii_trim_whitespace(_read_lines(path))
     has_content = pc.match_substring_regex(text, "^[^#]")
     lines = np.flatnonzero(to_numpy(has_content)) + 1
     if not lines.size:
@@ -149,7 +149,7 @@ def _parts(path: Path, *, form: TrecForm) -> Iterator[tuple[IntVector, pa.Array]
     yield lines, text
 
 
-def _lines(path: Path) -> pa.Array:
+def _read_lines(path: Path) -> pa.Array:
     """Read the lines of a file; the n-th value is line n."""
     allowed_folders.require_allowed(("rankeval trec", str(path)))
     if not path.is_file():
@@ -172,17 +172,18 @@ def _lines(path: Path) -> pa.Array:
     return table.column("line").combine_chunks()
 
 
-def _fields(path: Path, lines: IntVector, text: pa.Array, *, form: TrecForm) -> list[pa.Array]:
+def _split_lines(path: Path, lines: IntVector, text: pa.Array, *, form: TrecForm) -> list[pa.Array]:
     """Split lines: a column for each field; a line of a run may have more."""
     fields = pc.ascii_split_whitespace(text)
     n_fields, n_expected = to_numpy(pc.list_value_length(fields)), FIELDS[form]
     is_wrong = (n_fields < n_expected) if form == "run" else (n_fields != n_expected)
     found = [f"{n} fields" for n in n_fields[is_wrong][:MAX_FAULTS].tolist()]
-    _refuse(path, lines, is_wrong, found, f"{n_expected}: '{_FORMS[form]}'")
+    _refuse_lines(path, lines, is_wrong, found, f"{n_expected}: '{_FORMS[form]}'")
     return [pc.list_slice(fields, place, place + 1).flatten() for place in range(n_expected)]
 
 
-def _numbers(path: Path, lines: IntVector, text: pa.Array, pattern: str, expected: str) -> FloatVector:
+def _to_numbers(path: Path, lines: IntVector, text: pa.Array, pattern: str, expected: str) -> FloatVector:
+    """Convert a field of the lines to numbers; text that does not match a pattern is refused."""
     _refuse_cells(path, lines, text, ~to_numpy(pc.match_substring_regex(text, pattern)), expected)
     return to_numpy(pc.cast(text, pa.float64()))
 
@@ -194,10 +195,10 @@ def _refuse_cells(path: Path, lines: IntVector, text: pa.Array, is_wrong: NDArra
         cell = text[place].as_py()
         more = f"... ({len(cell)} characters)" if len(cell) > _MAX_SHOWN else ""
         found.append(f"{cell[:_MAX_SHOWN]!r}{more}")
-    _refuse(path, lines, is_wrong, found, expected)
+    _refuse_lines(path, lines, is_wrong, found, expected)
 
 
-def _refuse(path: Path, lines: IntVector, is_wrong: NDArray[np.bool_], found: list[str], expected: str) -> None:
+def _refuse_lines(path: Path, lines: IntVector, is_wrong: NDArray[np.bool_], found: list[str], expected: str) -> None:
     """Refuse a file for its first lines that are not as expected, if there are any."""
     wrong = lines[is_wrong].tolist()
     faults = [Fault(f"{path}, line {line}", what, expected) for line, what in zip(wrong, found, strict=False)]

@@ -52,8 +52,8 @@ class SparkHost(NightHost):
         return counted_cost(config, n_models=len(inputs.model_names), slice_values=_slice_values(config, inputs))
 
     @override
-    def size_of(self, name: str) -> tuple[int, int]:
-        frame = self._source(name).counted
+    def look_up_size(self, name: str) -> tuple[int, int]:
+        frame = self._source(name).rows_to_count
         return frame.count(), len(frame.inputFiles())
 
     @override

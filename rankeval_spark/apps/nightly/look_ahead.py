@@ -14,8 +14,8 @@ from rankeval_spark.config import check_roots, least_cost
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, InputError, errors_of, raise_together
 from rankeval_spark.inputs.arrow.file_inputs import TEXT_FORMATS, look_at_inputs
-from rankeval_spark.inputs.arrow.input_sizes import InputSize, sizes_of
-from rankeval_spark.inputs.input_files import ForSparkError, no_row
+from rankeval_spark.inputs.arrow.input_sizes import InputSize, look_up_sizes
+from rankeval_spark.inputs.input_files import ForSparkError, no_row_fault
 from rankeval_spark.refusals import refuse_unknown_baseline
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.results import check_root
@@ -46,7 +46,7 @@ class LookAhead:
         self.why_spark: str | None = None
 
         def measure(name: str, source: InputConfig) -> None:
-            self.sizes += sizes_of(name, source, day)
+            self.sizes += look_up_sizes(name, source, day)
 
         # What a config is refused for whatever its inputs hold: its size, and places that cannot be used.
         results = config.results
@@ -108,7 +108,7 @@ class LookAhead:
             with suppress(ForSparkError):  # of very many files
                 empty += [each] if each.count() == 0 else []
         if wholly := [each for each in empty if not each.table.has_rows]:
-            raise InputError(*(no_row(each.name, each.location) for each in wholly))
+            raise InputError(*(no_row_fault(each.name, each.location) for each in wholly))
         names = [each.name for each in empty if each.name in (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)]
         if names:
             self.reason, root = empty_reason(self._day, names), self._config.results.location

@@ -42,7 +42,7 @@ from rankeval_spark.errors import (
     nearest,
     visible,
 )
-from rankeval_spark.inputs.input_files import ForSparkError, no_row
+from rankeval_spark.inputs.input_files import ForSparkError, no_row_fault
 from rankeval_spark.refusals import refuse_unknown_baseline
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
@@ -399,7 +399,7 @@ class PreparedNight:
         others = [read for read in self.runner.inputs if read.name not in needed and not self.counts.get(read.name)]
         wholly = [read for read in (*empty, *others) if self.runner.has_no_row(read.name)]
         if wholly:
-            raise InputError(*(no_row(read.name, read.location) for read in wholly))
+            raise InputError(*(no_row_fault(read.name, read.location) for read in wholly))
         if not empty:
             return None
         # A reader must not take a small sample for a missing log.
@@ -436,7 +436,7 @@ def planned_inputs(spark: SparkSession, plan: NightPlan) -> tuple[list[tuple[Rea
         cost.require_at_most(plan.config.results.most_rows)
         refuse_unknown_baseline(plan.request, runner.host.models, where="comparisons.baseline")
         sizes = [  # of formats with statistics or footers
-            runner.size_of(read.name)
+            runner.look_up_size(read.name)
             if read.format in ("delta", "parquet") and plan.sample_share >= 1
             else (None, None)
             for read in runner.inputs

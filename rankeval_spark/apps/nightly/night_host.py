@@ -67,7 +67,7 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
         """Open the inputs; return what multiplies the rows of the night."""
 
     @abstractmethod
-    def size_of(self, name: str) -> tuple[int, int]:
+    def look_up_size(self, name: str) -> tuple[int, int]:
         """Count the rows of an input that are read, and the files that hold them."""
 
     def stage_users(self, run: StagedRun, steps: Steps) -> None:
@@ -158,7 +158,7 @@ class ProcessHost(NightHost):
         return counted_cost(self._plan.config, n_models=n_models, slice_values=self._slice_values)
 
     @override
-    def size_of(self, name: str) -> tuple[int, int]:
+    def look_up_size(self, name: str) -> tuple[int, int]:
         source = next(source for source in self._opened if source.name == name)
         return source.count(), sum(1 for _ in source.table.dataset.get_fragments(source.condition))
 

@@ -16,7 +16,7 @@ from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.hosts.in_process import InProcess
 from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.inputs.arrow.file_inputs import look_at_inputs, open_inputs, read_tables
-from rankeval_spark.inputs.arrow.input_sizes import sizes_of
+from rankeval_spark.inputs.arrow.input_sizes import look_up_sizes
 from rankeval_spark.inputs.input_files import ForSparkError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def evaluate_config(
 
 def _refuse_faulty_inputs(config: EvaluationConfig, request: Request, day: date) -> None:
     """Refuse inputs that Spark would refuse too: missing ones, and those without a column that is needed."""
-    sizes = [size for name, one in config.inputs.given.items() for size in sizes_of(name, one, day)]
+    sizes = [size for name, one in config.inputs.given.items() for size in look_up_sizes(name, one, day)]
     faults = [size.fault for size in sizes if size.fault is not None]
     errors = [InputError(*faults)] if faults else []
     raise_together([*errors, *look_at_inputs(config, request, day)[1]])

@@ -19,7 +19,7 @@ from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.hosts.in_process import InProcess
 from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
-from rankeval_spark.inputs.arrow.input_sizes import sizes_of
+from rankeval_spark.inputs.arrow.input_sizes import look_up_sizes
 from rankeval_spark.inputs.input_files import ForSparkError
 from rankeval_spark.spark.version import require_spark
 
@@ -55,7 +55,7 @@ def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence
     try:
         inputs = open_inputs(plan.config, plan.request, plan.evaluation_date)
     except ForSparkError as reason:
-        sizes = [sizes_of(name, one, plan.evaluation_date) for name, one in plan.config.inputs.given.items()]
+        sizes = [look_up_sizes(name, one, plan.evaluation_date) for name, one in plan.config.inputs.given.items()]
         if missing := [size.fault for size in chain.from_iterable(sizes) if size.fault is not None]:
             raise InputError(*missing) from reason
         require_spark(str(reason))

@@ -1,4 +1,4 @@
-"""Types of Arrow: which of them are text or numbers, what Spark calls them, and columns in their plain types."""
+"""Types of Arrow: which of them are text or numbers, what Spark calls them, and columns in their to_plain types."""
 
 from __future__ import annotations
 
@@ -69,17 +69,17 @@ def spark_name(kind: pa.DataType) -> str:  # noqa: PLR0911 - a kind of type each
     return "binary" if is_binary(kind) else _SPARK_NAMES.get(kind, str(kind))
 
 
-def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def to_plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Write out how a column is stored: dictionaries, runs, extensions and other kinds of text.
 
     A column that is plain is returned as it is. Text is ``string``, which shares the bytes of ``large_string``.
 
-    >>> plain(pa.chunked_array([pa.array(["a", None, "a"]).dictionary_encode()])).to_pylist()
+    >>> to_plain(pa.chunked_array([pa.array(["a", None, "a"]).dictionary_encode()])).to_pylist()
     ['a', None, 'a']
     """
 
     def by_chunk(change: Callable[[pa.Array], pa.Array], type_: pa.DataType) -> pa.ChunkedArray:
-        return plain(pa.chunked_array([change(chunk) for chunk in column.chunks], type_))
+        return to_plain(pa.chunked_array([change(chunk) for chunk in column.chunks], type_))
 
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.OpaqueType):

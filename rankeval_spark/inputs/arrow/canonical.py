@@ -9,7 +9,6 @@ import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -39,7 +38,7 @@ from rankeval_spark.engine.arrays import (
 from rankeval_spark.engine.batch import flat_lists
 from rankeval_spark.errors import Fault, InputError, shortened
 from rankeval_spark.inputs.arrow import texts
-from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_text, plain, spark_name
+from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_text, spark_name, to_plain
 from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
 from rankeval_spark.inputs.input_columns import CORRUPT, IDS, IS_UNPARSABLE, RAW, column_fault, missing_faults
 from rankeval_spark.time_zones import UTC
@@ -97,7 +96,7 @@ class Reading:
         """Build the reading of a frame of a call; its columns have canonical names where ``rows`` gives no others."""
         rows = rows or getattr(FrameInputs(), schema.name)
         if isinstance(rows, LogRows | JudgementRows):
-            rows = rows.model_copy(update={"nested": nested_of(columns, name, rows)})
+            rows = rows.model_copy(update={"nested": find_nested(columns, name, rows)})
         return cls.from_rows(name, schema, rows, time_zone)
 
     @property
@@ -105,10 +104,10 @@ class Reading:
         """Each canonical column's name in the table."""
         return {name: self.renames.get(name, name) for name in self.schema.field_names()}
 
-    def column_faults(self, known: Sequence[str]) -> list[Fault]:
+    def column_faults(self, columns: Sequence[str]) -> list[Fault]:
         """Find required columns that a table with one row per item does not have."""
-        own = [name for name in known if name != CORRUPT]
-        return missing_faults(own, self.names, self.renames, self.where, self.places)
+        columns = [name for name in columns if name != CORRUPT]
+        return missing_faults(columns, self.names, self.renames, self.where, self.places)
 
     def to_items(self, table: pa.Table) -> pa.Table:
         """Write a table with one row per item, where its rows are lists: its other columns, item, score, position.
@@ -118,30 +117,30 @@ class Reading:
         """
         if self.nested is None:
             return table
-        arrays = arrays_of(table, self.nested, self.where)
+        arrays = item_arrays(table, self.nested, self.where)
         flat = flat_lists(arrays[C.ITEM_ID], arrays.get(C.SCORE))
-        row, of_list = to_arrow(flat.row), columns_of_lists(table.column_names, self.nested)
-        columns = {name: pc.take(plain(table[name]), row) for name in of_list}
+        row = to_arrow(flat.row)  # (items,) row of the list of each item
+        columns = {name: pc.take(to_plain(table[name]), row) for name in list_columns(table.column_names, self.nested)}
         columns[self.nested.items] = flat.items
         if flat.scores is not None:
             columns[self.nested.arrays[C.SCORE]] = flat.scores
         return pa.Table.from_pydict({**columns, POSITION: to_arrow(flat.position.astype(np.int32))})
 
-    def cells(self, table: pa.Table, faults: Iterable[Fault] = ()) -> dict[str, Cells]:
-        """Read the canonical columns of a table with one row per item; raise ``faults`` together with its own."""
-        found: dict[str, Cells] = {}
-        wrong = [*faults]
-        for name, own in self.names.items():
-            if own in table.column_names:
+    def read_columns(self, table: pa.Table, faults: Iterable[Fault] = ()) -> dict[str, Cells]:
+        """Read the canonical columns of a table with one row per item; its faults are raised with those given."""
+        cells: dict[str, Cells] = {}
+        all_faults = [*faults]
+        for name, table_column in self.names.items():
+            if table_column in table.column_names:
                 try:
-                    found[name] = self._cells(self.schema.field(name), table[own])
+                    cells[name] = self._read_column(self.schema.field(name), table[table_column])
                 except InputError as error:
-                    wrong.extend(error.faults)
-        if wrong:
-            raise InputError(*wrong)
-        return found
+                    all_faults.extend(error.faults)
+        if all_faults:
+            raise InputError(*all_faults)
+        return cells
 
-    def _cells(self, field: Field, column: pa.ChunkedArray) -> Cells:
+    def _read_column(self, field: Field, column: pa.ChunkedArray) -> Cells:
         if field.name == C.GAIN and self.gains is not None:
             return read_gains(column, self.gains, field, where=self.where)
         return read_cells(
@@ -172,59 +171,61 @@ class Reading:
             return f"write {astype}, because a missing id makes floats of whole numbers in pandas"
         return "cast it to text or to whole numbers"
 
-    def rows(self, table: pa.Table) -> pa.Table:
+    def read_rows(self, table: pa.Table) -> pa.Table:
         """Read a table into canonical columns, then :data:`IS_UNPARSABLE`, and :data:`RAW` where it is there.
 
         A line of text that could not be split has values in wrong columns: its keys become NULL.
         """
         flat = self.to_items(table)
-        cells = self.cells(flat)
-        columns = {name: each.values for name, each in cells.items()}
-        marks = [each.unreadable for each in cells.values() if each.unreadable is not None]
+        cells = self.read_columns(flat)
+        columns = {name: column.values for name, column in cells.items()}
+        is_unparsable = pa.chunked_array([to_arrow(np.zeros(flat.num_rows, dtype=np.bool_))])
+        for column in cells.values():
+            if column.unreadable is not None:
+                is_unparsable = pc.or_(is_unparsable, column.unreadable)
         if CORRUPT in flat.column_names:
-            marks.append(flat[CORRUPT].is_valid())
-            columns |= self._keys_of_whole_lines(columns, flat[CORRUPT])
-        none = pa.chunked_array([to_arrow(np.zeros(flat.num_rows, dtype=np.bool_))])
-        columns[IS_UNPARSABLE] = reduce(pc.or_, marks) if marks else none
+            is_unparsable = pc.or_(is_unparsable, flat[CORRUPT].is_valid())
+            columns |= self._drop_keys_of_broken_lines(columns, flat[CORRUPT])
+        columns[IS_UNPARSABLE] = is_unparsable
         if RAW in flat.column_names:
-            columns[RAW] = plain(flat[RAW]) if self.nested is None else _raw_items(flat, self.nested)
+            columns[RAW] = to_plain(flat[RAW]) if self.nested is None else _complete_raw_items(flat, self.nested)
         return pa.Table.from_pydict(columns)
 
-    def _keys_of_whole_lines(
+    def _drop_keys_of_broken_lines(
         self, columns: Mapping[str, pa.ChunkedArray], corrupt: pa.ChunkedArray
     ) -> dict[str, pa.ChunkedArray]:
         keys = [name for name in self.schema.key if name in columns]
         return {name: texts.null_unless(columns[name], corrupt.is_null()) for name in keys}
 
-    def lists(self, table: pa.Table) -> pa.Table:
+    def read_lists(self, table: pa.Table) -> pa.Table:
         """Read a table of lists that have an item: columns of a list, then the arrays :data:`row_kinds.LISTED`."""
         if self.nested is None:
             raise ValueError
-        arrays = arrays_of(table, self.nested, self.where)
-        cells = self.cells(table.select(columns_of_lists(table.column_names, self.nested)))
+        arrays = item_arrays(table, self.nested, self.where)
+        cells = self.read_columns(table.select(list_columns(table.column_names, self.nested)))
         columns = {name: each.values for name, each in cells.items()}
         if CORRUPT in table.column_names:
-            columns |= self._keys_of_whole_lines(columns, table[CORRUPT])
+            columns |= self._drop_keys_of_broken_lines(columns, table[CORRUPT])
         for name, listed in ((C.ITEM_ID, row_kinds.LISTED_ITEMS), (C.SCORE, row_kinds.LISTED_SCORES)):
             if name in arrays:
-                elements = self._cells(self.schema.field(name), pa.chunked_array([pc.list_flatten(arrays[name])]))
+                elements = self._read_column(self.schema.field(name), pa.chunked_array([pc.list_flatten(arrays[name])]))
                 columns[listed] = list_column(lengths_of(arrays[name]), in_one_piece(elements.values))
         return pa.Table.from_pydict(columns).filter(to_arrow(lengths_of(arrays[C.ITEM_ID]) > 0))
 
 
-def _raw_items(flat: pa.Table, nested: NestedItems) -> pa.ChunkedArray:
+def _complete_raw_items(flat: pa.Table, nested: NestedItems) -> pa.ChunkedArray:
     """Add item, score and place to the JSON of the other columns of their list; a broken line stays as it is."""
-    of_list = plain(flat[RAW])
-    parts: list[pa.Array | pa.ChunkedArray | str] = [pc.utf8_slice_codeunits(of_list, 0, -1)]
+    list_json = to_plain(flat[RAW])  # (items,)
+    parts: list[pa.Array | pa.ChunkedArray | str] = [pc.utf8_slice_codeunits(list_json, 0, -1)]
     for name in (*nested.arrays.values(), POSITION):
         if name in flat.column_names:
-            values = in_one_piece(texts.to_text(plain(flat[name])))
+            values = in_one_piece(texts.to_text(to_plain(flat[name])))
             if is_text(flat[name].type):
                 coded = values.dictionary_encode()
                 values = pc.take(to_texts(map(json.dumps, coded.dictionary.to_pylist())), coded.indices)
             parts += [f", {json.dumps(name)}: ", pc.coalesce(values, "null")]
     whole = pc.binary_join_element_wise(*parts, "}", "")
-    return pc.if_else(flat[CORRUPT].is_valid(), of_list, whole) if CORRUPT in flat.column_names else whole
+    return pc.if_else(flat[CORRUPT].is_valid(), list_json, whole) if CORRUPT in flat.column_names else whole
 
 
 def read_batches(
@@ -232,14 +233,14 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Read batches of a table into canonical rows, or whole lists, in the order of ``names``."""
     for batch in batches:
-        most = batch.num_rows if as_lists or reading.nested is None else MAX_LISTS
-        for start in range(0, batch.num_rows, most):
-            part = pa.Table.from_batches([batch.slice(start, most)])
-            read = reading.lists(part) if as_lists else reading.rows(part)
+        n_rows = batch.num_rows if as_lists or reading.nested is None else MAX_LISTS
+        for start in range(0, batch.num_rows, n_rows):
+            part = pa.Table.from_batches([batch.slice(start, n_rows)])
+            read = reading.read_lists(part) if as_lists else reading.read_rows(part)
             yield from read.select(names).combine_chunks().to_batches()
 
 
-def nested_of(schema: pa.Schema, where: str, rows: LogRows | JudgementRows) -> NestedItems | None:
+def find_nested(schema: pa.Schema, where: str, rows: LogRows | JudgementRows) -> NestedItems | None:
     """Return how a table of a caller has several items a row; None where rows are items.
 
     What ``rows`` does not say is recognised by types. Arrays of structs without an item, or next to ranks, are refused.
@@ -268,34 +269,40 @@ def nested_of(schema: pa.Schema, where: str, rows: LogRows | JudgementRows) -> N
     return found
 
 
-def arrays_of(table: pa.Table, nested: NestedItems, where: str) -> dict[str, pa.Array]:
+def item_arrays(table: pa.Table, nested: NestedItems, where: str) -> dict[str, pa.Array]:
     """Return the arrays of a log with one row per list, by their canonical column; other columns are refused."""
     faults: list[Fault] = []
-    found: dict[str, pa.Array] = {}
+    arrays: dict[str, pa.Array] = {}
     for name, path in nested.arrays.items():
         try:
-            found[name] = _array(table, path, nested.separator, f"{where}.{nested.places[name]}")
+            arrays[name] = _read_array(table, path, nested.separator, f"{where}.{nested.places[name]}")
         except InputError as error:
             faults.extend(error.faults)
     if faults:
         raise InputError(*faults)
-    return found
+    return arrays
 
 
-def columns_of_lists(names: Sequence[str], nested: NestedItems) -> list[str]:
+def list_columns(names: Sequence[str], nested: NestedItems) -> list[str]:
     """Return the columns of a table that an item has of its list."""
     return [name for name in names if not nested.is_of_items(name, names)]
 
 
-def _array(table: pa.Table, path: str, separator: str | None, where: str) -> pa.Array:
+def _read_array(
+    table: pa.Table,
+    path: str,  # a column of arrays, or a field of one of structs, such as ``recommendations.item_id``
+    separator: str | None,  # of the elements, where they are text; None for JSON
+    where: str,
+) -> pa.Array:
+    """Return a column of arrays as lists, one for each row of the table."""
     name, field = column_and_field(path, table.column_names)
     if name not in table.column_names:
         raise InputError(column_fault(where, name, [each for each in table.column_names if each != CORRUPT]))
-    column = plain(table[name])
+    column = to_plain(table[name])
     if is_text(column.type):
         corrupt = table[CORRUPT] if CORRUPT in table.column_names else None
         if separator is not None and field is None:
-            return _split(column, separator, corrupt)
+            return _split_lists(column, separator, corrupt)
         column = column if corrupt is None else pc.if_else(corrupt.is_valid(), "", column)
         _require_json(column, path, where)
         return in_one_piece(texts.to_text_lists(column, field, broken=[None]))
@@ -313,7 +320,7 @@ def _array(table: pa.Table, path: str, separator: str | None, where: str) -> pa.
     return lists
 
 
-def _split(column: pa.ChunkedArray, separator: str, corrupt: pa.ChunkedArray | None) -> pa.Array:
+def _split_lists(column: pa.ChunkedArray, separator: str, corrupt: pa.ChunkedArray | None) -> pa.Array:
     """Split texts into lists; a line that could not be split into columns becomes one NULL, which is counted."""
     if corrupt is None:
         return in_one_piece(texts.split(column, separator))
@@ -327,11 +334,11 @@ def _split(column: pa.ChunkedArray, separator: str, corrupt: pa.ChunkedArray | N
 
 def _require_json(column: pa.ChunkedArray, path: str, where: str) -> None:
     """Refuse texts if none begins as a JSON array does, with the separator that they likely have."""
-    written = texts.trimmed(column)
-    written = written.filter(pc.not_equal(written, ""))
-    if not len(written) or pc.any(pc.match_substring_regex(column, r"^\s*\[")).as_py():
+    trimmed = texts.trim(column)
+    trimmed = trimmed.filter(pc.not_equal(trimmed, ""))
+    if not len(trimmed) or pc.any(pc.match_substring_regex(column, r"^\s*\[")).as_py():
         return
-    first = written[0].as_py()
+    first = trimmed[0].as_py()
     separator = next((each for each in _SEPARATORS if each in first), _SEPARATORS[-1])
     input_, _, in_nested = where.partition(".nested.")
     if input_.startswith("inputs."):

@@ -13,7 +13,15 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.arrays import in_one_piece, lengths_of, list_column, owners_of, to_arrow, to_numpy
 from rankeval_spark.errors import InputError, first_line
 from rankeval_spark.inputs.arrow import texts
-from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_nested, is_number, is_text, plain, spark_name
+from rankeval_spark.inputs.arrow.arrow_types import (
+    is_binary,
+    is_list,
+    is_nested,
+    is_number,
+    is_text,
+    spark_name,
+    to_plain,
+)
 from rankeval_spark.inputs.input_columns import IDS, NUMBERS_FIX, RANK_FIX, type_fault
 from rankeval_spark.time_zones import UTC
 
@@ -49,15 +57,15 @@ def read_cells(  # noqa: PLR0913 - a setting of the input each
     time_zone: str = UTC,  # zone of days, and of times that have none
 ) -> Cells:
     """Read a column of a table as a column of the schema; refused if its type cannot be read as that of the field."""
-    given = plain(column)
+    given = to_plain(column)
     values, found = None, spark_name(column.type)
     try:
         if field.name in IDS:
             values = _read_ids(given, wanted)
         elif separator is not None and field.type.startswith("array<") and is_text(given.type):
-            values = _read(texts.split(given, separator), field, time_zone)
+            values = _read_values(texts.split(given, separator), field, time_zone)
         else:
-            values = _read(given, field, time_zone)
+            values = _read_values(given, field, time_zone)
     except pa.ArrowException as error:  # a value beyond the canonical type, such as an id from 2^63 on
         found += f" ({first_line(str(error))})"
     if values is None:
@@ -75,23 +83,23 @@ def read_cells(  # noqa: PLR0913 - a setting of the input each
 
 def read_gains(column: pa.ChunkedArray, gains: Gains, field: Field, *, where: str) -> Cells:
     """Build gains of a column of events, ratings or seconds; NULL where it has no value, or one without a gain."""
-    given, by_number = plain(column), gains.number_values()
+    given, by_number = to_plain(column), gains.number_values()
     if gains.values and (is_text(given.type) or pa.types.is_boolean(given.type)):
-        return Cells(_gains_by_value(given.cast(pa.string()), gains.values))
+        return Cells(_look_up_gains(given.cast(pa.string()), gains.values))
     numbers = None if is_nested(given.type) or pa.types.is_boolean(given.type) else _read_doubles(given)
     if numbers is None or by_number is None:
         fix = NUMBERS_FIX if by_number is None else ""
         raise InputError(type_fault(where, field, gains.column, spark_name(column.type), fix))
     if by_number:  # -0.0 equals 0.0, and Arrow looks at the bits
-        return Cells(_gains_by_value(pc.add(numbers, pa.scalar(0.0, numbers.type)), by_number))
+        return Cells(_look_up_gains(pc.add(numbers, pa.scalar(0.0, numbers.type)), by_number))
     values = to_numpy(numbers)
     reached = np.searchsorted(np.array(gains.edges), values, side="right").astype(np.float64)
     return Cells(pa.chunked_array([to_arrow(reached, is_null=np.isnan(values))]))
 
 
-def _gains_by_value(column: pa.ChunkedArray, by_value: Mapping[Any, float]) -> pa.ChunkedArray:
-    place = pc.index_in(column, value_set=pa.array(by_value, column.type))
-    return pc.take(pa.chunked_array([pa.array(by_value.values(), pa.float64())]), place)
+def _look_up_gains(column: pa.ChunkedArray, gains: Mapping[Any, float]) -> pa.ChunkedArray:
+    place = pc.index_in(column, value_set=pa.array(gains, column.type))
+    return pc.take(pa.chunked_array([pa.array(gains.values(), pa.float64())]), place)
 
 
 def _read_ids(column: pa.ChunkedArray, wanted: str | None) -> pa.ChunkedArray | None:
@@ -111,10 +119,10 @@ def _read_ids(column: pa.ChunkedArray, wanted: str | None) -> pa.ChunkedArray | 
     return texts.whole_ids(column) if is_readable else None
 
 
-def _read(  # noqa: PLR0911 - a type each
+def _read_values(  # noqa: PLR0911 - a type each
     column: pa.ChunkedArray, field: Field, time_zone: str
 ) -> pa.ChunkedArray | None:
-    """Read a plain column; None where its type cannot be read."""
+    """Read a to_plain column; None where its type cannot be read."""
     kind = column.type
     if field.type.startswith("array<"):
         return _read_lists(column, field.type.removeprefix("array<").removesuffix(">"))
@@ -183,7 +191,7 @@ def _read_lists(column: pa.ChunkedArray, element: str) -> pa.ChunkedArray | None
     if not is_list(column.type):
         return None
     lists = in_one_piece(column)
-    given = plain(pa.chunked_array([pc.list_flatten(lists)]))
+    given = to_plain(pa.chunked_array([pc.list_flatten(lists)]))
     elements = texts.to_text(given) if element == "string" else _read_doubles(given)
     if elements is None or (column.type == wanted and not elements.null_count):
         return None if elements is None else column

@@ -20,8 +20,8 @@ from rankeval_spark.errors import Fault, FaultsError, InputError, errors_of, fir
 from rankeval_spark.inputs import places
 from rankeval_spark.inputs.arrow import files
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_text, spark_name
-from rankeval_spark.inputs.arrow.canonical import Reading, arrays_of
-from rankeval_spark.inputs.arrow.reading import BYTES_A_ROW, Source, Tables, physical_bytes, source_of
+from rankeval_spark.inputs.arrow.canonical import Reading, item_arrays
+from rankeval_spark.inputs.arrow.reading import BYTES_A_ROW, Source, Tables, build_source, physical_bytes
 from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.input_columns import (
     HELD_OUT,
@@ -32,7 +32,7 @@ from rankeval_spark.inputs.input_columns import (
     input_schemas,
     refuse_missing,
 )
-from rankeval_spark.inputs.input_files import ForSparkError, checked_header, header_here
+from rankeval_spark.inputs.input_files import ForSparkError, check_header, read_local_header
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -86,89 +86,94 @@ class FileInput:
 
     @property
     def _read_columns(self) -> list[str]:
-        known = self.table.schema.names
-        names = self.config.columns_read(self.schema.field_names(), known)
-        return [name for name in dict.fromkeys(names) if name in known]
+        """Columns of the table that are read."""
+        names = self.config.columns_read(self.schema.field_names(), self.table.schema.names)
+        return [name for name in dict.fromkeys(names) if name in self.table.schema.names]
 
     @property
     def unread(self) -> tuple[str, ...]:
-        known = {*self._read_columns, *(each.column for each in self.config.filters)}
-        return tuple(name for name in self.table.schema.names if name not in known)
+        """Columns of the table that neither the input nor its filters read."""
+        read = {*self._read_columns, *(filter_.column for filter_ in self.config.filters)}
+        return tuple(name for name in self.table.schema.names if name not in read)
 
     @cached_property
     def _reading(self) -> Reading:
         return Reading.from_rows(f"inputs.{self.name}", self.schema, self.config, self.config.time_zone)
 
     @cached_property
-    def _empty(self) -> pa.Table:
+    def _empty_table(self) -> pa.Table:
         """The table without rows, in columns of one row per item; ForSparkError if lists are JSON text."""
-        nested, known = self.config.several_items, self.table.schema
+        nested, schema = self.config.several_items, self.table.schema
         if nested is not None and nested.separator is None:
-            own = {column_and_field(path, known.names)[0] for path in nested.arrays.values()} & {*known.names}
-            if any(is_text(known.field(name).type) for name in own):
-                first = self.table.head(_FIRST_TEXTS, sorted(own))
-                arrays_of(first, nested, self._reading.where)
+            arrays = {column_and_field(path, schema.names)[0] for path in nested.arrays.values()} & {*schema.names}
+            if any(is_text(schema.field(name).type) for name in arrays):
+                first = self.table.head(_FIRST_TEXTS, sorted(arrays))
+                item_arrays(first, nested, self._reading.where)  # refuses text that is no JSON, as a run does
                 raise ForSparkError(self.location, "JSON, which Spark takes apart")
-        return self._reading.to_items(known.empty_table())
+        return self._reading.to_items(schema.empty_table())
 
     @property
-    def _present(self) -> dict[str, str]:
-        return {name: own for name, own in self._reading.names.items() if own in self._empty.column_names}
+    def _names_in_table(self) -> dict[str, str]:
+        """Name in the table of each canonical column that it has."""
+        names = self._reading.names
+        return {name: column for name, column in names.items() if column in self._empty_table.column_names}
 
     def column_faults(self) -> list[Fault]:
         """Find columns that the config names and the table does not have, with the words of a run."""
         return [
-            *self._reading.column_faults(self._empty.column_names),
+            *self._reading.column_faults(self._empty_table.column_names),
             *filter_faults(self.config.filters, self.table.schema.names, self._reading.where),
         ]
 
-    def _source(self, rows: pa.Table) -> Source:
-        return source_of(self.name, self._reading.cells(rows), self.schema, rows.num_rows)
+    def _to_source(self, rows: pa.Table) -> Source:
+        return build_source(self.name, self._reading.read_columns(rows), self.schema, rows.num_rows)
 
     def without_rows(self) -> Source:
         """Return the input without a row, which shows whether the columns can be read, here or at all."""
-        if self._reading.column_faults(self._empty.column_names):
+        if self._reading.column_faults(self._empty_table.column_names):
             raise ForSparkError(self.location, "columns are missing")
-        return replace(self._source(self._empty), unread=self.unread)
+        return replace(self._to_source(self._empty_table), unread=self.unread)
 
     @contextmanager
-    def _damage_reported(self) -> Iterator[None]:
+    def _report_damage(self) -> Iterator[None]:
+        """Raise InputError where files cannot be read."""
         try:
             yield
         except (OSError, pa.ArrowException) as error:
-            told = places.in_words(first_line(str(error)))
+            told = places.show_addresses(first_line(str(error)))
             found = f"a file that cannot be read ({told}) at {self.location}"
             raise InputError(Fault(f"inputs.{self.name}", found, "readable data files")) from error
 
     def read(self) -> Source:
         """Read the rows that the filters keep into canonical columns; a damaged or missing file is refused."""
-        with self._damage_reported():
+        with self._report_damage():
             rows = self._reading.to_items(self.table.read(self._read_columns, self.condition))
-        return self._source(rows)
+        return self._to_source(rows)
 
     def models(self) -> tuple[str, ...]:
-        """Return the models of the rows that the filters keep."""
-        own = self._present.get(C.MODEL_ID)
-        if own is None:
+        """Read the models of the rows that the filters keep."""
+        column = self._names_in_table.get(C.MODEL_ID)
+        if column is None:
             return (C.ONE_MODEL,)
-        with self._damage_reported():
-            names = pc.unique(self.table.read([own], self.condition)[own]).to_pylist()
+        with self._report_damage():
+            names = pc.unique(self.table.read([column], self.condition)[column]).to_pylist()
         return tuple(sorted(str(name) for name in names if name is not None))
 
     @property
     def n_rows(self) -> int:
         """Rows that are read at most: items, where a row of the table is a list."""
-        nested, known = self.config.several_items, self.table.schema
+        nested, schema = self.config.several_items, self.table.schema
         if nested is None:
             return self.table.count(self.condition)
-        lists = column_and_field(nested.items, known.names)[0]
-        if nested.separator and lists in known.names and is_text(known.field(lists).type):
+        lists = column_and_field(nested.items, schema.names)[0]
+        if nested.separator and lists in schema.names and is_text(schema.field(lists).type):
             return self._count_items(nested)
         return self.table.count(self.condition, elements_of=lists)
 
     @property
     def n_bytes(self) -> int:
-        kinds = [self._empty.schema.field(own).type for own in self._present.values()]
+        """Memory that the rows need here, roughly."""
+        kinds = [self._empty_table.schema.field(column).type for column in self._names_in_table.values()]
         n_texts = sum(is_text(kind) or is_binary(kind) for kind in kinds)
         return self.n_rows * (BYTES_A_ROW + n_texts * _BYTES_A_TEXT)
 
@@ -179,16 +184,17 @@ class FileInput:
             return self._count_items(self.config.several_items)
         if n_rows == 0 or self.condition is None:
             return n_rows
-        with self._damage_reported():
+        with self._report_damage():
             self.table.fetch(self.condition)
             return int(self.table.dataset.count_rows(filter=self.condition))
 
     def _count_items(self, nested: NestedItems) -> int:
         """Count the items of the lists that the filters keep."""
-        own = column_and_field(nested.items, self.table.schema.names)[0]
-        items = NestedItems(items=nested.items, separator=nested.separator)
-        with self._damage_reported():
-            lists = arrays_of(self.table.read([own], self.condition), items, self._reading.where)
+        column = column_and_field(nested.items, self.table.schema.names)[0]
+        without_scores = NestedItems(items=nested.items, separator=nested.separator)
+        with self._report_damage():
+            rows = self.table.read([column], self.condition)
+            lists = item_arrays(rows, without_scores, self._reading.where)
         return int(lengths_of(lists[C.ITEM_ID]).sum())
 
 
@@ -198,35 +204,35 @@ def open_inputs(config: EvaluationConfig, request: Request, date: dt.date) -> tu
     Raises ForSparkError: one is no plain table on this machine or has a fault, which Spark reports, or all together are
     too large for this process.
     """
-    found = tuple(_open(config, name, date) for name in config.inputs.given)
+    inputs = tuple(_open(config, name, date) for name in config.inputs.given)
     try:
-        sources = [input_.without_rows() for input_ in found]
+        sources = [input_.without_rows() for input_ in inputs]
         check_id_types({source.name: source.id_types for source in sources}, own_item=request.policies.own_item)
         refuse_missing(sources, request)
     except FaultsError as error:
         raise ForSparkError(_ALL, error) from error
-    _refuse_many_rows(found)
-    return found
+    _refuse_many_rows(inputs)
+    return inputs
 
 
 def open_input(config: EvaluationConfig, name: str, date: dt.date) -> FileInput:
     """Open one input that a config gives, as :func:`open_inputs`."""
-    found = _open(config, name, date)
-    _refuse_many_rows([found])
-    return found
+    input_ = _open(config, name, date)
+    _refuse_many_rows([input_])
+    return input_
 
 
 def _open(config: EvaluationConfig, name: str, date: dt.date, *, is_refused: bool = False) -> FileInput:
     """Open an input; `is_refused`: whether columns that it lacks raise InputError, in the words of a run."""
-    given: InputConfig = getattr(config.inputs, name)
-    found = FileInput(name, given, files.open_files(given, date), _schema_of(config, name), None)
-    if is_refused and (faults := found.column_faults()):
+    settings: InputConfig = getattr(config.inputs, name)
+    input_ = FileInput(name, settings, files.open_files(settings, date), _canonical_schema(config, name), None)
+    if is_refused and (faults := input_.column_faults()):
         raise InputError(*faults)
-    condition = RowFilter(given.filters, date, time_zone=given.time_zone).arrow(found.table.schema)
-    return replace(found, condition=condition)
+    condition = RowFilter(settings.filters, date, time_zone=settings.time_zone).arrow_condition(input_.table.schema)
+    return replace(input_, condition=condition)
 
 
-def _schema_of(config: EvaluationConfig, name: str) -> Schema:
+def _canonical_schema(config: EvaluationConfig, name: str) -> Schema:
     return input_schemas(config.segment_names(), numbers=config.slicing.bands, lists=config.policies.lists)[name]
 
 
@@ -247,10 +253,10 @@ def look_at_inputs(
     id_types = {}
     for name, given in config.inputs.given.items():
         try:
-            found = _open(config, name, date, is_refused=True)
-            source = found.without_rows()
+            input_ = _open(config, name, date, is_refused=True)
+            source = input_.without_rows()
             id_types[name] = source.id_types
-            opened.append(found)
+            opened.append(input_)
             sources.append(source)
         except InputError as error:
             errors.append(error)
@@ -275,12 +281,12 @@ def _require_header(config: EvaluationConfig, name: str, date: dt.date) -> None:
     if given.path is None or given.several_items is not None:
         return
     location = given.location(date)
-    header = header_here(location, given.options)
+    header = read_local_header(location, given.options)
     if header is None:
         return
-    known = checked_header(header, name, location, given.options)
-    reading = Reading.from_rows(f"inputs.{name}", _schema_of(config, name), given)
-    if faults := [*reading.column_faults(known), *filter_faults(given.filters, known, reading.where)]:
+    columns = check_header(header, name, location, given.options)
+    reading = Reading.from_rows(f"inputs.{name}", _canonical_schema(config, name), given)
+    if faults := [*reading.column_faults(columns), *filter_faults(given.filters, columns, reading.where)]:
         raise InputError(*faults)
 
 

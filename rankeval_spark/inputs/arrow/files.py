@@ -73,7 +73,7 @@ _OTHER_TYPES: Final = re.compile(  # fractions, numbers with a suffix of Java or
     re.IGNORECASE,
 )
 
-Listed: TypeAlias = "tuple[list[Path], pa.Table | None, NDArray[np.intp]]"
+ListedFiles: TypeAlias = "tuple[list[Path], pa.Table | None, NDArray[np.intp]]"
 """Files of an input, what the folders of each say of its rows, and the places of those that may be of a date."""
 
 
@@ -96,19 +96,20 @@ class FileTable:
         return any(file.count_rows() > 0 for file in self._files_here())
 
     def _files_here(self) -> Iterator[ds.Fragment]:
-        """Yield the files one after the other, each on this machine."""
+        """Yield the files one after the other, each copied to this machine."""
         for file in self.dataset.get_fragments():
-            places.fetch(_paths_of([file]))
+            places.fetch(_local_paths([file]))
             yield file
 
     def head(self, n_rows: int, columns: Sequence[str]) -> pa.Table:
         """Read the first rows, of one file after the other."""
-        found, schema = list[pa.Table](), self.dataset.schema
+        rows = self.dataset.schema.empty_table().select(list(columns))
         for file in self._files_here():
-            found.append(file.scanner(schema, columns=list(columns)).head(n_rows - sum(map(len, found))))
-            if sum(map(len, found)) >= n_rows:
+            scanner = file.scanner(self.dataset.schema, columns=list(columns))
+            rows = pa.concat_tables([rows, scanner.head(n_rows - len(rows))])
+            if len(rows) >= n_rows:
                 break
-        return pa.concat_tables(found) if found else schema.empty_table().select(list(columns))
+        return rows
 
     def count(self, condition: ds.Expression | None, *, elements_of: str | None = None) -> int:
         """Count the rows of the files that may have rows which fulfil a condition, or the elements of a list column.
@@ -122,26 +123,27 @@ class FileTable:
             raise ForSparkError(self.location, "very many files")
         total = 0
         try:
-            places.fetch(_paths_of(files), only_footers=True)
-            for footer in (file.metadata for file in files):
-                leaves = () if elements_of is None else range(footer.num_columns)
-                own = [leaf for leaf in leaves if footer.schema.column(leaf).path.partition(".")[0] == elements_of]
+            places.fetch(_local_paths(files), only_footers=True)
+            for file in files:
+                footer = file.metadata
+                paths = [footer.schema.column(place).path for place in range(footer.num_columns)]
+                leaf = next((place for place, path in enumerate(paths) if path.partition(".")[0] == elements_of), None)
                 groups = map(footer.row_group, range(footer.num_row_groups))
-                total += sum(group.column(own[0]).num_values for group in groups) if own else footer.num_rows
+                total += footer.num_rows if leaf is None else sum(group.column(leaf).num_values for group in groups)
         except (OSError, pa.ArrowException) as error:
             raise ForSparkError(self.location, error) from error
         return total
 
     def fetch(self, condition: ds.Expression | None) -> None:
         """Copy the files to this machine that may have rows which fulfil a condition, where they are in a store."""
-        places.fetch(_paths_of(self.dataset.get_fragments(filter=condition)))
+        places.fetch(_local_paths(self.dataset.get_fragments(filter=condition)))
 
     def read(self, columns: Sequence[str], condition: ds.Expression | None) -> pa.Table:
         self.fetch(condition)
         return self.dataset.to_table(columns=list(columns), filter=condition)
 
 
-def _paths_of(files: Iterable[ds.Fragment]) -> list[str]:
+def _local_paths(files: Iterable[ds.Fragment]) -> list[str]:
     """Return the paths of files on this machine; those of a table in memory have none."""
 
     def path_of(file: ds.FileFragment) -> str:
@@ -157,7 +159,8 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
     Raises ForSparkError: it is in a catalog, elsewhere, not there, or not as plain as such tables mostly are.
     """
     if models := config.of_models():
-        return _unite({model: open_files(own, date) for model, own in models.items()}, config.location(date))
+        tables = {model: open_files(of_model, date) for model, of_model in models.items()}
+        return _append_models(tables, config.location(date))
     if config.table is not None:
         raise ForSparkError(config.table, "a table of a catalog")
     location = config.location(date)
@@ -219,7 +222,7 @@ def _is_usual(kind: pa.DataType) -> bool:
     return bool(kind in _PLAIN or is_text(kind) or is_time or pa.types.is_decimal128(kind) or is_binary(kind))
 
 
-def _unite(tables: Mapping[str, FileTable], location: str) -> FileTable:
+def _append_models(tables: Mapping[str, FileTable], location: str) -> FileTable:
     """Append the tables of the models to one another, each with its model as a constant."""
     first = next(iter(tables.values()))
     names_models = any(C.MODEL_ID in map(str.casefold, table.schema.names) for table in tables.values())
@@ -239,11 +242,11 @@ def _unite(tables: Mapping[str, FileTable], location: str) -> FileTable:
     for model, table in tables.items():
         of_model = pc.field(C.MODEL_ID) == model
         for file in table.dataset.get_fragments():
-            known = file.partition_expression
+            partition = file.partition_expression
             # A file without partitions has the expression `true`, which has no columns to fill.
-            whole = of_model if known.equals(pc.scalar(True)) else known & of_model
+            both = of_model if partition.equals(pc.scalar(True)) else partition & of_model
             fragments.append(
-                file.format.make_fragment(file.path, filesystem=file.filesystem, partition_expression=whole)
+                file.format.make_fragment(file.path, filesystem=file.filesystem, partition_expression=both)
             )
     schema = first.schema.append(pa.field(C.MODEL_ID, pa.string()))
     return FileTable(location, first.format, None, ds.FileSystemDataset(fragments, schema, ds.ParquetFileFormat()))
@@ -277,26 +280,26 @@ def _open_delta(config: InputConfig, location: str, path: Path) -> FileTable:
 
 def _open_parquet(config: InputConfig, location: str, path: Path, date: dt.date) -> ds.Dataset:
     """Open Parquet files, in partition folders too; the footers of the date's files are read."""
-    files, folders, kept = _few_files(config, path, date)
+    files, folders, kept = _list_few_files(config, path, date)
     try:
         places.fetch([files[0], *(files[place] for place in kept)], only_footers=True)
-        schema = _schema_of(files[0])
+        schema = _read_schema(files[0])
         for place in kept:
-            own = _schema_of(files[place])
-            if any(field.name not in own.names or own.field(field.name).type != field.type for field in schema):
+            other = _read_schema(files[place])
+            if any(field.name not in other.names or other.field(field.name).type != field.type for field in schema):
                 raise ForSparkError(location, f"files of different columns, such as {files[place].name}")
-        _refuse_clash(schema.names, folders, location)
+        _refuse_shared_names(schema.names, folders, location)
         return parquet_dataset(files, folders, schema)
     except (OSError, pa.ArrowException) as error:
         raise ForSparkError(location, error) from error
 
 
-def _schema_of(file: Path) -> pa.Schema:
-    """Return the columns of a Parquet file in the types of Spark, to which Arrow casts them without loss."""
+def _read_schema(file: Path) -> pa.Schema:
+    """Read the columns of a Parquet file in the types of Spark, to which Arrow casts them without loss."""
 
-    def on_spark(kind: pa.DataType) -> pa.DataType:
+    def to_spark_type(kind: pa.DataType) -> pa.DataType:
         if isinstance(kind, pa.ListType) and not pa.types.is_nested(kind.value_type):
-            return pa.list_(kind.value_field.with_type(on_spark(kind.value_type)))
+            return pa.list_(kind.value_field.with_type(to_spark_type(kind.value_type)))
         is_uuid = isinstance(kind, pa.UuidType) or pa.types.is_fixed_size_binary(kind)
         return pa.binary() if is_uuid else _WIDER.get(kind, kind)
 
@@ -304,11 +307,11 @@ def _schema_of(file: Path) -> pa.Schema:
     if any(footer.schema.column(place).physical_type == "INT96" for place in range(footer.num_columns)):
         raise ForSparkError(str(file), "times of the old kind, whose zone depends on the writer")
     fields = [field.with_nullable(True).remove_metadata() for field in footer.schema.to_arrow_schema()]
-    return pa.schema([field.with_type(on_spark(field.type)) for field in fields])
+    return pa.schema([field.with_type(to_spark_type(field.type)) for field in fields])
 
 
 def parquet_dataset(files: Sequence[Path], folders: pa.Table | None, schema: pa.Schema) -> ds.Dataset:
-    """Open Parquet files of a schema, with what their folders say as columns more."""
+    """Open Parquet files of a schema, with the columns that the names of their folders give, a row a file."""
     if folders is None:
         return ds.dataset([str(file) for file in files], schema=schema, format="parquet")
     format_, here = ds.ParquetFileFormat(), fs.LocalFileSystem()
@@ -319,22 +322,22 @@ def parquet_dataset(files: Sequence[Path], folders: pa.Table | None, schema: pa.
     return ds.FileSystemDataset(fragments, pa.schema([*schema, *folders.schema]), format_, filesystem=here)
 
 
-def list_files(config: InputConfig, path: Path, date: dt.date) -> Listed:
-    """List an input's files, what their folders say, and the places of those that may have rows of the date."""
+def list_files(config: InputConfig, path: Path, date: dt.date) -> ListedFiles:
+    """List an input's files, the columns that their folders give, and which files may have rows of the date."""
     files = files_below(path)
     if not files:
         raise ForSparkError(str(path), "no file")
     folders, kept = folder_columns(path, files), np.arange(len(files))
     if folders is not None:
         of_folders = [each for each in config.filters if each.column in folders.column_names]
-        condition = RowFilter(of_folders, date, time_zone=config.time_zone).arrow(folders.schema)
+        condition = RowFilter(of_folders, date, time_zone=config.time_zone).arrow_condition(folders.schema)
         if condition is not None:
             place = "place of a file"
             kept = to_numpy(folders.append_column(place, [kept]).filter(condition)[place])
     return files, folders, kept
 
 
-def _few_files(config: InputConfig, path: Path, date: dt.date) -> Listed:
+def _list_few_files(config: InputConfig, path: Path, date: dt.date) -> ListedFiles:
     """List the files of an input as :func:`list_files`, where few and allowed ones are of the date."""
     files, folders, kept = list_files(config, path, date)
     if len(kept) > MAX_FILES:
@@ -343,7 +346,7 @@ def _few_files(config: InputConfig, path: Path, date: dt.date) -> Listed:
     return files, folders, kept
 
 
-def _refuse_clash(names: Sequence[str], folders: pa.Table | None, location: str) -> None:
+def _refuse_shared_names(names: Sequence[str], folders: pa.Table | None, location: str) -> None:
     """Leave a table to Spark in which a column is one of files and of folders."""
     of_folders = () if folders is None else folders.column_names
     if twice := {*map(str.casefold, names)}.intersection(map(str.casefold, of_folders)):
@@ -370,21 +373,23 @@ def folder_columns(path: Path, files: Sequence[Path]) -> pa.Table | None:
     folders = [() if file == path else file.relative_to(path).parts[:-1] for file in files]
     if not any(folders):
         return None
-    pairs = [[part.partition("=") for part in parts] for parts in folders]
-    names = [_unescaped(name) for name, _, _ in pairs[0]]
-    for file, each in zip(files, pairs, strict=True):
-        if [_unescaped(name) for name, _, _ in each] != names or not all(name and value for name, _, value in each):
+    pairs = [[part.partition("=")[::2] for part in parts] for parts in folders]  # name and value, by file
+    names = [_unescape(name) for name, _ in pairs[0]]
+    for file, of_file in zip(files, pairs, strict=True):
+        if [_unescape(name) for name, _ in of_file] != names or not all(name and value for name, value in of_file):
             odd = (
                 f"folders of partitions that are not all of the same columns, such as that of {file.relative_to(path)}"
             )
             raise ForSparkError(str(path), odd)
     if len(set(map(str.casefold, names))) < len(names):
         raise ForSparkError(str(path), f"folders of one column twice, such as {'/'.join(folders[0])}")
-    columns = zip(*([value for _, _, value in each] for each in pairs), strict=True)
-    return pa.Table.from_pydict({name: _typed(path, name, values) for name, values in zip(names, columns, strict=True)})
+    columns = zip(*([value for _, value in of_file] for of_file in pairs), strict=True)
+    return pa.Table.from_pydict(
+        {name: _to_inferred_type(path, name, values) for name, values in zip(names, columns, strict=True)}
+    )
 
 
-def _typed(path: Path, name: str, values: Sequence[str]) -> pa.Array:
+def _to_inferred_type(path: Path, name: str, values: Sequence[str]) -> pa.Array:
     """Convert the values of one column of folders to the type that Spark infers for them."""
 
     def is_day(value: str) -> bool:
@@ -394,10 +399,10 @@ def _typed(path: Path, name: str, values: Sequence[str]) -> pa.Array:
             return False
 
     given = {value for value in values if value != NULL}
-    if not given or any(_OTHER_TYPES.fullmatch(_unescaped(value)) and not _WHOLE.fullmatch(value) for value in given):
+    if not given or any(_OTHER_TYPES.fullmatch(_unescape(value)) and not _WHOLE.fullmatch(value) for value in given):
         shown = min(given, default=NULL)
         raise ForSparkError(str(path), f"folders of a type that Spark infers, such as {name}={shown}")
-    read: Callable[[str], object] = _unescaped
+    read: Callable[[str], object] = _unescape
     kind = pa.string()
     if all(map(_WHOLE.fullmatch, given)):
         least, most = min(map(int, given)), max(map(int, given))
@@ -411,24 +416,27 @@ def _typed(path: Path, name: str, values: Sequence[str]) -> pa.Array:
     return pa.array([None if value == NULL else read(value) for value in values], kind)
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     """Decode ``%3A`` as Spark does, a character a code."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
 
 def partition_expressions(folders: pa.Table) -> list[ds.Expression]:
-    """Return what the folder of each file says of its rows, for a dataset."""
-
-    def has_value(name: str, value: object) -> ds.Expression:
-        field = pc.field(name)
-        return field.is_null() if value is None else field == pa.scalar(value, folders.schema.field(name).type)
-
-    of_files = folders.to_pylist()
-    return [reduce(operator.and_, (has_value(name, value) for name, value in of_file.items())) for of_file in of_files]
+    """Return for each file, a row each, the condition that holds for all of its rows by the names of its folders."""
+    expressions = []
+    for values in folders.to_pylist():
+        conditions = [
+            pc.field(name).is_null()
+            if value is None
+            else pc.field(name) == pa.scalar(value, folders.schema.field(name).type)
+            for name, value in values.items()
+        ]
+        expressions.append(reduce(operator.and_, conditions))
+    return expressions
 
 
 def with_folder_columns(rows: pa.Table, folders: pa.Table, place: int) -> pa.Table:
-    """Append what the folder of one file says of its rows."""
+    """Append the columns that the folders of one file give its rows; `place` is the file's row in `folders`."""
     for field in folders.schema:
         rows = rows.append_column(field, pa.repeat(folders[field.name][place], rows.num_rows))
     return rows
@@ -439,7 +447,7 @@ def _read_text(config: InputConfig, location: str, path: Path, date: dt.date) ->
 
     Of folders of partitions, those of the date are read, or else one file, which has the columns.
     """
-    files, folders, kept = _few_files(config, path, date)
+    files, folders, kept = _list_few_files(config, path, date)
     chosen, form = [files[place] for place in kept] or files[:1], config.trec_form or "run"
     if sum(file.stat().st_size for file in chosen) > physical_bytes() * _MAX_TEXT:
         raise ForSparkError(location, "very much text")
@@ -458,7 +466,7 @@ def _read_text(config: InputConfig, location: str, path: Path, date: dt.date) ->
         raise ForSparkError(location, error, error.faults) from error
     except (InputError, ValueError, OSError, EOFError, zlib.error, RecursionError, pa.ArrowException) as error:
         raise ForSparkError(location, error) from error  # UTF-8, JSON, gzip
-    _refuse_clash(tables[0].column_names, folders, location)
+    _refuse_shared_names(tables[0].column_names, folders, location)
     if folders is not None:
         of_tables = kept if len(kept) else [0]
         tables = [with_folder_columns(rows, folders, place) for rows, place in zip(tables, of_tables, strict=True)]
@@ -469,7 +477,7 @@ def _refuse_text(found: str) -> NoReturn:
     raise ValueError(found)
 
 
-def _bytes_of(file: Path) -> bytes:
+def _read_bytes(file: Path) -> bytes:
     return gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
 
 
@@ -480,7 +488,7 @@ def _read_csv(files: Sequence[Path], options: Mapping[str, str]) -> list[pa.Tabl
         _refuse_text(f"options {', '.join(sorted(options))}")
     tables = []
     for file in files:
-        text = _bytes_of(file).replace(b"\r\n", b"\n")  # also in quotes, as Spark does
+        text = _read_bytes(file).replace(b"\r\n", b"\n")  # also in quotes, as Spark does
         if text.startswith(codecs.BOM_UTF8):
             _refuse_text("a byte order mark")
         # A field that goes on after its closing quote, which Spark and Arrow read otherwise. A few right texts look
@@ -502,21 +510,24 @@ def _read_json_lines(files: Sequence[Path], options: Mapping[str, str]) -> list[
     """Read files of JSON lines, each an object of plain values; the columns are the keys of all first lines."""
     if options:
         _refuse_text(f"options {', '.join(sorted(options))}")
-    of_files = [
-        [_object(line) for line in _bytes_of(file).decode("utf-8").split("\n") if line.strip()] for file in files
-    ]
-    first = islice(chain.from_iterable(of_files), JSON_LINES_PROBED)
+    rows_of_files = []
+    for file in files:
+        lines = _read_bytes(file).decode("utf-8").split("\n")
+        rows_of_files.append([_parse_object(line) for line in lines if line.strip()])
+    first = islice(chain.from_iterable(rows_of_files), JSON_LINES_PROBED)
     names = list(dict.fromkeys(name for row in first for name in row))
     if not names:
         _refuse_text("no object")
     return [
         pa.Table.from_pydict({name: pa.array([row.get(name) for row in rows], pa.string()) for name in names})
-        for rows in of_files
+        for rows in rows_of_files
     ]
 
 
-def _object(line: str) -> dict[str, str | None]:
-    def exact(number: str) -> str:
+def _parse_object(line: str) -> dict[str, str | None]:
+    """Read an object of JSON whose values are text as Spark writes it; other values raise ValueError."""
+
+    def require_exact(number: str) -> str:
         return number if repr(float(number)) == number else _refuse_text(f"the number {number}")
 
     def to_text(value: Any) -> str | None:  # noqa: ANN401 - any value of JSON
@@ -527,7 +538,7 @@ def _object(line: str) -> dict[str, str | None]:
         return value
 
     found = json.loads(
-        line, parse_float=exact, parse_int=str, parse_constant=lambda name: _refuse_text(f"the value {name}")
+        line, parse_float=require_exact, parse_int=str, parse_constant=lambda name: _refuse_text(f"the value {name}")
     )
     if not isinstance(found, dict):
         _refuse_text("a line that is no object")

@@ -28,7 +28,7 @@ from rankeval_spark.inputs.input_files import (
     NO_PATH,
     NO_VERSION,
     ForSparkError,
-    missing_input,
+    missing_input_fault,
 )
 
 if TYPE_CHECKING:
@@ -63,13 +63,13 @@ _File: TypeAlias = tuple[int, int | None, tuple[str, ...]]
 """Bytes and rows of a file, and the values of its partition or the folders above it, such as ``day=2026-01-01``."""
 
 
-def sizes_of(name: str, config: InputConfig, date: dt.date) -> list[InputSize]:
+def look_up_sizes(name: str, config: InputConfig, date: dt.date) -> list[InputSize]:
     """Look up how large an input is on a date: one size, or one of each model, with the key of its path."""
-    models = {f"{name}.paths.{model}": one for model, one in config.of_models().items()}
-    return [size_of(key, own, date) for key, own in (models or {name: config}).items()]
+    configs = {f"{name}.paths.{model}": of_model for model, of_model in config.of_models().items()} or {name: config}
+    return [look_up_size(key, of_path, date) for key, of_path in configs.items()]
 
 
-def size_of(name: str, config: InputConfig, date: dt.date) -> InputSize:
+def look_up_size(name: str, config: InputConfig, date: dt.date) -> InputSize:
     """Look up how large an input, with its name in the config, is on a date."""
     location = config.location(date)
     unknown = InputSize(name, location, config.format)
@@ -85,13 +85,13 @@ def size_of(name: str, config: InputConfig, date: dt.date) -> InputSize:
         what = "a pattern" if is_pattern else "on another file system"
         return replace(unknown, remark=f"{what}, which only Spark opens")
     if path is None or not path.exists():
-        fault = missing_input(name, location, EXPECTED[config.format], found)
+        fault = missing_input_fault(name, location, EXPECTED[config.format], found)
         remark = "nothing at this path" if found == NO_PATH else f"cannot be opened: {found}"
         return replace(unknown, remark=remark, is_missing=found == NO_PATH, fault=fault)
     try:
-        return _measured(unknown, config, path, date)
+        return _measure_files(unknown, config, path, date)
     except (DeltaError, OSError, pa.ArrowException, ValueError, ForSparkError) as error:
-        told = places.in_words(first_line(str(error)))
+        told = places.show_addresses(first_line(str(error)))
         if isinstance(error, ForSparkError) or (isinstance(error, DeltaError) and _FEATURE.search(told)):
             return replace(unknown, remark=f"{told}, so only Spark opens it")
         # In the words of a run, where it has some.
@@ -104,25 +104,25 @@ def size_of(name: str, config: InputConfig, date: dt.date) -> InputSize:
             expected, found = f"{expected} with version {config.version}", NO_VERSION
         else:
             found = f"a table that cannot be read ({told})"
-        fault = missing_input(name, location, expected, found)
+        fault = missing_input_fault(name, location, expected, found)
         return replace(unknown, remark=f"cannot be opened: {told}", fault=fault)
 
 
-def _measured(unknown: InputSize, config: InputConfig, path: Path, date: dt.date) -> InputSize:
+def _measure_files(unknown: InputSize, config: InputConfig, path: Path, date: dt.date) -> InputSize:
     version, remark, where = None, None, f"inputs.{unknown.name}.path"
     if config.format == "delta":  # its log names its files; they are not opened
         require_each(where, delta_log_paths(str(path)))
-        version, files = _delta_files(config, path, date)
+        version, files = _list_delta_files(config, path, date)
     else:
         require_each(where, map(str, files_below(path)))
         if not files_below(path):
             raise FileNotFoundError(NO_FILES)
         if config.format == "parquet":
-            files = _parquet_files(config, path, date)
+            files = _list_parquet_files(config, path, date)
             remark = f"more than {MAX_FILES:,} files, whose footers are not read" if len(files) > MAX_FILES else None
         else:
             listed, _, kept = list_files(config, path, date)
-            files = [(listed[place].stat().st_size, None, _folders(listed[place], path)) for place in kept]
+            files = [(listed[place].stat().st_size, None, _folder_names(listed[place], path)) for place in kept]
             remark = f"rows of {config.format} are known only when they are read"
     n_rows = [n for _, n, _ in files if n is not None]
     return replace(
@@ -136,7 +136,7 @@ def _measured(unknown: InputSize, config: InputConfig, path: Path, date: dt.date
     )
 
 
-def _delta_files(config: InputConfig, path: Path, date: dt.date) -> tuple[int, list[_File]]:
+def _list_delta_files(config: InputConfig, path: Path, date: dt.date) -> tuple[int, list[_File]]:
     """List the files of a version that may hold rows of the date, by the log alone."""
     table = deltalake.DeltaTable(str(path), version=config.version)
     moment = config.moment(date)
@@ -149,7 +149,7 @@ def _delta_files(config: InputConfig, path: Path, date: dt.date) -> tuple[int, l
     kept = None
     with suppress(ForSparkError, DeltaError, pa.ArrowException, ValueError):  # only Spark can say what filters leave
         dataset = table.to_pyarrow_dataset(filesystem=fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()))
-        condition = RowFilter(config.filters, date, time_zone=config.time_zone).arrow(dataset.schema)
+        condition = RowFilter(config.filters, date, time_zone=config.time_zone).arrow_condition(dataset.schema)
         kept = {unquote(fragment.path) for fragment in dataset.get_fragments(filter=condition)}
     return table.version(), [
         (row["size_bytes"], row["num_records"], tuple(str(row[name]) for name in names))
@@ -158,23 +158,23 @@ def _delta_files(config: InputConfig, path: Path, date: dt.date) -> tuple[int, l
     ]
 
 
-def _parquet_files(config: InputConfig, path: Path, date: dt.date) -> list[_File]:
+def _list_parquet_files(config: InputConfig, path: Path, date: dt.date) -> list[_File]:
     """List the files that may hold rows of the date, by folders of partitions and footers."""
     files, folders, kept = list_files(config, path, date)
     places.fetch([files[0], *(files[place] for place in kept[:MAX_FILES])], only_footers=True)
     dataset = parquet_dataset(files, folders, pq.read_schema(files[0]).remove_metadata())
     condition = None
     with suppress(ForSparkError):  # of a filter that only Spark understands: all files
-        condition = RowFilter(config.filters, date, time_zone=config.time_zone).arrow(dataset.schema)
+        condition = RowFilter(config.filters, date, time_zone=config.time_zone).arrow_condition(dataset.schema)
     fragments = list(dataset.get_fragments(filter=condition))
     is_counted = len(fragments) <= MAX_FILES
     found: list[_File] = []
     for fragment in fragments:
         if not is_counted or condition is None or fragment.subset(condition, schema=dataset.schema).row_groups:
             n_rows = fragment.metadata.num_rows if is_counted else None
-            found.append((os.stat(fragment.path).st_size, n_rows, _folders(Path(fragment.path), path)))
+            found.append((os.stat(fragment.path).st_size, n_rows, _folder_names(Path(fragment.path), path)))
     return found
 
 
-def _folders(file: Path, path: Path) -> tuple[str, ...]:
+def _folder_names(file: Path, path: Path) -> tuple[str, ...]:
     return () if file == path else file.relative_to(path).parts[:-1]

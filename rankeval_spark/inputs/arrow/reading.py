@@ -72,17 +72,17 @@ class Tables(GivenInputs[Source]):
 
 def refuse_large(frames: Mapping[str, object]) -> None:
     """Refuse inputs that need more memory than the machine has; rows that are unknown before reading do not count."""
-    shapes = [getattr(frame, "shape", ()) for frame in frames.values() if _library_of(frame) in _SIZED]
+    shapes = [getattr(frame, "shape", ()) for frame in frames.values() if _library_name(frame) in _SIZED]
     n_rows = [shape[0] for shape in shapes if isinstance(shape, tuple) and shape]
     refuse_rows(sum(n for n in n_rows if isinstance(n, int)))
 
 
 def refuse_rows(n_rows: int) -> None:
     """Refuse rows that need more memory than the machine has."""
-    needed, there = n_rows * BYTES_A_ROW, physical_bytes()
-    if needed > there:
+    needed, memory = n_rows * BYTES_A_ROW, physical_bytes()
+    if needed > memory:
         found = f"{n_rows:,} rows, which need some {needed / 1e9:.0f} GB"
-        expected = f"what fits into the {there / 1e9:.0f} GB of this machine"
+        expected = f"what fits into the {memory / 1e9:.0f} GB of this machine"
         raise InputError(Fault("evaluate(recommendations=)", found, expected, "give DataFrames of Spark instead"))
 
 
@@ -96,13 +96,13 @@ def physical_bytes() -> float:
         return float("inf")
 
 
-def _library_of(value: object) -> str:
+def _library_name(value: object) -> str:
     return type(value).__module__.partition(".")[0]
 
 
 def is_table(frame: object) -> bool:
     """Return True for a table that this process can read; False for a DataFrame of Spark, which streams too."""
-    return hasattr(type(frame), _STREAM) and _library_of(frame) != "pyspark"
+    return hasattr(type(frame), _STREAM) and _library_name(frame) != "pyspark"
 
 
 def to_source(
@@ -113,7 +113,7 @@ def to_source(
     time_zone: str = UTC,  # of days, and of times without one
 ) -> Source:
     """Read a table into the canonical columns of a schema; its stream is read once. All faults are raised at once."""
-    library = _library_of(frame)
+    library = _library_name(frame)
     if not is_table(frame):
         ways = ("collect", "to_table")  # of a lazy frame of polars; of a dataset of pyarrow
         if library == "pyspark":
@@ -124,7 +124,7 @@ def to_source(
             fix = "pandas.DataFrame or pyarrow.table makes one of rows or columns"
         raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", _EXPECTED, fix))
     rows = rows or getattr(FrameInputs(), schema.name)
-    table, faults, unread = _read(name, frame, schema, rows)
+    table, faults, unread = _read_chosen_columns(name, frame, schema, rows)
     reading = Reading.from_frame(name, schema, table.schema, rows, time_zone)
     if reading.nested is not None:
         faults = [fault for fault in faults if fault.found != NO_ORDER]  # the order of the items in their array is one
@@ -133,15 +133,15 @@ def to_source(
     elif RECOMMENDATIONS in table.column_names:
         faults.append(column_fault(name, C.ITEM_ID, table.column_names))
     reading = replace(reading, is_of_pandas=library == "pandas")
-    return replace(source_of(name, reading.cells(table, faults), schema, table.num_rows), unread=unread)
+    return replace(build_source(name, reading.read_columns(table, faults), schema, table.num_rows), unread=unread)
 
 
-def source_of(name: str, cells: Mapping[str, Cells], schema: Schema, n_rows: int) -> Source:
-    """Build an input of its canonical columns."""
-    columns = {field: each.values for field, each in cells.items()}
+def build_source(name: str, cells: Mapping[str, Cells], schema: Schema, n_rows: int) -> Source:
+    """Build an input of its canonical columns; judgements without gains get gain 1."""
+    columns = {field: column.values for field, column in cells.items()}
     if schema.name == schemas.HELD_OUT.name and C.GAIN not in columns:
         columns[C.GAIN] = pa.chunked_array([to_arrow(np.ones(n_rows))])
-    marks = [each.unreadable for each in cells.values() if each.unreadable is not None]
+    marks = [column.unreadable for column in cells.values() if column.unreadable is not None]
     return Source(
         name,
         pa.Table.from_pydict({field: columns[field] for field in schema.field_names() if field in columns}),
@@ -151,66 +151,67 @@ def source_of(name: str, cells: Mapping[str, Cells], schema: Schema, n_rows: int
     )
 
 
-def _read(
+def _read_chosen_columns(
     name: str,
     frame: Any,  # noqa: ANN401 - of any library
     schema: Schema,
     rows: InputRows,
 ) -> tuple[pa.Table, list[Fault], tuple[str, ...]]:
-    """Read those columns of a schema that a table has, find what is wrong with their names, and list the others."""
-    project = _PROJECTIONS.get(_library_of(frame)) if hasattr(frame, "columns") else None
+    """Read those columns of a schema that a table has; return them, faults of their names, and the other columns."""
+    project = _PROJECTIONS.get(_library_name(frame)) if hasattr(frame, "columns") else None
     try:
         reader = None if project else pa.RecordBatchReader.from_stream(frame)
-        known = [*map(str, frame.columns if reader is None else reader.schema.names)]
+        columns = [*map(str, frame.columns if reader is None else reader.schema.names)]
         in_index = getattr(getattr(frame, "index", None), "names", ())
-        faults, chosen = _chosen(name, known, schema, rows, in_index)
+        faults, chosen = _choose_columns(name, columns, schema, rows, in_index)
         lacks_arrays = any(".nested." in fault.where for fault in faults)
         if not chosen or lacks_arrays:
             raise InputError(*faults)
         if project:
             reader = pa.RecordBatchReader.from_stream(project(frame, chosen))
-        return _table(reader, chosen), faults, tuple(column for column in known if column not in chosen)
+        return _read_stream(reader, chosen), faults, tuple(column for column in columns if column not in chosen)
     except (pa.ArrowException, TypeError, ValueError) as error:
         found = f"a {kind_of(frame)} that Arrow cannot read ({first_line(' '.join(map(str, error.args)))})"
         fix = "give each column values of one type"
         raise InputError(Fault(f"evaluate({name}=)", found, _EXPECTED, fix)) from error
 
 
-def _chosen(
+def _choose_columns(
     name: str,
-    known: Sequence[str],
+    columns: Sequence[str],
     schema: Schema,
     rows: InputRows,
     index_names: Collection[object],  # of the levels of an index, which is no column
 ) -> tuple[list[Fault], list[str]]:
-    """Find what is wrong with the columns of a schema that a table has, and those that it has once."""
+    """Return the faults of a table's columns, and those of the schema's columns that it has once."""
     names = {field: rows.renames.get(field, field) for field in schema.field_names()}
     arrays: dict[str, str] = {}
     if rows.several_items is not None:
         nested = rows.several_items
         arrays = {
-            f"{name}.{nested.places[field]}": column_and_field(path, known)[0] for field, path in nested.arrays.items()
+            f"{name}.{nested.places[field]}": column_and_field(path, columns)[0]
+            for field, path in nested.arrays.items()
         }
         names = {field: own for field, own in names.items() if field not in (C.ITEM_ID, C.SCORE, C.RANK)}
-    wanted, assumed = [*dict.fromkeys([*names.values(), *arrays.values()])], [*known]
+    wanted, assumed = [*dict.fromkeys([*names.values(), *arrays.values()])], [*columns]
     is_plain = isinstance(rows, LogRows) and rows.several_items is None
-    if is_plain and names[C.ITEM_ID] not in known and RECOMMENDATIONS in known:
+    if is_plain and names[C.ITEM_ID] not in columns and RECOMMENDATIONS in columns:
         wanted.append(RECOMMENDATIONS)
         assumed.append(names[C.ITEM_ID])  # whether it has them, its type says
     faults = missing_faults(assumed, names, rows.renames, name, rows.places)
-    faults += [column_fault(key, own, known) for key, own in arrays.items() if own not in known]
+    faults += [column_fault(key, own, columns) for key, own in arrays.items() if own not in columns]
     in_index = {f"no column {level!r}" for level in index_names}
     fix = "call reset_index() on the frame: its index is no column"
     faults = [replace(fault, fix=fix) if fault.found.partition(" among ")[0] in in_index else fault for fault in faults]
-    twice = [column for column in wanted if known.count(column) > 1]
+    twice = [column for column in wanted if columns.count(column) > 1]
     faults += [
         Fault(name, f"column {column!r} more than once", "each column once", "rename or remove one of them")
         for column in twice
     ]
-    return faults, [column for column in wanted if known.count(column) == 1]
+    return faults, [column for column in wanted if columns.count(column) == 1]
 
 
-def _table(reader: pa.RecordBatchReader, names: list[str]) -> pa.Table:
+def _read_stream(reader: pa.RecordBatchReader, names: list[str]) -> pa.Table:
     """Read a stream to its end, or until it has more rows than this machine can hold."""
     schema = pa.schema([reader.schema.field(name) for name in names])
     batches: list[pa.RecordBatch] = []
@@ -222,21 +223,21 @@ def _table(reader: pa.RecordBatchReader, names: list[str]) -> pa.Table:
     return pa.Table.from_batches(batches, schema)
 
 
-def _of_pandas(frame: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - without an import of pandas
+def _select_from_pandas(frame: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - without an import of pandas
     is_chosen = [str(label) in names for label in frame.columns]
     chosen = frame.copy(deep=False) if all(is_chosen) else frame.loc[:, is_chosen]
     chosen.index = range(len(chosen))  # pandas would hand over any other index as one more column
     return chosen
 
 
-def _of_duckdb(relation: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - without an import of duckdb
+def _select_from_duckdb(relation: Any, names: Sequence[str]) -> Any:  # noqa: ANN401 - without an import of duckdb
     return relation.project(", ".join('"' + name.replace('"', '""') + '"' for name in names))
 
 
 _PROJECTIONS: Final[Mapping[str, Callable[[Any, Sequence[str]], Any]]] = {
-    "pandas": _of_pandas,
+    "pandas": _select_from_pandas,
     **dict.fromkeys(("polars", "rankeval_spark"), lambda frame, names: frame.select(names)),
-    "duckdb": _of_duckdb,
-    "_duckdb": _of_duckdb,
+    "duckdb": _select_from_duckdb,
+    "_duckdb": _select_from_duckdb,
 }
 """Functions that select columns of a frame before Arrow converts it, by library."""

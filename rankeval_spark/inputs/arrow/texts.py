@@ -62,8 +62,8 @@ _OFFSET: Final = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?(?::?(
 _MAX_OFFSET: Final = 18 * 3600
 
 
-def trimmed(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Leave out the blanks around texts."""
+def trim(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Remove the blanks around texts."""
     return pc.ascii_trim(texts, characters=_BLANKS)
 
 
@@ -85,7 +85,7 @@ def to_doubles(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     else:
         if not pc.any(pc.is_nan(numbers)).as_py():  # Arrow reads nan(1) too
             return numbers
-    texts = trimmed(texts)
+    texts = trim(texts)
     numbers = null_unless(texts, pc.match_substring_regex(texts, pattern=_NUMBER))
     return pc.replace_substring_regex(numbers, pattern=_SUFFIX, replacement=r"\1").cast(pa.float64())
 
@@ -97,18 +97,18 @@ def to_whole(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     [7, 7, -1, None, None, None]
     """
 
-    def in_64_bits(distinct: pa.Array) -> pa.Array:
+    def to_int64(distinct: pa.Array) -> pa.Array:
         numbers = [int(text) for text in distinct.to_pylist()]
         kept = np.array([number if is_bigint(number) else 0 for number in numbers], dtype=np.int64)
         return to_arrow(kept, is_null=np.array([not is_bigint(number) for number in numbers], dtype=np.bool_))
 
-    texts = trimmed(texts)
+    texts = trim(texts)
     digits = null_unless(texts, pc.match_substring_regex(texts, pattern=_WHOLE))
     digits = pc.replace_substring_regex(digits, pattern=_SIGN_AND_DIGITS, replacement=r"\1\2")
     try:
         return digits.cast(pa.int64())
     except pa.ArrowInvalid:  # above 64 bits
-        return _by_distinct(digits, in_64_bits)
+        return _map_distinct(digits, to_int64)
 
 
 def split(texts: pa.ChunkedArray, separator: str) -> pa.ChunkedArray:
@@ -143,7 +143,7 @@ def to_text_lists(
         is_null = np.array([each is None for each in lists], dtype=np.bool_)
         return list_column(lengths, to_texts(element for each in lists for element in each or ()), is_null=is_null)
 
-    return _by_distinct(texts, to_lists)
+    return _map_distinct(texts, to_lists)
 
 
 def _json_list(text: str, field: str | None) -> list[str | None] | None:
@@ -194,9 +194,9 @@ def to_text(column: pa.ChunkedArray) -> pa.ChunkedArray | None:  # noqa: PLR0911
     if pa.types.is_float16(kind):
         return to_text(column.cast(pa.float32()))
     if pa.types.is_floating(kind):
-        return _by_distinct(column, lambda distinct: to_texts(map(java_number, to_numpy(distinct))))
+        return _map_distinct(column, lambda distinct: to_texts(map(java_number, to_numpy(distinct))))
     if pa.types.is_decimal(kind):
-        return _by_distinct(column, lambda distinct: to_texts(f"{number:f}" for number in distinct.to_pylist()))
+        return _map_distinct(column, lambda distinct: to_texts(f"{number:f}" for number in distinct.to_pylist()))
     if pa.types.is_timestamp(kind):
         return without_zeros(column.cast(pa.timestamp("us", "UTC"), safe=False).cast(pa.timestamp("us")))
     if pa.types.is_time(kind):
@@ -293,8 +293,8 @@ def uuid_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     return None if any(chunk is None for chunk in chunks) else pa.chunked_array(chunks, pa.string())
 
 
-def _by_distinct(column: pa.ChunkedArray, change: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
-    """Change each value that there is once, for what cannot be vectorised."""
+def _map_distinct(column: pa.ChunkedArray, change: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
+    """Apply a function to the distinct values of a column, for what cannot be vectorised."""
     coded = in_one_piece(column).dictionary_encode()
     return pa.chunked_array([pc.take(change(coded.dictionary), coded.indices)])
 
@@ -304,7 +304,7 @@ def to_times(column: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
     times = pc.cast(column, options=pc.CastOptions(TIMES, allow_time_truncate=True))
     if time_zone == UTC or _has_zone(column.type):
         return times
-    return _times(to_utc(_micros(times), time_zone), is_null=to_numpy(times.is_null()))
+    return _to_time_column(to_utc(_to_micros(times), time_zone), is_null=to_numpy(times.is_null()))
 
 
 def to_days(column: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
@@ -312,7 +312,7 @@ def to_days(column: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
     if not _has_zone(column.type):
         return column.cast(pa.date32())
     times = to_times(column)
-    shown = _times(to_local(_micros(times), time_zone), is_null=to_numpy(times.is_null()))
+    shown = _to_time_column(to_local(_to_micros(times), time_zone), is_null=to_numpy(times.is_null()))
     return shown.cast(pa.timestamp("us")).cast(pa.date32())
 
 
@@ -320,7 +320,7 @@ def _has_zone(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
 
 
-def _micros(times: pa.ChunkedArray) -> IntVector:
+def _to_micros(times: pa.ChunkedArray) -> IntVector:
     micros: IntVector = to_numpy(times.cast(pa.int64()), null=0)
     return micros
 
@@ -331,12 +331,12 @@ def from_seconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_integer(column.type):
         seconds: IntVector = to_numpy(column.cast(pa.int64()), null=0)
         is_near = (seconds >= -LAST_SECOND) & (seconds <= LAST_SECOND)
-        return _times(np.where(is_near, seconds, 0) * _SECOND, is_null=is_null | ~is_near)
+        return _to_time_column(np.where(is_near, seconds, 0) * _SECOND, is_null=is_null | ~is_near)
     numbers = to_numpy(column.cast(pa.float64(), safe=False), null=0)
     is_near = np.abs(numbers) <= LAST_SECOND  # false for NaN
     micros = np.where(is_near, numbers, 0) * _SECOND
     micros = np.rint(micros) if pa.types.is_decimal(column.type) else micros  # a double has few digits more
-    return _times(micros.astype(np.int64), is_null=is_null | ~is_near)
+    return _to_time_column(micros.astype(np.int64), is_null=is_null | ~is_near)
 
 
 def read_times(texts: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
@@ -345,15 +345,15 @@ def read_times(texts: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
     >>> read_times(pa.chunked_array([["2026-01-31", "2026-01-31 05:00 +05:30", "noon"]])).cast(pa.string()).to_pylist()
     ['2026-01-31 00:00:00.000000Z', '2026-01-30 23:30:00.000000Z', None]
     """
-    parts = _parts(texts, _TIME_PATTERN)
-    days, is_day = _days(parts)
-    hour, minute, second = (_digits(parts, name) for name in ("hour", "minute", "second"))
+    parts = _match_parts(texts, _TIME_PATTERN)
+    days, is_day = _count_days(parts)
+    hour, minute, second = (_part_numbers(parts, name) for name in ("hour", "minute", "second"))
     digits = pc.utf8_slice_codeunits(pc.utf8_rpad(parts.field("fraction"), 6, "0"), 0, 6)
     fraction = to_numpy(digits.cast(pa.int64()), null=0)
     micros = (((days * 24 + hour) * 60 + minute) * 60 + second) * _SECOND + fraction
     is_time = is_day & (hour < 24) & (minute < 60) & (second < 60)  # noqa: PLR2004 - of clocks
-    shifted, is_zone = _in_utc(micros, parts.field("zone"), time_zone)
-    return _times(shifted, is_null=~(is_time & is_zone))
+    shifted, is_zone = _shift_to_utc(micros, parts.field("zone"), time_zone)
+    return _to_time_column(shifted, is_null=~(is_time & is_zone))
 
 
 def read_days(texts: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
@@ -364,32 +364,33 @@ def read_days(texts: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
     >>> read_days(pa.chunked_array([["2026-01-31", " 2026-1-3T05:00", "2026-02-30"]])).cast(pa.string()).to_pylist()
     ['2026-01-31', '2026-01-03', None]
     """
-    days, is_day = _days(_parts(texts, _DAY_PATTERN))
-    zones = _parts(texts, _TIME_PATTERN).field("zone")
+    days, is_day = _count_days(_match_parts(texts, _DAY_PATTERN))
+    zones = _match_parts(texts, _TIME_PATTERN).field("zone")
     if pc.any(pc.not_equal(zones, "")).as_py():
         times = read_times(texts, time_zone)
         has_zone = to_numpy(pc.not_equal(zones, ""), null=0).astype(np.bool_) & to_numpy(times.is_valid())
-        days = np.where(has_zone, to_local(_micros(times), time_zone) // DAY, days)
+        days = np.where(has_zone, to_local(_to_micros(times), time_zone) // DAY, days)
     return pa.chunked_array([to_arrow(days.astype(np.int32), is_null=~is_day).view(pa.date32())])
 
 
-def _parts(texts: pa.ChunkedArray, pattern: str) -> pa.StructArray:
-    return in_one_piece(pc.extract_regex(trimmed(texts), pattern=pattern))
+def _match_parts(texts: pa.ChunkedArray, pattern: str) -> pa.StructArray:
+    """Return the named groups of a pattern in each text; NULL where it does not match."""
+    return in_one_piece(pc.extract_regex(trim(texts), pattern=pattern))
 
 
-def _digits(parts: pa.StructArray, name: str, default: str = "0") -> IntVector:
+def _part_numbers(parts: pa.StructArray, name: str, default: str = "0") -> IntVector:
     numbers: IntVector = to_numpy(pc.utf8_lpad(parts.field(name), 1, default).cast(pa.int64()), null=0)
     return numbers
 
 
-def _days(parts: pa.StructArray) -> tuple[IntVector, BoolVector]:
-    """Count the days since 1970, and return which dates exist."""
+def _count_days(parts: pa.StructArray) -> tuple[IntVector, BoolVector]:
+    """Count the days from 1970 to each date, 0 for one that does not exist, and return which dates exist."""
 
     def first_days(months: IntVector) -> IntVector:
         return months.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
     year, month, day = (
-        _digits(parts, name, default) for name, default in (("year", "0"), ("month", "1"), ("day", "1"))
+        _part_numbers(parts, name, default) for name, default in (("year", "0"), ("month", "1"), ("day", "1"))
     )
     is_day = to_numpy(parts.is_valid()) & (year <= _LAST_YEAR) & (month >= 1) & (month < _END_OF_MONTHS)
     months = np.where(is_day, (year - 1970) * 12 + month - 1, 0)
@@ -398,7 +399,7 @@ def _days(parts: pa.StructArray) -> tuple[IntVector, BoolVector]:
     return np.where(is_day, first + day - 1, 0), is_day
 
 
-def _in_utc(micros: IntVector, zones: pa.Array, time_zone: str) -> tuple[IntVector, BoolVector]:
+def _shift_to_utc(micros: IntVector, zones: pa.Array, time_zone: str) -> tuple[IntVector, BoolVector]:
     """Move times from their zones, or that of all others, to UTC, a zone at a time, and return which zones exist."""
     coded = zones.dictionary_encode()
     code = to_numpy(coded.indices, null=0)
@@ -422,5 +423,5 @@ def _in_utc(micros: IntVector, zones: pa.Array, time_zone: str) -> tuple[IntVect
     return shifted, is_known
 
 
-def _times(micros: IntVector, *, is_null: BoolVector) -> pa.ChunkedArray:
+def _to_time_column(micros: IntVector, *, is_null: BoolVector) -> pa.ChunkedArray:
     return pa.chunked_array([to_arrow(micros, is_null=is_null).view(TIMES)])

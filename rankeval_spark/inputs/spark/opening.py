@@ -20,7 +20,7 @@ from rankeval_spark.allowed_folders import local_path
 from rankeval_spark.errors import CONDITION, Fault, InputError, first_line
 from rankeval_spark.inputs import input_files, trec_files
 from rankeval_spark.inputs.input_columns import CORRUPT, NANOSECONDS, PARQUET_UUID, UUIDS
-from rankeval_spark.inputs.input_files import EXPECTED, RFC_4180, checked_header, missing_input
+from rankeval_spark.inputs.input_files import EXPECTED, RFC_4180, check_header, missing_input_fault
 from rankeval_spark.inputs.spark import probes
 from rankeval_spark.jar_faults import of_jars
 
@@ -75,18 +75,18 @@ def open_table(spark: SparkSession, name: str, config: InputConfig, date: dt.dat
     """
     if models := config.of_models():
         tables = {model: open_table(spark, f"{name}.paths.{model}", own, date)[0] for model, own in models.items()}
-        return united_tables(tables, f"inputs.{name}.paths"), None
+        return append_models(tables, f"inputs.{name}.paths"), None
     if config.table is not None or not allowed_folders.is_limited():  # a catalog has its own permissions
-        return _open(spark, name, config, date)
+        return _open_by_format(spark, name, config, date)
     default = probes.default_file_system(spark)
     _check_path(spark, name, config.location(date), config.format)
-    frame, version = _open(spark, name, config, date)
+    frame, version = _open_by_format(spark, name, config, date)
     # the log of a Delta table may name files elsewhere
     allowed_folders.require_each(f"inputs.{name}.path", frame.inputFiles(), default=default)
     return frame, version
 
 
-def united_tables(tables: Mapping[str, DataFrame], where: str) -> DataFrame:
+def append_models(tables: Mapping[str, DataFrame], where: str) -> DataFrame:
     """Append the tables of the models to one another, each with its model as a constant; other columns are refused."""
     named = {model: table.withColumn(C.MODEL_ID, F.lit(model)) for model, table in tables.items()}
     first, columns = next(iter(named)), dict[str, str]()
@@ -116,7 +116,7 @@ def _check_path(spark: SparkSession, name: str, location: str, format_: str) -> 
     allowed_folders.require_each(where, files, default=default)
 
 
-def _open(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> tuple[DataFrame, int | None]:
+def _open_by_format(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> tuple[DataFrame, int | None]:
     """Open an input by its format, and return its version if it is a Delta table."""
     location = config.location(date)
     path = None if config.table else local_path(location)
@@ -132,7 +132,7 @@ def _open(spark: SparkSession, name: str, config: InputConfig, date: dt.date) ->
         case "csv":
             with as_input_error(name, location, EXPECTED["csv"]):
                 header = probes.csv_header(spark, location, config.options)
-            columns = checked_header(header, name, location, config.options)
+            columns = check_header(header, name, location, config.options)
             # enforceSchema=false: Spark compares the header of every file; with true it silently goes by position
             options = {**RFC_4180, **config.options}
             reader = spark.read.format("csv").options(**options, header=True, enforceSchema=False)
@@ -141,7 +141,8 @@ def _open(spark: SparkSession, name: str, config: InputConfig, date: dt.date) ->
             with as_input_error(name, location, EXPECTED["json"]):
                 keys = probes.json_keys(spark, location, config.options)
             if not keys:
-                raise InputError(missing_input(name, location, "json lines, one object per line", "no json object"))
+                expected = "json lines, one object per line"
+                raise InputError(missing_input_fault(name, location, expected, "no json object"))
             distinct = {key.casefold(): key for key in reversed(keys)}  # to Spark, 'Item' and 'item' are one column
             reader = spark.read.format("json").options(**config.options)
             return _open_text(reader, name, location, tuple(reversed(distinct.values()))), None
@@ -156,13 +157,13 @@ def _open_delta(spark: SparkSession, name: str, config: InputConfig, date: dt.da
         if version is None and moment is None and not config.table:
             version = probes.local_delta_version(spark, location)
         if version is None:
-            table = _quoted(location) if config.table else f"delta.{C.quoted_name(location)}"
+            table = _quote_table(location) if config.table else f"delta.{C.quoted_name(location)}"
             version = probes.delta_version(spark, table, moment)
         if version is None:
             found = f"no version as old as {moment} at {location}"
             raise InputError(Fault(f"inputs.{name}.timestamp", found, "a time after the table was created"))
         reader = spark.read.format("delta").option("versionAsOf", version)
-        return reader.table(_quoted(config.table)) if config.table else reader.load(location), version
+        return reader.table(_quote_table(config.table)) if config.table else reader.load(location), version
 
 
 def _open_typed(spark: SparkSession, name: str, config: InputConfig, location: str) -> DataFrame:
@@ -172,7 +173,11 @@ def _open_typed(spark: SparkSession, name: str, config: InputConfig, location: s
         # Of ORC, the columns of all files: those of one alone would hide what only others have.
         reader = spark.read.option("mergeSchema", True) if config.format == "orc" else spark.read
         try:
-            return reader.table(_quoted(config.table)) if config.table else reader.format(config.format).load(location)
+            return (
+                reader.table(_quote_table(config.table))
+                if config.table
+                else reader.format(config.format).load(location)
+            )
         except AnalysisException as error:
             files = spark.read.text(location).inputFiles() if PARQUET_UUID in str(error) and not config.table else []
             schema = probes.parquet_schema(spark, min(files)) if files else None
@@ -202,7 +207,7 @@ def _open_trec(spark: SparkSession, name: str, location: str, form: TrecForm | N
             columns[C.RANK] = rank
             is_right = (F.size(fields) >= trec_files.FIELDS["run"]) & fifth.rlike(trec_files.NUMBER)
         of_folders = [F.col(C.quoted_name(column)) for column in text.columns if column != "value"]
-        kept = [F.when(is_right, column).alias(own) for own, column in columns.items()]
+        kept = [F.when(is_right, column).alias(name) for name, column in columns.items()]
         corrupt = F.when(~is_right, F.col("value")).alias(CORRUPT)
         return text.where(~line.rlike("^(#|$)")).select(*kept, *of_folders, corrupt)
 
@@ -214,7 +219,7 @@ def _open_text(reader: DataFrameReader, name: str, location: str, columns: Seque
         return reader.schema(schema).load(location)
 
 
-def _quoted(table: str) -> str:
+def _quote_table(table: str) -> str:
     return ".".join(map(C.quoted_name, table.split(".")))
 
 
@@ -226,35 +231,39 @@ def parquet_faults(
     Only the columns ``names`` are checked. If names of files or folders contain the date, only those files are read.
     """
 
-    def types_of(schema: T.StructType) -> dict[str, str]:
+    def types_by_name(schema: T.StructType) -> dict[str, str]:
         return {field.name.casefold(): field.dataType.simpleString() for field in reversed(schema.fields)}
 
-    def short(file: str) -> str:  # the last folder and the name
+    def short_name(file: str) -> str:  # the last folder and the name
         return "/".join(unquote(file).split("/")[-2:])
 
     by_file: dict[str, dict[str, str]] = {}
     for file in chosen_files(sorted(table.inputFiles()), date):
         try:
             if (schema := probes.parquet_schema(spark, file)) is not None:
-                by_file[file] = types_of(schema)
+                by_file[file] = types_by_name(schema)
         except (PySparkException, Py4JError) as error:  # its message may not name the file
-            found = f"a file that cannot be read, {short(file)} ({first_line(str(error))})"
+            found = f"a file that cannot be read, {short_name(file)} ({first_line(str(error))})"
             return [Fault(where, found, "readable data files")]
-    wanted, faults = types_of(table.schema), []
+    table_types, faults = types_by_name(table.schema), []
     fix = "write these files again, or read only the others, with path: or filters:"
     for name in dict.fromkeys(names):  # with one file of each kind: usually all files of a day are equal
         key = name.casefold()
-        having = {file: types[key] for file, types in by_file.items() if key in types}
-        lacking = [file for file, types in by_file.items() if key not in types]
-        other = [file for file, type_ in having.items() if key in wanted and (type_, wanted[key]) not in _READ_AS]
-        other = [file for file in other if having[file] != wanted[key]]
-        if having and lacking:
-            found = f"no column {name!r} in {short(lacking[0])}, while {short(next(iter(having)))} has it"
+        lacking = next((file for file, types in by_file.items() if key not in types), None)
+        having = {file: types[key] for file, types in by_file.items() if key in types}  # type of the column
+        wanted = table_types.get(key)
+        other = next((file for file, type_ in having.items() if not _is_read_as(type_, wanted)), None)
+        if having and lacking is not None:
+            found = f"no column {name!r} in {short_name(lacking)}, while {short_name(next(iter(having)))} has it"
             faults.append(Fault(where, found, "the same columns in all files", fix))
-        elif other:
-            found = f"column {name!r} of type {having[other[0]]} in {short(other[0])}, and {wanted[key]} in others"
+        elif other is not None:
+            found = f"column {name!r} of type {having[other]} in {short_name(other)}, and {wanted} in others"
             faults.append(Fault(where, found, "one type in all files", fix))
     return faults
+
+
+def _is_read_as(type_: str, wanted: str | None) -> bool:
+    return wanted is None or type_ == wanted or (type_, wanted) in _READ_AS
 
 
 def chosen_files(files: Sequence[str], date: dt.date) -> list[str]:
@@ -284,9 +293,9 @@ def as_input_error(name: str, location: str, expected: str) -> Iterator[None]:
         elif PARQUET_UUID in text:
             found = UUIDS
         else:
-            known = _FOUND.get(next(iter(_conditions(error)), "").partition(".")[0])
+            known = _FOUND.get(next(iter(_error_conditions(error)), "").partition(".")[0])
             found = known or f"a failure ({first_line(text)})"
-        raise InputError(missing_input(name, location, expected, found)) from error
+        raise InputError(missing_input_fault(name, location, expected, found)) from error
 
 
 def explain(error: BaseException, locations: dict[str, str]) -> InputError | None:
@@ -297,7 +306,7 @@ def explain(error: BaseException, locations: dict[str, str]) -> InputError | Non
     """
     text = str(error)
     # any condition in the text, because the cause follows the condition of the failed job
-    if not any(name.startswith(_READ_FAILURES) for name in _conditions(error)) and _HEADER_DIFFERS not in text:
+    if not any(name.startswith(_READ_FAILURES) for name in _error_conditions(error)) and _HEADER_DIFFERS not in text:
         return None
     concerned = [name for name, location in locations.items() if (path := local_path(location)) and str(path) in text]
     where = f"inputs.{concerned[0]}" if len(concerned) == 1 else "inputs"
@@ -305,13 +314,13 @@ def explain(error: BaseException, locations: dict[str, str]) -> InputError | Non
         file = _CSV_FILE.search(text)
         found = f"csv files with different headers{f', among them {unquote(file[1])}' if file else ''}"
         return InputError(Fault(where, found, "the same header in all files of an input"))
-    if any(name.startswith(_FILE_GONE) for name in _conditions(error)):
+    if any(name.startswith(_FILE_GONE) for name in _error_conditions(error)):
         fix = "VACUUM removes the files of old versions: read a later one, or raise delta.deletedFileRetentionDuration"
         return InputError(Fault(where, "a missing data file", "every file of the version that is read", fix))
     return InputError(Fault(where, f"a file that cannot be read ({first_line(text)})", "readable data files"))
 
 
-def _conditions(error: BaseException) -> list[str]:
+def _error_conditions(error: BaseException) -> list[str]:
     """Return Spark's error conditions; an exception of Java has them in its text."""
     given = error.getCondition() if isinstance(error, PySparkException) else None
     return [*([given] if given else []), *CONDITION.findall(str(error))]

@@ -12,7 +12,7 @@ from rankeval_spark.errors import ConfigError, FaultsError, InputError
 from rankeval_spark.inputs.arrow.canonical import Reading
 from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.input_columns import CORRUPT, LOG, GivenInputs, check_id_types, filter_faults, input_schemas
-from rankeval_spark.inputs.spark.canonical_columns import arrow_schema, canonical_of, column
+from rankeval_spark.inputs.spark.canonical_columns import arrow_schema, column, plan_reading
 from rankeval_spark.inputs.spark.opening import open_table, parquet_faults
 from rankeval_spark.time_zones import UTC
 
@@ -60,8 +60,8 @@ class Source:
         return replace(self, frame=self.canonical.to_rows(self.rows, has_raw=True))
 
     @property
-    def counted(self) -> DataFrame:
-        """Rows without columns, as many as `frame` has: no cell is read."""
+    def rows_to_count(self) -> DataFrame:
+        """A frame with as many rows as `frame`, for which no cell is read."""
         if self.lists is not None:
             return self.lists.select(F.explode(row_kinds.LISTED_ITEMS))
         has_lists = self.canonical is not None and self.canonical.reading.nested is not None
@@ -105,18 +105,18 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
     It only looks up the version and the columns (Delta: the history; csv and json: the first lines).
     """
     table, version = open_table(spark, name, config, date)
-    own, where = [column for column in table.columns if column != CORRUPT], f"inputs.{name}"
-    faults = filter_faults(config.filters, own, where)
+    columns, where = [column for column in table.columns if column != CORRUPT], f"inputs.{name}"
+    faults = filter_faults(config.filters, columns, where)
     try:
-        canonical = canonical_of(table.schema, Reading.from_rows(where, schema, config, config.time_zone))
+        canonical = plan_reading(table.schema, Reading.from_rows(where, schema, config, config.time_zone))
     except InputError as error:
         raise InputError(*error.faults, *faults) from None
     if faults:
         raise InputError(*faults)
-    wanted = [*config.columns_read(schema.field_names(), own), *(each.column for each in config.filters)]
+    wanted = [*config.columns_read(schema.field_names(), columns), *(each.column for each in config.filters)]
     if config.format == "parquet" and (differing := parquet_faults(spark, table, wanted, where, date)):
         raise InputError(*differing)
-    condition = RowFilter(config.filters, date, f"{where}.filters", config.time_zone).spark(table.schema)
+    condition = RowFilter(config.filters, date, f"{where}.filters", config.time_zone).spark_condition(table.schema)
     if condition is not None and CORRUPT in table.columns:
         condition |= column(CORRUPT).isNotNull()  # its columns are unknown, so it is kept and counted
     filtered = table if condition is None else table.where(condition)
@@ -129,7 +129,7 @@ def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Sche
         version=version,
         given=canonical.given,
         id_types=canonical.id_types,
-        unread=tuple(name for name in own if name not in wanted),
+        unread=tuple(name for name in columns if name not in wanted),
         rows=filtered,
         canonical=canonical,
         lists=canonical.to_lists(filtered) if canonical.reading.nested and name == LOG else None,
@@ -146,7 +146,7 @@ def from_frame(
 
     Raises InputError if a column is missing or of a type that cannot be cast.
     """
-    canonical = canonical_of(
+    canonical = plan_reading(
         frame.schema, Reading.from_frame(name, schema, arrow_schema(frame.schema), rows, time_zone)
     )
     lists = canonical.to_lists(frame) if canonical.reading.nested and name == LOG else None

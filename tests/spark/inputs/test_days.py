@@ -84,7 +84,7 @@ def test_this_process_reads_the_partitions_of_the_days_alone(
     write_days(spark, tmp_path / "t", "delta", "date")
     config = config_of(tmp_path / "t", "delta", filters)
     table = files.open_files(config, DATE)
-    condition = RowFilter(config.filters, DATE).arrow(table.schema)
+    condition = RowFilter(config.filters, DATE).arrow_condition(table.schema)
     assert sorted(table.read(["item_id"], condition)["item_id"].to_pylist()) == expected
     assert len([*table.dataset.get_fragments(filter=condition)]) == table.count(condition) == len(expected)
 
@@ -125,7 +125,7 @@ def test_windows_have_their_first_and_last_day_whole(
     config = config_of(tmp_path / "t", form, window)
 
     opened = files.open_files(config, DATE)
-    here = opened.read(["item_id"], RowFilter(config.filters, DATE).arrow(opened.schema))
+    here = opened.read(["item_id"], RowFilter(config.filters, DATE).arrow_condition(opened.schema))
     there = read_input(spark, "held_out", config, schemas.HELD_OUT, DATE).frame
 
     expected = [day for day in days if EDGES[day[:10]] == window]
@@ -150,7 +150,7 @@ def test_of_a_place_for_each_model_the_partitions_of_the_days_are_read(
     given = {"format": "delta", "paths": paths, "filters": filters, "columns": {"rank": "n"}}
     config = validate_model(RecommendationsInput, given)
     table = files.open_files(config, DATE)
-    condition = RowFilter(config.filters, DATE).arrow(table.schema)
+    condition = RowFilter(config.filters, DATE).arrow_condition(table.schema)
     here = table.read(["model_id", "item_id", "day"], condition)
     assert len([*table.dataset.get_fragments(filter=condition)]) == table.count(condition) == n_files
     frame = read_input(spark, "recommendations", config, schemas.RECOMMENDATIONS, DATE).frame

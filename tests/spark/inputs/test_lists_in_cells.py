@@ -42,8 +42,8 @@ def test_cells_of_files_are_the_rows_of_a_flat_log(spark: SparkSession, tmp_path
         for schema in (schemas.RECOMMENDATIONS, schemas.HELD_OUT)
     )
     assert sorted(tuple(row) for row in log.frame.select("user_id", "item_id", "rank").collect()) == ROWS
-    assert held_out.counted.count() == held_out.frame.count() == len(BOUGHT) + 1
-    assert log.counted.count() == len(ROWS)
+    assert held_out.rows_to_count.count() == held_out.frame.count() == len(BOUGHT) + 1
+    assert log.rows_to_count.count() == len(ROWS)
     assert {row.gain for row in held_out.frame.collect()} == {1.0}
 
 

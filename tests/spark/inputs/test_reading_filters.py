@@ -67,7 +67,7 @@ def test_filter_compares_as_the_type_of_the_column(
     value: object,
     ids: list[int],
 ) -> None:
-    condition = RowFilter([validate_model(Filter, {"column": column, "op": op, "value": value})], DATE).spark(
+    condition = RowFilter([validate_model(Filter, {"column": column, "op": op, "value": value})], DATE).spark_condition(
         table.schema
     )
     assert condition is not None
@@ -76,7 +76,7 @@ def test_filter_compares_as_the_type_of_the_column(
 
 def test_all_filters_have_to_hold(table: DataFrame) -> None:
     both = [Filter(column="whole", op=">", value=8), Filter(column="flag", op="=", value=False)]
-    condition = RowFilter(both, DATE).spark(table.schema)
+    condition = RowFilter(both, DATE).spark_condition(table.schema)
     assert condition is not None
     assert [row.id for row in table.where(condition).collect()] == [2]
-    assert RowFilter([], DATE).spark(table.schema) is None
+    assert RowFilter([], DATE).spark_condition(table.schema) is None

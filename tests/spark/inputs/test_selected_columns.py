@@ -12,7 +12,7 @@ from rankeval_spark.config.inputs import FrameInputs, Gains
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.arrow.canonical import Reading
 from rankeval_spark.inputs.input_columns import CORRUPT, IS_UNPARSABLE, segments_schema
-from rankeval_spark.inputs.spark.canonical_columns import Canonical, arrow_schema, canonical_of
+from rankeval_spark.inputs.spark.canonical_columns import Canonical, arrow_schema, plan_reading
 
 if TYPE_CHECKING:
     from rankeval_spark.schemas import Schema
@@ -33,7 +33,7 @@ def canonical(schema: Schema, columns: str, **given: Any) -> Canonical:  # noqa:
     named = (each.split(":") for each in columns.split())
     table = T.StructType([T.StructField(name, TYPES[type_]) for name, type_ in named])
     rows = type(FrameInputs().frames[schema.name])(**given)
-    return canonical_of(table, Reading.from_frame(schema.name, schema, arrow_schema(table), rows))
+    return plan_reading(table, Reading.from_frame(schema.name, schema, arrow_schema(table), rows))
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def test_day_of_a_filter_begins_at_midnight_in_utc(spark: SparkSession, zone: st
         Filter(column="at", op="<", value="2026-03-09T05:30:00+05:30"),
     ]
     for frame in (instants, zoneless):
-        condition = RowFilter(of_day, DAY).spark(frame.schema)
+        condition = RowFilter(of_day, DAY).spark_condition(frame.schema)
         assert condition is not None
         assert [row.id for row in frame.where(condition).collect()] == [1, 2]
 
@@ -147,11 +147,11 @@ def test_day_of_a_zone_is_the_same_on_both_hosts(spark: SparkSession, zone: str,
     assert len(in_day) == hours * 2
     kinds = ("moment", "clock", "text")
     windows = [RowFilter(Filter(column=kind, op="last", value="1d").plain(0), day, time_zone=zone) for kind in kinds]
-    conditions = [(window.spark(there.schema), kind) for kind, window in zip(kinds, windows, strict=True)]
+    conditions = [(window.spark_condition(there.schema), kind) for kind, window in zip(kinds, windows, strict=True)]
     flags = [condition.alias(kind) for condition, kind in conditions if condition is not None]
     on_spark = there.select("id", *flags).toArrow().sort_by("id")
     for kind, window in zip(kinds, windows, strict=True):
-        assert here.filter(window.arrow(here.schema))["id"].to_pylist() == in_day, kind
+        assert here.filter(window.arrow_condition(here.schema))["id"].to_pylist() == in_day, kind
         assert [place for place, is_in in enumerate(on_spark[kind].to_pylist()) if is_in] == in_day, kind
     expected = [micros_of(moment_of(each.replace(tzinfo=None), zone)) for each in shown]
     for kind in kinds[1:]:

@@ -186,4 +186,4 @@ def test_type_that_arrow_does_not_have_is_refused_by_its_name() -> None:
     table = pa.table({"user_id": ["u"], "item_id": ["a"], "gain": pa.array([b"x"], pa.binary())})
     opaque = pa.schema([*(table.schema.field(n) for n in (0, 1)), ("gain", pa.opaque(pa.binary(), "variant", "Spark"))])
     with pytest.raises(InputError, match="column 'gain' of type variant for gain"):
-        Reading("held_out", schemas.HELD_OUT).cells(opaque.empty_table())
+        Reading("held_out", schemas.HELD_OUT).read_columns(opaque.empty_table())

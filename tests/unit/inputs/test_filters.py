@@ -48,7 +48,7 @@ def filter_of(column: str, op: str, value: object) -> RowFilter:
     ],
 )
 def test_filter_compares_as_the_type_of_the_column(column: str, op: str, value: object, ids: list[int]) -> None:
-    condition = filter_of(column, op, value).arrow(TABLE.schema)
+    condition = filter_of(column, op, value).arrow_condition(TABLE.schema)
     assert TABLE.filter(condition)["id"].to_pylist() == ids
 
 
@@ -70,8 +70,8 @@ def test_filter_compares_as_the_type_of_the_column(column: str, op: str, value: 
 )
 def test_filter_that_spark_compares_or_refuses_is_left_to_it(column: str, op: str, value: object) -> None:
     with pytest.raises(ForSparkError):
-        filter_of(column, op, value).arrow(TABLE.schema)
+        filter_of(column, op, value).arrow_condition(TABLE.schema)
 
 
 def test_input_without_filters_has_no_condition() -> None:
-    assert RowFilter([], DATE).arrow(TABLE.schema) is None
+    assert RowFilter([], DATE).arrow_condition(TABLE.schema) is None

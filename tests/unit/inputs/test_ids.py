@@ -137,7 +137,7 @@ def test_what_a_worker_refuses_is_found_in_the_text_of_its_job() -> None:
     reading = Reading("inputs.held_out", schemas.HELD_OUT)
     table = pa.table({"user_id": [Decimal("7.5")], "item_id": [b"ann"]})
     with pytest.raises(InputError) as refused:
-        reading.rows(table)
+        reading.read_rows(table)
     text = (
         f"org.apache.spark.SparkException: ...\n  rankeval_spark.errors.InputError: {refused.value}\n\n\tat org.apache"
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark.errors import InputError
-from rankeval_spark.inputs.input_files import NO_PATH, checked_header, header_here, missing_input
+from rankeval_spark.inputs.input_files import NO_PATH, check_header, missing_input_fault, read_local_header
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def fix_of(folder: Path, missing: str, *there: str) -> str:
     for name in there:
         (folder / name).mkdir(parents=True)
-    return missing_input("held_out", str(folder / missing), "Parquet files", NO_PATH).fix
+    return missing_input_fault("held_out", str(folder / missing), "Parquet files", NO_PATH).fix
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_a_name_without_a_day_has_the_most_similar_one(tmp_path: Path) -> None:
 )
 def test_one_column_with_a_separator_in_its_name(header: str, given: str, option: str) -> None:
     with pytest.raises(InputError) as caught:
-        checked_header([header], "recommendations.paths.als", "/logs", {"sep": given})
+        check_header([header], "recommendations.paths.als", "/logs", {"sep": given})
 
     (fault,) = caught.value.faults
     assert fault.found == f"one column, {header!r}, in the header at /logs"
@@ -65,8 +65,8 @@ def test_one_column_with_a_separator_in_its_name(header: str, given: str, option
 
 
 def test_other_headers_are_taken_as_they_are() -> None:
-    assert checked_header(["item_id"], "items", "/items", {}) == ("item_id",)
-    assert checked_header(["user_id", "a;b"], "segments", "/users", {}) == ("user_id", "a;b")
+    assert check_header(["item_id"], "items", "/items", {}) == ("item_id",)
+    assert check_header(["user_id", "a;b"], "segments", "/users", {}) == ("user_id", "a;b")
 
 
 def test_the_header_of_files_of_this_machine_is_read_here(tmp_path: Path) -> None:
@@ -74,20 +74,20 @@ def test_the_header_of_files_of_this_machine_is_read_here(tmp_path: Path) -> Non
     (tmp_path / "_SUCCESS").touch()
     (tmp_path / "packed.csv.gz").write_bytes(gzip.compress(b"user_id,item_id\n"))
 
-    assert header_here(str(tmp_path / "part-0.csv"), {"sep": ";"}) == ["user_id", "item;id"]
-    assert header_here(f"file://{tmp_path}/packed.csv.gz", {}) == ["user_id", "item_id"]
-    assert header_here(str(tmp_path), {}) == ["user_id", "item_id"]  # of the first file
+    assert read_local_header(str(tmp_path / "part-0.csv"), {"sep": ";"}) == ["user_id", "item;id"]
+    assert read_local_header(f"file://{tmp_path}/packed.csv.gz", {}) == ["user_id", "item_id"]
+    assert read_local_header(str(tmp_path), {}) == ["user_id", "item_id"]  # of the first file
 
 
 def test_what_spark_may_read_otherwise_is_left_to_it(tmp_path: Path) -> None:
     file = tmp_path / "part-0.csv"
     for content in (b"", b"\n\n", b"\xef\xbb\xbfuser_id\n", b"\xff\xfeu\n", b"u" * (1 << 20)):
         file.write_bytes(content)
-        assert header_here(str(file), {}) is None
+        assert read_local_header(str(file), {}) is None
     file.write_text("user_id\n")
-    assert header_here(str(file), {"comment": "#"}) is None
-    assert header_here(str(file), {"sep": "||"}) is None
-    assert header_here("s3a://bucket/part-0.csv", {}) is None
+    assert read_local_header(str(file), {"comment": "#"}) is None
+    assert read_local_header(str(file), {"sep": "||"}) is None
+    assert read_local_header("s3a://bucket/part-0.csv", {}) is None
     (tmp_path / "day=2026-01-01").mkdir()
-    assert header_here(str(tmp_path), {}) is None
-    assert header_here(str(tmp_path / "none"), {}) is None
+    assert read_local_header(str(tmp_path), {}) is None
+    assert read_local_header(str(tmp_path / "none"), {}) is None

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankeval_spark.config.inputs import HeldOutInput
-from rankeval_spark.inputs.arrow.input_sizes import InputSize, size_of
+from rankeval_spark.inputs.arrow.input_sizes import InputSize, look_up_size
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ def table_of(day: str, n_rows: int) -> pa.Table:
 
 def size(path: Path, format_: str, **given: Any) -> InputSize:  # noqa: ANN401 - keys of an input
     config = HeldOutInput.model_validate({"format": format_, "path": str(path), **given}, context={"folder": "/"})
-    return size_of("held_out", config, DAY)
+    return look_up_size("held_out", config, DAY)
 
 
 def bytes_below(folder: Path) -> int:
@@ -129,6 +129,6 @@ def test_what_cannot_be_looked_at_is_named(tmp_path: Path) -> None:
     assert (size(tmp_path / "broken.parquet", "parquet").remark or "").startswith("cannot be opened: ")
     assert (size(tmp_path, "delta").remark or "").startswith("cannot be opened: ")
     elsewhere = HeldOutInput.model_validate({"format": "delta", "path": "hdfs://host/x"}, context={"folder": "/"})
-    assert size_of("held_out", elsewhere, DAY).remark == "on another file system, which only Spark opens"
+    assert look_up_size("held_out", elsewhere, DAY).remark == "on another file system, which only Spark opens"
     catalog = HeldOutInput.model_validate({"format": "delta", "table": "a.b"}, context={"folder": "/"})
-    assert size_of("held_out", catalog, DAY).remark == "a table of a catalog, which only Spark opens"
+    assert look_up_size("held_out", catalog, DAY).remark == "a table of a catalog, which only Spark opens"

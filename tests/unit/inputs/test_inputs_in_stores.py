@@ -21,7 +21,7 @@ from rankeval_spark.config import validate_model
 from rankeval_spark.config.inputs import HeldOutInput
 from rankeval_spark.inputs import places
 from rankeval_spark.inputs.arrow import files
-from rankeval_spark.inputs.arrow.input_sizes import size_of
+from rankeval_spark.inputs.arrow.input_sizes import look_up_size
 from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.input_files import ForSparkError
 from tests.support.cli import rankeval
@@ -86,7 +86,7 @@ def opened(location: str, format_: str = "parquet", **keys: Any) -> FileTable:  
 
 def rows(table: FileTable, *filters: Any) -> pa.Table:  # noqa: ANN401 - of a config
     config = config_of(table.location, filters=list(filters))
-    condition = RowFilter(config.filters, FIRST).arrow(table.schema)
+    condition = RowFilter(config.filters, FIRST).arrow_condition(table.schema)
     return table.read(table.schema.names, condition)
 
 
@@ -129,7 +129,7 @@ def test_a_table_is_opened_by_footers_and_read_once(bucket: Bucket) -> None:
     assert pc.sum(rows(table)["item_id"]).as_py() == pytest.approx(noise.sum(), rel=1e-12)
     rows(table)
     assert bucket.n_bytes < size * 1.25
-    assert size_of("held_out", config_of("s3://bucket/log", filters=DAY), FIRST).n_bytes == size
+    assert look_up_size("held_out", config_of("s3://bucket/log", filters=DAY), FIRST).n_bytes == size
 
 
 def test_a_footer_that_is_longer_than_the_first_request_is_read(bucket: Bucket) -> None:
@@ -223,7 +223,7 @@ def test_what_is_not_there_is_named_by_its_address(
     write_parquet(bucket.folder / "log")
     (bucket.folder / "damaged").mkdir()
     (bucket.folder / "damaged" / "a.parquet").write_bytes(b"PAR1 no Parquet PAR1")
-    size = size_of("held_out", config_of(path, format_), FIRST)
+    size = look_up_size("held_out", config_of(path, format_), FIRST)
     assert size.fault is not None
     assert found in size.fault.found
     assert size.fault.fix.startswith(fix)

@@ -124,7 +124,7 @@ def test_line_that_could_not_be_split_is_one_row_without_an_item() -> None:
     given = {"format": "csv", "path": "x", "columns": {}, "nested": {"items": "items", "separator": "-"}}
     reading = Reading.from_rows("inputs.held_out", schemas.HELD_OUT, validate_model(HeldOutInput, given))
     table = pa.table({"user_id": ["ann", "bob", "eve"], "items": ["a-b", "x-y", None], CORRUPT: [None, "?", "?"]})
-    found = reading.rows(table).select(["user_id", "item_id", "is_unparsable"]).to_pylist()
+    found = reading.read_rows(table).select(["user_id", "item_id", "is_unparsable"]).to_pylist()
     assert [tuple(row.values()) for row in found] == [
         *(("ann", "a", False), ("ann", "b", False)),
         *((None, None, True), (None, None, True)),

@@ -76,7 +76,7 @@ def test_folders_in_folders_are_columns_in_their_order(tmp_path: Path) -> None:
     condition = RowFilter(
         validate_model(HeldOutInput, {"format": "csv", "path": "x", "filters": filters}).filters, FIRST
     )
-    rows = table.read(table.schema.names, condition.arrow(table.schema)).to_pylist()
+    rows = table.read(table.schema.names, condition.arrow_condition(table.schema)).to_pylist()
     assert rows == [{"item_id": "a", "year": 2026, "month": 12, "day": 1}]
 
 

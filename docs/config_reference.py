@@ -42,7 +42,7 @@ _MOST_DIGITS: Final = 12
 
 def configuration_page() -> str:
     """Describe every key: a section for the file itself, and one for each kind of value that has keys of its own."""
-    schema = json_schema.schema()
+    schema = json_schema.build_schema()
     definitions = schema["$defs"]
     names = list(dict.fromkeys(_named(schema, definitions)))
     keys = {name: _keys(definitions[name]) for name in names} | {"Policies": []}

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.config.check_thresholds import Checks
 from rankeval_spark.config.inference import GapTests
-from rankeval_spark.config.loading import argument_of, validate_model
+from rankeval_spark.config.loading import locate_in_call, validate_model
 from rankeval_spark.errors import ConfigError, Fault, nearest, warn_user
 from rankeval_spark.hosts.host import Frame, Host
 from rankeval_spark.measures import MAX_CUTOFF
@@ -254,7 +254,7 @@ class Evaluation(Generic[Frame]):
 
         ConfigError with all faults at once.
         """
-        place, request = argument_of("gap_tests"), self.request
+        place, request = locate_in_call("gap_tests"), self.request
         asked = validate_model(GapTests, given, locate=place)
         if request.policies.unit == "list" and not self.host.has_one_list:
             found, expected = "users with several lists, and means over lists", "means over users"

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Window, functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.config import FrameInputs, Policies, validate_model
-from rankeval_spark.config.loading import argument_of
+from rankeval_spark.config.loading import locate_in_call
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.checks import held_out_checks, log_checks
 from rankeval_spark.engine.failures import policy_words
@@ -139,7 +139,7 @@ def _read_arguments(
     function: str, recommendations: DataFrame, held_out: DataFrame, asked: Mapping[str, Any]
 ) -> tuple[InputFrames, Request]:
     """Read the arguments as a request, and the frames as ``evaluate`` on Spark does; refuse what windows cannot do."""
-    place = argument_of(f"windows.{function}")
+    place = locate_in_call(f"windows.{function}")
     request = validate_model(
         Request, {"measures": ["nDCG"], **asked}, locate=lambda at: place(at[1:] if at[:1] == ("policies",) else at)
     )

@@ -114,7 +114,7 @@ class _Judge:
         self._number, self._gate, self._previous = number, gate, previous
         self._baseline = config.comparisons.baseline if config.comparisons else None
         self._least_users = config.slicing.min_slice_size
-        self._measure, self._label = gate.measured(config.preset), gate.label(config.preset)
+        self._measure, self._label = gate.parse_measure(config.preset), gate.label(config.preset)
         # The config refuses a comparison by a measure that has no better side.
         self._good_side: Literal["higher", "lower"] = "lower" if self._measure.better == "lower" else "higher"
 
@@ -202,7 +202,7 @@ class _Judge:
             found = [self._verdict(each) for each in evidence]
         else:
             found = arithmetic.no_significant_regression(evidence, alpha=gate.alpha, least_users=self._least_users)
-        if not gate.is_of_change:
+        if not gate.is_comparison:
             return found
         return [with_exact_test(gate, *each) for each in zip(rows, evidence, found, strict=True)]
 

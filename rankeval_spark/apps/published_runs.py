@@ -74,7 +74,7 @@ class PastNight:
         Versions hash in other ways, and have other keys: an upgrade alone makes no night look different.
         """
         try:
-            return self.config.hash_under(self.defaults_version)
+            return self.config.hash_with_defaults(self.defaults_version)
         except ConfigError:
             return str(self.row["config_hash"])
 

@@ -358,7 +358,7 @@ def since_previous(
     gone = results.deleted(date=night.evaluation_date, evaluation=night.evaluation)
     if schemas.USER_METRICS.name in gone.get((night.evaluation, night.evaluation_date), ()):
         return Previous(night.evaluation_date, (), has_users=False)
-    measures, slices = [gate.measured(config.preset) for gate in rules], [gate.slice for gate in rules]
+    measures, slices = [gate.parse_measure(config.preset) for gate in rules], [gate.slice for gate in rules]
     try:
         rows = changes_between(now, NightSide.of(results, night), config, measures=measures, slices=slices)
     except DamagedResultsError as error:

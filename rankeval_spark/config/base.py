@@ -80,8 +80,8 @@ def refuse_faults(faults: Sequence[Fault]) -> None:
         raise fault_error(*faults)
 
 
-def with_faults(handler: ValidatorFunctionWrapHandler, value: object, faults: Sequence[Fault]) -> Any:  # noqa: ANN401 - any value
-    """Validate a value by pydantic's handler; refuse what it finds together with faults that are known already."""
+def validate_with_faults(handler: ValidatorFunctionWrapHandler, value: object, faults: Sequence[Fault]) -> Any:  # noqa: ANN401 - any value
+    """Validate a value by pydantic's handler; raise its errors together with faults that were found before."""
     try:
         valid = handler(value)
     except ValidationError as error:
@@ -89,8 +89,8 @@ def with_faults(handler: ValidatorFunctionWrapHandler, value: object, faults: Se
             raise
         found = [InitErrorDetails(type=fault_error(*faults), loc=(), input=None)]
         for details in error.errors(include_url=False):
-            own = PydanticCustomError(details["type"], details["msg"], details.get("ctx"))
-            found.append(InitErrorDetails(type=own, loc=details["loc"], input=details["input"]))
+            copy = PydanticCustomError(details["type"], details["msg"], details.get("ctx"))
+            found.append(InitErrorDetails(type=copy, loc=details["loc"], input=details["input"]))
         raise ValidationError.from_exception_data(error.title, found) from None
     refuse_faults(faults)
     return valid
@@ -143,12 +143,12 @@ def check_placeholders(text: str) -> str:
 
 def check_configured_path(text: str, *, is_root: bool = False) -> str:
     """Refuse unknown file systems, secrets in the address and unknown placeholders; ``is_root``: one of results."""
-    scheme, known = scheme_of(text), RESULT_SCHEMES if is_root else FILE_SYSTEMS
+    scheme, allowed = scheme_of(text), RESULT_SCHEMES if is_root else FILE_SYSTEMS
     fix = scheme_fix(scheme, is_root=is_root)
     if fix is not None:
-        raise fault_error(Fault("", f"file system {scheme!r}", f"a local path or one of {', '.join(known)}", fix))
-    found = _AUTHORITY.match(text)
-    authority = found[1] if found else ""
+        raise fault_error(Fault("", f"file system {scheme!r}", f"a local path or one of {', '.join(allowed)}", fix))
+    match = _AUTHORITY.match(text)
+    authority = match[1] if match else ""
     secrets = {
         "a password": _PASSWORD.match(text),
         "a query": _QUERY.search(text),
@@ -231,10 +231,10 @@ def microseconds(text: str) -> int:
     return int(number) * _MICROSECONDS[unit]
 
 
-def duration_text(length: object) -> object:
+def format_duration(length: object) -> object:
     """Write a timedelta as a config does; return anything else as it is.
 
-    >>> duration_text(timedelta(days=7)), duration_text(timedelta(hours=36)), duration_text("90s")
+    >>> format_duration(timedelta(days=7)), format_duration(timedelta(hours=36)), format_duration("90s")
     ('7d', '36h', '90s')
     """
     if not isinstance(length, timedelta):
@@ -244,8 +244,12 @@ def duration_text(length: object) -> object:
     return f"{length.total_seconds()}s" if unit is None else f"{micros // _MICROSECONDS[unit]}{unit}"
 
 
-def duration(text: str, *, least: int) -> str:
-    """Return the text of a length of time, which is at least so many microseconds; refuse other text."""
+def check_duration(
+    text: str,
+    *,
+    least: int,  # microseconds
+) -> str:
+    """Refuse text that is no length of time, or of a shorter one; return it."""
     try:
         length = microseconds(text)
     except ValueError:
@@ -257,7 +261,7 @@ def duration(text: str, *, least: int) -> str:
     return text
 
 
-Grace = Annotated[str, StringConstraints(min_length=1, max_length=20), AfterValidator(partial(duration, least=0))]
+Grace = Annotated[str, StringConstraints(min_length=1, max_length=20), AfterValidator(partial(check_duration, least=0))]
 
 MAX_WINDOW_DAYS: Final = 3660  # the longest window of whole days: ten years
 DAYS_PATTERN: Final = "[1-9][0-9]{0,3}d"  # how a number of days is written; some of these are above the most
@@ -273,10 +277,10 @@ _DAYS: Final[Mapping[str, float]] = {
 }
 
 
-def whole_days(value: object) -> int:
+def parse_days(value: object) -> int:
     """Return the number of days of a window such as ``7d``, 1 to 3660; raise ValueError for anything else.
 
-    >>> whole_days("7d")
+    >>> parse_days("7d")
     7
     """
     if not isinstance(value, str) or not re.fullmatch(DAYS_PATTERN, value) or int(value[:-1]) > MAX_WINDOW_DAYS:

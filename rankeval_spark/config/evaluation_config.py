@@ -36,7 +36,7 @@ from rankeval_spark.config.base import (
     fault_error,
     refuse_faults,
     resolve_path,
-    with_faults,
+    validate_with_faults,
 )
 from rankeval_spark.config.check_thresholds import Checks
 from rankeval_spark.config.gates import Gate, gate_faults
@@ -56,7 +56,7 @@ _OUR_NAMES = re.compile(r"^rankeval(?:\.|$)|\.sample-[^.]*(?:\.\d*)?$", re.IGNOR
 DEFAULTS_VERSION: Final = 1
 
 
-def _name(text: str) -> str:
+def _check_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_.-]*", text) or text in (".", ".."):
         raise fault_error(Fault("", repr(text), "letters, digits, '_', '.' and '-'"))
     if _OUR_NAMES.search(text):
@@ -65,14 +65,14 @@ def _name(text: str) -> str:
     return text
 
 
-def _endpoint(text: str) -> str:
+def _check_endpoint(text: str) -> str:
     if not re.fullmatch(r"https?://[A-Za-z0-9._-]+(:\d+)?(/[A-Za-z0-9._/-]*)?", text):
         found = "a user or a password in the address" if "@" in text else repr(text)
         raise fault_error(Fault("", found, "an address such as https://s3.example.org:9000, without secrets"))
     return text
 
 
-def _setting(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
+def _setting_text(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str | int | float):
@@ -80,11 +80,11 @@ def _setting(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
     return str(value)
 
 
-EvaluationName = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(_name)]
-SettingValue = Annotated[str, PlainValidator(_setting), WithJsonSchema({"type": ["string", "number", "boolean"]})]
+EvaluationName = Annotated[str, StringConstraints(min_length=1, max_length=100), AfterValidator(_check_name)]
+SettingValue = Annotated[str, PlainValidator(_setting_text), WithJsonSchema({"type": ["string", "number", "boolean"]})]
 
 
-def _gate(gate: Gate, info: ValidationInfo) -> Gate:
+def _check_gate(gate: Gate, info: ValidationInfo) -> Gate:
     refuse_faults(gate_faults(gate, info.data))
     return gate
 
@@ -141,13 +141,14 @@ class ResultsConfig(ModelWithPaths):
         return self
 
 
-def _variable(text: str) -> str:
+def _check_reference(text: str) -> str:
+    """Refuse a webhook that is not written as ``${env:NAME}``."""
     if not spark_settings.is_reference(text):  # not shown: it may be the address
         raise fault_error(Fault("", "another text", "${env:NAME}", "put the address into that variable"))
     return text
 
 
-def _entry_point(text: str) -> str:
+def _check_entry_point(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", text):
         expected = "the name of an entry point: letters, digits, '_', '.' and '-'"
         raise fault_error(Fault("", "another text", expected, "give a webhook as url:"))
@@ -163,11 +164,11 @@ class Notification(Model):
     Alerts are sent once a night is published, or recorded as failed, and never change the outcome of a run.
     """
 
-    url: Annotated[str, AfterValidator(_variable)] | None = None
+    url: Annotated[str, AfterValidator(_check_reference)] | None = None
     """Webhook, written as ${env:NAME}: its address is a secret, which the environment has. It gets a POST of JSON."""
     form: Literal["json", "slack", "teams"] = "json"
     """Body for the webhook: json is the document that `rankeval run --json` prints; slack and teams are messages."""
-    call: Annotated[str, AfterValidator(_entry_point)] | None = None
+    call: Annotated[str, AfterValidator(_check_entry_point)] | None = None
     """Instead of url: name of an entry point in the group rankeval_spark.notify, a function of that document."""
     events: Annotated[tuple[Event, ...], Field(min_length=1), each_once("event")] = get_args(Event)
     """Events that are sent. gate_failed: published, but a rule is not met; night_failed: nothing was published, unless
@@ -186,7 +187,7 @@ class Notification(Model):
 class StoresConfig(Model):
     """Object stores of inputs and results. Credentials are those of the environment or of the platform's identity."""
 
-    endpoint: Annotated[str, StringConstraints(max_length=300), AfterValidator(_endpoint)] | None = None
+    endpoint: Annotated[str, StringConstraints(max_length=300), AfterValidator(_check_endpoint)] | None = None
     """Address of a server of your own, such as http://minio:9000. Without this key: that of AWS_ENDPOINT_URL or
     AZURE_STORAGE_ENDPOINT, else that of the cloud."""
     region: Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,50}$")] | None = None
@@ -240,7 +241,7 @@ class EvaluationConfig(Request):
     """Name of the evaluation. Results of different evaluations are separate."""
     inputs: Inputs
     """The tables that are read."""
-    gates: tuple[Annotated[Gate, AfterValidator(_gate)], ...] = ()
+    gates: tuple[Annotated[Gate, AfterValidator(_check_gate)], ...] = ()
     """Rules that decide whether a model may ship. Results are published in any case."""
     checks: Checks = Checks()
     """Shares of faulty rows or users above which a run warns or fails."""
@@ -269,11 +270,10 @@ class EvaluationConfig(Request):
         handler: ValidatorFunctionWrapHandler,
         info: ValidationInfo,
     ) -> SparkConfig:
-        faults, inputs = list[Fault](), info.data.get("inputs")
+        inputs, faults = info.data.get("inputs"), list[Fault]()
         if inputs:
-            faults += _missing_faults(info.data, inputs.given)
-            faults += _input_faults(info.data, inputs)
-        spark: SparkConfig = with_faults(handler, value, faults)
+            faults += [*_missing_input_faults(info.data, inputs.given), *_input_faults(info.data, inputs)]
+        spark: SparkConfig = validate_with_faults(handler, value, faults)
         return spark
 
     @property
@@ -301,16 +301,19 @@ class EvaluationConfig(Request):
     @property
     def config_hash(self) -> str:
         """SHA-256 of what differs from its default, with paths as written, so that it is the same on every machine."""
-        return self.hash_under(DEFAULTS_VERSION)
+        return self.hash_with_defaults(DEFAULTS_VERSION)
 
-    def hash_under(self, defaults_version: int) -> str:
+    def hash_with_defaults(self, defaults_version: int) -> str:
         """Return the hash of a config that ran under some version of the defaults; added keys change none."""
         text = f"{defaults_version} {self.public_json(without_defaults=True)}"
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _missing_faults(keys: Mapping[str, Any], given: Collection[str]) -> Iterator[Fault]:
-    """Find what the valid keys of a config ask for without its input; ``given`` names the inputs."""
+def _missing_input_faults(
+    keys: Mapping[str, Any],  # values of the valid keys of a config
+    given: Collection[str],  # names of its inputs
+) -> Iterator[Fault]:
+    """Find measures, slices, bands and policies whose input the config does not give."""
     if measures := measures_of(keys):
         for name, labels in measures.lacking(["evaluation_date", *given]).items():
             found = f"{', '.join(labels)}, but no inputs.{name}"

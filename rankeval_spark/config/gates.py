@@ -77,7 +77,7 @@ class Gate(Model):
         if self.kind == "bounds" and self.against != "baseline":
             found = f"against: {self.against} with {rule}"
             yield Fault(".against", found, "against only with least_gain, margin or alpha", "remove it")
-        if self.group_kind and self.is_of_change:
+        if self.group_kind and self.is_comparison:
             fix = "group statistics are not compared"
             yield Fault("", f"{rule} with {self.measure}", "at_least or at_most", fix)
         if self.slice_values is not None:
@@ -101,19 +101,19 @@ class Gate(Model):
         return next(kind for name, kind in KINDS.items() if getattr(self, name) is not None)
 
     @property
-    def is_of_change(self) -> bool:
+    def is_comparison(self) -> bool:
         """True if the rule is about a difference instead of a value."""
         return self.kind != "bounds"
 
     @property
     def needs_baseline(self) -> bool:
         """True if the rule compares a model with another one."""
-        return self.is_of_change and self.against == "baseline"
+        return self.is_comparison and self.against == "baseline"
 
     @property
     def needs_previous(self) -> bool:
         """True if the rule compares a model with itself on the previous night."""
-        return self.is_of_change and self.against == "previous"
+        return self.is_comparison and self.against == "previous"
 
     @property
     def group_kind(self) -> str | None:
@@ -131,7 +131,7 @@ class Gate(Model):
         """True if the rule compares all values of a slice with each other."""
         return self.group_kind in group_statistics.KINDS
 
-    def measured(self, preset: PresetName | None) -> Measure:
+    def parse_measure(self, preset: PresetName | None) -> Measure:
         """Parse the measure with the options of the preset; for a group statistic, the measure that it is about."""
         parts = group_statistics.at_cutoff(self.measure)
         text = self.measure if parts is None else parts[1]
@@ -139,9 +139,9 @@ class Gate(Model):
 
     def label(self, preset: PresetName | None) -> str:
         """Return the measure or group statistic as ``metrics`` writes it, without the cutoff."""
-        return self.named(self.measured(preset).label)
+        return self.full_name(self.parse_measure(preset).label)
 
-    def named(self, label: str) -> str:
+    def full_name(self, label: str) -> str:
         """Return the measure or group statistic as ``metrics`` writes it, from the label of the measure."""
         return label if self.group_kind is None else group_statistics.name_of(self.group_kind, label)
 
@@ -187,30 +187,30 @@ def gate_faults(gate: Gate, keys: Mapping[str, Any]) -> list[Fault]:
 def _measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet) -> list[Fault]:
     """Find a rule about a measure that is not computed, cannot be compared, or lacks the better side it needs."""
     try:
-        measure = gate.measured(preset)
+        measure = gate.parse_measure(preset)
     except ConfigError as error:
         return list(error.faults)
-    known = [(own.label, own.k) for own in computed.measures]
+    computed_columns = [(other.label, other.k) for other in computed.measures]
     if gate.group_kind == group_statistics.ITEM_MAD:  # of measures with two groups of items or more
-        wholes = [(split_group(label), k) for label, k in known]
+        wholes = [(split_group(label), k) for label, k in computed_columns]
         n_groups = Counter((whole[0], k) for whole, k in wholes if whole)
-        known = [found for found, n in n_groups.items() if n > 1]
-    if (measure.label, measure.k) not in known:
+        computed_columns = [found for found, n in n_groups.items() if n > 1]
+    if (measure.label, measure.k) not in computed_columns:
         expected = "a measure and cutoff that this evaluation computes"
         if gate.group_kind == group_statistics.ITEM_MAD:
             expected += " for two groups of items or more"
-        written = [with_cutoff(gate.named(label), k) for label, k in known]
+        written = [with_cutoff(gate.full_name(label), k) for label, k in computed_columns]
         return [Fault(".measure", repr(gate.measure), expected, nearest(gate.measure, written))]
     if measure.other_model in (gate.models or ()):
         found = f"{measure.other_model!r}, with whose lists {gate.measure} compares"
         return [Fault(".models", found, "models that have a value", "leave it out")]
     is_compared = measure.is_mean_of_users if gate.needs_previous else measure.column in computed.comparable
-    if gate.is_of_change and not is_compared:
+    if gate.is_comparison and not is_compared:
         kind = "a mean over users" if gate.needs_previous else "a mean or a ratio of sums over users"
         return [Fault(".measure", repr(gate.measure), f"{kind}; other measures are not compared", "set at_least")]
     why = f"{gate.measure}, where neither the higher nor the lower value is better"
     faults = []
-    if measure.better == "neither" and gate.is_of_change:
+    if measure.better == "neither" and gate.is_comparison:
         rule = next(name for name in KINDS if getattr(gate, name) is not None)
         faults.append(Fault("", f"{rule} with {why}", "at_least or at_most", "set bounds of the value"))
     elif measure.better == "neither" and gate.group_kind == group_statistics.WORST_GROUP:
@@ -222,11 +222,11 @@ def _measure_faults(gate: Gate, preset: PresetName | None, computed: MeasureSet)
 def _slice_faults(gate: Gate, slices: Sequence[str]) -> list[Fault]:
     """Find a rule about a slice that the evaluation does not have."""
     if gate.compares_groups and gate.slice == C.ALL_USERS:
-        known = f"one of: {', '.join(slices)}" if slices else "a segment, but the evaluation has no slices"
-        return [Fault(".slice", f"no slice for {gate.measure}", known, "name the slice whose groups are compared")]
+        expected = f"one of: {', '.join(slices)}" if slices else "a segment, but the evaluation has no slices"
+        return [Fault(".slice", f"no slice for {gate.measure}", expected, "name the slice whose groups are compared")]
     if gate.slice in (C.ALL_USERS, *slices):
         return []
     expected = f"one of: {', '.join((C.ALL_USERS, *slices))}"
-    own = sorted(gate.slice.split(C.CROSSING))
-    same = [name for name in slices if sorted(name.split(C.CROSSING)) == own]
+    segments = sorted(gate.slice.split(C.CROSSING))
+    same = [name for name in slices if sorted(name.split(C.CROSSING)) == segments]
     return [Fault(".slice", repr(gate.slice), expected, nearest(gate.slice, same or slices))]

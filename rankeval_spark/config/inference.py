@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.resampling import Draws
 
 
-def _some(models: tuple[str, ...]) -> tuple[str, ...]:
+def _require_models(models: tuple[str, ...]) -> tuple[str, ...]:
     if not models:
         raise fault_error(Fault("", "an empty list", "at least one model", "leave it out for every model"))
     return models
 
 
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-Models = Annotated[tuple[ModelName, ...], AfterValidator(_some), each_once("model")]
+Models = Annotated[tuple[ModelName, ...], AfterValidator(_require_models), each_once("model")]
 Replicates = Annotated[Whole, Field(ge=100, le=100_000)]
 Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
 

@@ -48,9 +48,9 @@ from rankeval_spark.config.base import (
     fill_date,
     microseconds,
     nearest_window,
+    parse_days,
     refuse_faults,
     resolve_path,
-    whole_days,
 )
 from rankeval_spark.config.inference import ModelName
 from rankeval_spark.errors import Fault, nearest
@@ -85,7 +85,7 @@ POSITION: Final = "_position"  # place of an item in its array, from 1, once a l
 _WHERE: Final = ("format", "path", "paths", "table")  # keys that say where a table is
 
 
-def _filter_value(value: Any) -> Scalar | tuple[Scalar, ...]:  # noqa: ANN401 - a file can hold anything
+def _check_filter_value(value: Any) -> Scalar | tuple[Scalar, ...]:  # noqa: ANN401 - a file can hold anything
     elements = value if isinstance(value, list | tuple) else (value,)
     if not all(isinstance(element, Scalar) for element in elements):
         raise fault_error(Fault("", repr(value), "text, a number, true, false, or a list of them"))
@@ -96,7 +96,7 @@ def _filter_value(value: Any) -> Scalar | tuple[Scalar, ...]:  # noqa: ANN401 - 
 _SCALAR_SCHEMA: Final = {"type": ["string", "number", "boolean"]}
 FilterValue = Annotated[
     Scalar | tuple[Scalar, ...],
-    PlainValidator(_filter_value),
+    PlainValidator(_check_filter_value),
     PlainSerializer(lambda value: value),
     WithJsonSchema({"anyOf": [_SCALAR_SCHEMA, {"type": "array", "items": _SCALAR_SCHEMA, "minItems": 1}]}),
 ]
@@ -126,7 +126,7 @@ class Filter(Model):
     def _fits_its_op(self) -> Filter:
         if self.op in WINDOWS:
             try:
-                whole_days(self.value)
+                parse_days(self.value)
             except ValueError:
                 expected = f"whole days from 1d to {MAX_WINDOW_DAYS}d with op {self.op!r}"
                 raise fault_error(Fault(".value", repr(self.value), expected, nearest_window(self.value))) from None
@@ -138,11 +138,11 @@ class Filter(Model):
             raise fault_error(Fault(".value", "an empty list", "at least one value"))
         return self
 
-    def plain(self, place: int) -> tuple[Filter, ...]:
-        """Return the filter at a place of its input; of a window the two that it is short for."""
+    def expand_window(self, place: int) -> tuple[Filter, ...]:
+        """Return the filter, or the two that a window of days is short for, with its place among all filters."""
         changes: list[dict[str, object]] = [{}]
         if self.op in WINDOWS:
-            days = whole_days(self.value)
+            days = parse_days(self.value)
             first, last = (1 - days, 0) if self.op == "last" else (1, days)
             # To before the day after the last one, so that they hold for times too.
             changes = [
@@ -150,8 +150,8 @@ class Filter(Model):
                 {"op": "<", "value": date_placeholder(last + 1)},
             ]
         filters = tuple(self.model_copy(update=change) for change in changes)
-        for each in filters:
-            each._place = place
+        for filter_ in filters:
+            filter_._place = place
         return filters
 
     def values(self, date: dt.date) -> tuple[Scalar, ...]:
@@ -247,13 +247,13 @@ class NestedItems(Model):
         """Key that names each of them, below its input."""
         return {C.ITEM_ID: "nested.items", C.SCORE: "nested.scores"}
 
-    def is_of_items(self, name: str, columns: Collection[str]) -> bool:
+    def has_item_values(self, name: str, columns: Collection[str]) -> bool:
         """Return True if a column of the table has the items or scores of a list, or their canonical name.
 
         ``columns`` are all columns of the table.
         """
-        own = {column_and_field(path, columns)[0] for path in self.arrays.values()}
-        return name in {*own, C.ITEM_ID, C.SCORE, C.RANK}
+        arrays = {column_and_field(path, columns)[0] for path in self.arrays.values()}
+        return name in {*arrays, C.ITEM_ID, C.SCORE, C.RANK}
 
 
 class Nested(NestedItems):
@@ -285,7 +285,7 @@ def column_and_field(path: str, columns: Collection[str]) -> tuple[str, str | No
     return (path, None) if path in columns or not dot else (head, field)
 
 
-def _timestamp(text: str) -> str:
+def _check_timestamp(text: str) -> str:
     check_placeholders(text)
     try:
         parse_moment(fill_date(text, dt.date(2000, 1, 1)))
@@ -306,7 +306,7 @@ def parse_moment(text: str, time_zone: str = UTC) -> dt.datetime:
     return time if time.tzinfo else moment_of(time, time_zone)
 
 
-def _option(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
+def _option_text(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str):
@@ -314,7 +314,7 @@ def _option(value: Any) -> str:  # noqa: ANN401 - a file can hold anything
     return value
 
 
-OptionValue = Annotated[str, PlainValidator(_option), WithJsonSchema({"type": ["string", "boolean"]})]
+OptionValue = Annotated[str, PlainValidator(_option_text), WithJsonSchema({"type": ["string", "boolean"]})]
 
 
 class InputRows(Model):
@@ -340,19 +340,19 @@ class InputRows(Model):
         return given
 
     @property
-    def several_items(self) -> NestedItems | None:
+    def nested_items(self) -> NestedItems | None:
         """Columns of the items, where a row of the table has several; None where it has one."""
         return None
 
     @property
     def shapes(self) -> tuple[Gains | NestedItems, ...]:
         """Canonical columns that its rows have in another form; none where each column is in `columns`."""
-        return () if self.several_items is None else (self.several_items,)
+        return () if self.nested_items is None else (self.nested_items,)
 
     @property
     def renames(self) -> Mapping[str, str]:
         """Names in the table by canonical name, where one is given."""
-        return {**self.columns, **{name: own for shape in self.shapes for name, own in shape.renames.items()}}
+        return {**self.columns, **{name: column for shape in self.shapes for name, column in shape.renames.items()}}
 
     @property
     def places(self) -> Mapping[str, str]:
@@ -365,7 +365,7 @@ class InputRows(Model):
         ``columns`` are all columns of the table.
         """
         paths = [self.renames.get(name, name) for name in names]
-        return paths if self.several_items is None else [column_and_field(path, columns)[0] for path in paths]
+        return paths if self.nested_items is None else [column_and_field(path, columns)[0] for path in paths]
 
 
 def refuse_unknown_keys(given: Collection[str], known: Collection[str]) -> None:
@@ -400,7 +400,7 @@ class LogRows(InputRows):
 
     @property
     @override
-    def several_items(self) -> Nested | None:
+    def nested_items(self) -> Nested | None:
         return self.nested
 
 
@@ -426,7 +426,7 @@ class JudgementRows(InputRows):
 
     @property
     @override
-    def several_items(self) -> NestedItems | None:
+    def nested_items(self) -> NestedItems | None:
         return self.nested
 
     @property
@@ -492,7 +492,7 @@ class InputConfig(InputRows, ModelWithPaths):
     """Conditions; rows must meet all of them."""
     version: Annotated[Whole, Field(ge=0, lt=2**63)] | None = None
     """Version of a Delta table. Without version and timestamp, the newest version is read."""
-    timestamp: Annotated[str, AfterValidator(_timestamp)] | None = None
+    timestamp: Annotated[str, AfterValidator(_check_timestamp)] | None = None
     """Time whose newest version of a Delta table is read; in `time_zone` unless it has an offset."""
     options: Mapping[str, OptionValue] = {}
     """Options of Spark's csv or json reader."""
@@ -504,14 +504,14 @@ class InputConfig(InputRows, ModelWithPaths):
         """Zone of days, and of times that name none."""
         return self._time_zone
 
-    def read_in(self, time_zone: str) -> None:
+    def set_time_zone(self, time_zone: str) -> None:
         """Set the zone of the evaluation that reads the input."""
         self._time_zone = time_zone
 
     @field_validator("filters")
     @classmethod
     def _windows_become_plain(cls, filters: tuple[Filter, ...]) -> tuple[Filter, ...]:
-        return tuple(plain for place, each in enumerate(filters) for plain in each.plain(place))
+        return tuple(plain for place, filter_ in enumerate(filters) for plain in filter_.expand_window(place))
 
     @field_validator("options")
     @classmethod
@@ -547,19 +547,19 @@ class InputConfig(InputRows, ModelWithPaths):
             return [Fault(".table", f"a catalog table of format {self.format}", ", ".join(IN_CATALOG), fix)]
         return []
 
-    def of_models(self) -> Mapping[str, InputConfig]:
-        """Return where the rows of each model are, where they are in several places; empty where they are in one."""
+    def configs_by_model(self) -> Mapping[str, InputConfig]:
+        """Return a config for the path of each model; empty where all models are in one place."""
         return {}
 
     def locations(self, date: dt.date) -> Mapping[str, str]:
         """Return the absolute paths that are read for an evaluation date, by their keys; none of a catalog."""
-        if models := self.of_models():
+        if models := self.configs_by_model():
             return {f"paths.{model}": one.location(date) for model, one in models.items()}
         return {} if self.path is None else {"path": self.location(date)}
 
     def location(self, date: dt.date) -> str:
         """Return the absolute path for an evaluation date, or the name of the table; a JSON object of several paths."""
-        if models := self.of_models():
+        if models := self.configs_by_model():
             return json.dumps({model: one.location(date) for model, one in models.items()}, ensure_ascii=False)
         if self.table is not None:
             return self.table
@@ -621,7 +621,7 @@ class RecommendationsInput(InputConfig, LogRows):
         return [] if self.paths else super()._place_faults()
 
     @override
-    def of_models(self) -> Mapping[str, InputConfig]:
+    def configs_by_model(self) -> Mapping[str, InputConfig]:
         return {
             model: self.model_copy(update={"path": path, "paths": None}) for model, path in (self.paths or {}).items()
         }
@@ -682,7 +682,7 @@ class Inputs(Model):
     @model_validator(mode="after")
     def _tables_have_its_days(self) -> Self:
         for given in self.given.values():
-            given.read_in(self.time_zone)
+            given.set_time_zone(self.time_zone)
         return self
 
     @property

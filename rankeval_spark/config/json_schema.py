@@ -51,12 +51,12 @@ def write_config(path: Path, text: str) -> Path:
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schema() -> dict[str, Any]:
+def build_schema() -> dict[str, Any]:
     """Return the JSON Schema of :class:`~rankeval_spark.config.EvaluationConfig`."""
     described = EvaluationConfig.model_json_schema()
-    models = {model.__name__: model for model in _models(Model)}
+    models = {model.__name__: model for model in _all_models(Model)}
     for name, part in {EvaluationConfig.__name__: described, **described["$defs"]}.items():
-        for key, text in _descriptions(models[name]).items() if name in models else ():
+        for key, text in _read_descriptions(models[name]).items() if name in models else ():
             part["properties"][key]["description"] = text
     properties = described["properties"]
     described["properties"] = {**{name: properties[name] for name in ("evaluation", "inputs")}, **properties}  # first
@@ -66,21 +66,22 @@ def schema() -> dict[str, Any]:
             if name not in required and "anyOf" not in part:
                 rest = {key: part.pop(key) for key in ("description", "default", "title") if key in part}
                 model["properties"][name] = {"anyOf": [part, {"type": "null"}], **rest}
-    return {"$schema": _DIALECT, **_one_line(described)}
+    return {"$schema": _DIALECT, **_join_lines(described)}
 
 
 def schema_text() -> str:
     """Return the JSON Schema as the text of its file."""
-    return json.dumps(schema(), indent=2, sort_keys=True) + "\n"
+    return json.dumps(build_schema(), indent=2, sort_keys=True) + "\n"
 
 
-def _models(base: type[Model]) -> Iterator[type[Model]]:
+def _all_models(base: type[Model]) -> Iterator[type[Model]]:
+    """Yield the subclasses of a model, and theirs."""
     for model in base.__subclasses__():
         yield model
-        yield from _models(model)
+        yield from _all_models(model)
 
 
-def _descriptions(model: type[Model]) -> dict[str, str]:
+def _read_descriptions(model: type[Model]) -> dict[str, str]:
     """Read the texts below the keys of a model from its source.
 
     pydantic can do so at every import of a model, but that takes as long as everything else that `validate` does.
@@ -96,14 +97,14 @@ def _descriptions(model: type[Model]) -> dict[str, str]:
     return {name: text for name, text in found.items() if name in model.model_fields}
 
 
-def _one_line(value: Any) -> Any:  # noqa: ANN401 - any JSON
+def _join_lines(value: Any) -> Any:  # noqa: ANN401 - any JSON
     """Remove the line breaks of docstrings from descriptions."""
     if isinstance(value, dict):
         return {
-            key: " ".join(part.split()) if key == "description" and isinstance(part, str) else _one_line(part)
+            key: " ".join(part.split()) if key == "description" and isinstance(part, str) else _join_lines(part)
             for key, part in value.items()
         }
-    return [_one_line(part) for part in value] if isinstance(value, list) else value
+    return [_join_lines(part) for part in value] if isinstance(value, list) else value
 
 
 if __name__ == "__main__":

@@ -50,20 +50,20 @@ def load_config(path: str | os.PathLike[str], overrides: Sequence[str] = ()) -> 
     with every fault of the file and of the overrides.
     """
     where = os.fspath(path)
-    document = yaml_reader.parse(_read(Path(path)), where)
+    document = yaml_reader.parse(_read_text(Path(path)), where)
     data = {} if document.data is None else document.data
     if not isinstance(data, dict):
         raise ConfigError(Fault(where, f"a {type(data).__name__}", "keys with values, such as evaluation: nightly"))
     written, faults = dict[Place, str](), [*document.faults]
     for override in overrides:
-        shown = _shown(override)
+        shown = _show_override(override)
         try:
-            place, value = _parse(override, shown)
-            _write(data, place, value, shown)
+            place, value = _parse_override(override, shown)
+            _set_value(data, place, value, shown)
             written[place] = shown
         except FaultsError as error:
             faults += error.faults
-    locate = _locator(where, document, written)
+    locate = _locate_in_file(where, document, written)
     try:
         config = validate_model(EvaluationConfig, data, locate=locate, folder=str(Path(path).resolve().parent))
     except ConfigError as error:
@@ -103,16 +103,16 @@ def read_recorded(values: Mapping[str, Any], *, folder: str = "") -> EvaluationC
 
     ConfigError with every other fault. Relative paths start from ``folder``, by default the working directory.
     """
-    known, ignored = deepcopy(dict(values)), list[str]()
+    kept, ignored = deepcopy(dict(values)), list[str]()
     while True:
         try:
-            config = EvaluationConfig.model_validate(known, context={FOLDER_KEY: folder})
+            config = EvaluationConfig.model_validate(kept, context={FOLDER_KEY: folder})
         except ValidationError as error:
             places = list(_unknown_places(error))
             if not places:
                 raise ConfigError(*validation_faults(error, EvaluationConfig, place_text)) from None
             for *above, key in places:
-                section: Any = known
+                section: Any = kept
                 for part in above:
                     section = section[part]
                 del section[key]
@@ -144,16 +144,17 @@ def check_roots(config: EvaluationConfig, date: dt.date, environment: Mapping[st
 
     Tables of a catalog are not checked: the catalog has its own permissions.
     """
-    named = {
+    locations = {
         f"inputs.{name}.{key}": location
-        for name, one in config.inputs.given.items()
-        for key, location in one.locations(date).items()
+        for name, input_ in config.inputs.given.items()
+        for key, location in input_.locations(date).items()
     }
-    named["results.root"] = config.results.location
-    require_allowed(*named.items(), environment=environment)
+    locations["results.root"] = config.results.location
+    require_allowed(*locations.items(), environment=environment)
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
+    """Read the text of a config; ConfigError if it is no file of UTF-8."""
     where = str(path)
     try:
         mode = path.stat().st_mode
@@ -175,6 +176,7 @@ def _read(path: Path) -> str:
 
 
 def _nearest_file(path: Path) -> str:
+    """Return the hint for a missing config: the most similar name in its folder, or those that it has."""
     folder = path.parent
     if not folder.is_dir():
         return f"there is no folder {folder}"
@@ -185,7 +187,7 @@ def _nearest_file(path: Path) -> str:
     return f"the folder has {', '.join(names[:5])}"
 
 
-def _locator(where: str, document: Document, written: Mapping[Place, str]) -> Locate:
+def _locate_in_file(where: str, document: Document, written: Mapping[Place, str]) -> Locate:
     """Return the function that writes where a value is: the place in the file with its line, or the override."""
 
     def locate(place: Place) -> str:
@@ -196,7 +198,7 @@ def _locator(where: str, document: Document, written: Mapping[Place, str]) -> Lo
             for override_place, override in written.items():
                 if override_place[: len(place)] == place:
                     return override
-        return yaml_reader.where_of(where, place, document.line(place) if place else None)
+        return yaml_reader.location_text(where, place, document.line(place) if place else None)
 
     return locate
 
@@ -207,7 +209,7 @@ _SETTINGS = "spark.settings."
 _QUOTED = """the value is YAML: quote text with special characters twice, such as --set 'a.sep=","'"""
 
 
-def _parse(override: str, shown: str) -> tuple[Place, Any]:
+def _parse_override(override: str, shown: str) -> tuple[Place, Any]:
     """Split ``key=value``, the value as YAML, into the place and plain data; ``shown`` is the override in messages."""
     key, equals, text = override.partition("=")
     if not equals or not _KEY.fullmatch(key):
@@ -231,14 +233,14 @@ def _parse(override: str, shown: str) -> tuple[Place, Any]:
     return place, document.data
 
 
-def _shown(override: str) -> str:
+def _show_override(override: str) -> str:
     """Write an override for a message, without a secret."""
     key, _, text = override.partition("=")
     is_hidden = spark_settings.is_secret(key, text) or (":" in text and spark_settings.is_credential(text))
     return f"--set {key}={REDACTED}" if is_hidden else f"--set {override}"
 
 
-def _write(data: Any, place: Place, value: Any, where: str) -> None:  # noqa: ANN401 - plain data of any shape
+def _set_value(data: Any, place: Place, value: Any, where: str) -> None:  # noqa: ANN401 - plain data of any shape
     """Write a value to a place of plain data; mappings and lists on the way are made where they are missing."""
     for depth, part in enumerate(place):
         is_last = depth + 1 == len(place)
@@ -261,7 +263,7 @@ def _write(data: Any, place: Place, value: Any, where: str) -> None:  # noqa: AN
 Locate = Callable[[Place], str]  # writes where a value is, for messages
 
 
-def argument_of(function: str) -> Locate:
+def locate_in_call(function: str) -> Locate:
     """Return the function that writes a place of a call: ``evaluate(slices=)[0]``, ``evaluate(policies=).ties``."""
 
     def locate(place: Place) -> str:
@@ -300,13 +302,13 @@ def validation_faults(error: ValidationError, model: type[BaseModel], locate: Lo
     Unknown keys come before them: a misspelt key is often why another one is missing, or why a rule lacks its baseline.
     """
     order = {name: number for number, name in enumerate(model.model_fields)}
-    found = [placed for details in error.errors(include_url=False) for placed in _faults(details, model)]
-    found.sort(key=lambda placed: order.get(str(next(iter(placed[0]), "")), -1))
-    faults = dict.fromkeys(replace(fault, where=locate(place)) for place, fault in found)
+    placed = [pair for details in error.errors(include_url=False) for pair in _translate_error(details, model)]
+    placed.sort(key=lambda pair: order.get(str(pair[0][0]), -1) if pair[0] else -1)
+    faults = dict.fromkeys(replace(fault, where=locate(place)) for place, fault in placed)
     return sorted(faults, key=lambda fault: not fault.found.startswith(_UNKNOWN_KEY))
 
 
-def _faults(details: ErrorDetails, model: type[BaseModel]) -> list[tuple[Place, Fault]]:
+def _translate_error(details: ErrorDetails, model: type[BaseModel]) -> list[tuple[Place, Fault]]:
     """Translate an error into faults, each with its place."""
     place: Place = tuple(part for part in details["loc"] if part != "[key]")
     context, value = details.get("ctx", {}), details["input"]
@@ -319,18 +321,18 @@ def _faults(details: ErrorDetails, model: type[BaseModel]) -> list[tuple[Place, 
                 found.append((below if fault.where.startswith("/") else (*place, *below), fault))
             return found
         case "extra_forbidden":
-            known = _keys(model, place[:-1])
+            keys = _list_keys(model, place[:-1])
             ours = _RENAMED.get(place[-2:]) or _OTHER_WORDS.get(str(place[-1]))
-            fix = f"did you mean {ours!r}?" if ours in known else nearest(str(place[-1]), known)
-            if "options" in known and place[-1] in _SEPARATOR_WORDS:
+            fix = f"did you mean {ours!r}?" if ours in keys else nearest(str(place[-1]), keys)
+            if "options" in keys and place[-1] in _SEPARATOR_WORDS:
                 fix = "write options: {sep: ...}"
-            fix = _fix_of_a_section(str(place[-1]), model, known) or fix
-            return [(place, Fault("", f"{_UNKNOWN_KEY} {place[-1]!r}", f"one of {', '.join(known)}", fix))]
+            fix = _suggest_section(str(place[-1]), model, keys) or fix
+            return [(place, Fault("", f"{_UNKNOWN_KEY} {place[-1]!r}", f"one of {', '.join(keys)}", fix))]
         case "missing":
             return [(place[:-1], Fault("", f"no {place_text(place)!r}", "this key, it is required"))]
         case "literal_error":
-            known = re.findall(r"'([^']*)'", context["expected"])
-            fault = Fault("", _found(value, place), f"one of {', '.join(known)}", nearest(str(value), known))
+            keys = re.findall(r"'([^']*)'", context["expected"])
+            fault = Fault("", _show_value(value, place), f"one of {', '.join(keys)}", nearest(str(value), keys))
         case "too_short":
             # pydantic counts only valid elements; here only a list that is empty in the file is called empty
             return [] if value else [(place, Fault("", "an empty list", "at least one element"))]
@@ -340,20 +342,20 @@ def _faults(details: ErrorDetails, model: type[BaseModel]) -> list[tuple[Place, 
             if kind == "string_type" and isinstance(value, int | float):
                 fix = "put it in quotes"
             elif kind == "tuple_type" and isinstance(value, str | int):
-                fix = f"write [{value if _found(value, place) != REDACTED else '...'}]"
+                fix = f"write [{value if _show_value(value, place) != REDACTED else '...'}]"
             elif kind == "less_than" and isinstance(value, int | float) and 1 < value < 100:  # noqa: PLR2004 - percent
                 fix = f"did you mean {value / 100:g}?"
-            fault = Fault("", _found(value, place), expected, fix)
+            fault = Fault("", _show_value(value, place), expected, fix)
     return [(place, fault)]
 
 
-def _fix_of_a_section(key: str, model: type[BaseModel], known: Sequence[str]) -> str:
+def _suggest_section(key: str, model: type[BaseModel], keys: Sequence[str]) -> str:
     """Return the fix for a key that stands above its section; empty if no section has it, or a letter is missing."""
-    if get_close_matches(key, known, n=1, cutoff=0.9):  # `slice` is `slices`, not `gates.slice`
+    if get_close_matches(key, keys, n=1, cutoff=0.9):  # `slice` is `slices`, not `gates.slice`
         return ""
-    sections = {name: _model_in(model.model_fields[name].annotation) for name in known if name in model.model_fields}
-    having = [name for name, section in sections.items() if section is not None and key in section.model_fields]
-    return f"did you mean '{having[0]}.{key}'?" if having else ""
+    sections = {name: _find_model(model.model_fields[name].annotation) for name in keys if name in model.model_fields}
+    with_key = [name for name, section in sections.items() if section is not None and key in section.model_fields]
+    return f"did you mean '{with_key[0]}.{key}'?" if with_key else ""
 
 
 def _unknown_places(error: ValidationError) -> Iterator[Place]:
@@ -366,7 +368,8 @@ def _unknown_places(error: ValidationError) -> Iterator[Place]:
                 yield *details["loc"], fault.where[1:]
 
 
-def _found(value: object, place: Place) -> str:
+def _show_value(value: object, place: Place) -> str:
+    """Write a value for a message: without secrets, and short."""
     is_webhook = place[:1] == ("notify",) and "/" in str(value)  # wherever in the section it stands
     if is_webhook or any(is_credential(str(part)) for part in place):
         return REDACTED
@@ -382,14 +385,16 @@ def _found(value: object, place: Place) -> str:
     return shortened(shown) if "\n" not in shown else f"a {kind_of(value)}"  # such as a frame, in a call
 
 
-def _keys(model: type[BaseModel], place: Place) -> list[str]:
+def _list_keys(model: type[BaseModel], place: Place) -> list[str]:
+    """List the keys of the section at a place of a model."""
     for part in place:
         if part in model.model_fields:
-            model = _model_in(model.model_fields[str(part)].annotation) or model
+            model = _find_model(model.model_fields[str(part)].annotation) or model
     return list(model.model_fields)
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - any annotation
+def _find_model(annotation: Any) -> type[BaseModel] | None:  # noqa: ANN401 - any annotation
+    """Return the model in the type of a key, such as ``X`` of ``tuple[X, ...] | None``; None without one."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
+    return next((found for part in get_args(annotation) if (found := _find_model(part))), None)

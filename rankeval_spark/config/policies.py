@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Self, get_args
 
 from pydantic import AfterValidator, BeforeValidator, ModelWrapValidatorHandler, StringConstraints, model_validator
 
-from rankeval_spark.config.base import Flag, Model, duration, duration_text, microseconds, refuse_faults
+from rankeval_spark.config.base import Flag, Model, check_duration, format_duration, microseconds, refuse_faults
 from rankeval_spark.errors import Fault, require_same
 
 Population = Literal["truth", "judged", "intersection", "intersection_judged", "run"]
@@ -53,9 +53,9 @@ require_same("TIES", TIES, get_args(Ties))
 
 Window = Annotated[
     str,
-    BeforeValidator(duration_text),
+    BeforeValidator(format_duration),
     StringConstraints(min_length=1, max_length=20),
-    AfterValidator(lambda text: text if text == "none" else duration(text, least=1)),
+    AfterValidator(lambda text: text if text == "none" else check_duration(text, least=1)),
 ]
 
 
@@ -169,12 +169,12 @@ class Policies(Model):
     @property
     def expected_findings(self) -> frozenset[tuple[str, str]]:
         """Inputs and checks whose findings are counted and no fault, because the policies say what they mean."""
-        found = {
+        expected = {
             ("held_out", "duplicates"): self.held_out_duplicates in ("sum", "last") or self.is_attributed,
             ("recommendations", "duplicates"): self.lists == "pooled",
             ("held_out", "held_out_in_train"): self.seen_in_train == "drop_both",
         }
-        return frozenset(finding for finding, is_expected in found.items() if is_expected)
+        return frozenset(finding for finding, is_expected in expected.items() if is_expected)
 
     @property
     def drops_seen(self) -> bool:
@@ -202,9 +202,9 @@ class Policies(Model):
         handling = HANDLINGS[population]  # type: ignore[index]  # it is one of them
         implied = {"zero_relevant": handling.zero_relevant[0], "missing": handling.missing[0]}
         missing = {name: value for name, value in implied.items() if values.get(name) is None}
-        made = handler({**values, **missing})
-        made.model_fields_set.difference_update(missing)
-        return made
+        policies = handler({**values, **missing})
+        policies.model_fields_set.difference_update(missing)
+        return policies
 
     @model_validator(mode="after")
     def _attributes_by_a_window(self) -> Policies:

@@ -139,16 +139,17 @@ _NEW_RANKS: Final = "rank_gaps 'renumber', because removing items changes the ra
 _RENUMBER: Final = "set rank_gaps to renumber, or leave judged_only out"
 
 
-def with_preset(preset: str | None, policies: Mapping[str, Any]) -> dict[str, Any]:
+def apply_preset(preset: str | None, policies: Mapping[str, Any]) -> dict[str, Any]:
     """Complete the given policies with those of a preset; None marks a policy that is not given.
 
     Policies of the preset that the given population does not allow are left out.
     """
-    written = {name: value for name, value in policies.items() if value is not None}
-    handling = HANDLINGS.get(written.get("population", ""))
-    allowed = handling._asdict() if handling else {}
-    own = _find(preset).policies.items()
-    return {**{name: value for name, value in own if name not in allowed or value in allowed[name]}, **written}
+    given = {name: value for name, value in policies.items() if value is not None}
+    handling = HANDLINGS.get(given.get("population", ""))
+    allowed = handling._asdict() if handling else {}  # values that the population allows, by policy
+    of_preset = _find_preset(preset).policies
+    fitting = {name: value for name, value in of_preset.items() if name not in allowed or value in allowed[name]}
+    return {**fitting, **given}
 
 
 def rank_gap_faults(policies: Policies, preset: str | None) -> list[Fault]:
@@ -168,15 +169,16 @@ def measure_gap_faults(measures: MeasureSet, policies: Policies, preset: str | N
 
 
 def _kept_gaps(preset: str | None) -> str:
-    is_of_preset = _find(preset).policies.get("rank_gaps") == "keep"
+    """Write the policy that keeps ranks, with the preset that sets it, for a message."""
+    is_of_preset = _find_preset(preset).policies.get("rank_gaps") == "keep"
     return "rank_gaps 'keep'" + (f", which preset {preset!r} sets," if is_of_preset else "")
 
 
 def options_of(preset: str | None) -> MeasureOptions:
     """Return the default options of measures under a preset."""
-    return _find(preset).options
+    return _find_preset(preset).options
 
 
-def _find(name: str | None) -> Preset:
+def _find_preset(name: str | None) -> Preset:
     """Look up a preset; an unknown one sets nothing, because validation of the name reports it."""
     return PRESETS.get(name or "", _NONE)

@@ -29,7 +29,7 @@ from rankeval_spark.config.base import (
     fault_error,
     refuse_faults,
     repeated_faults,
-    with_faults,
+    validate_with_faults,
 )
 from rankeval_spark.config.check_thresholds import Threshold
 from rankeval_spark.config.inference import (
@@ -39,7 +39,7 @@ from rankeval_spark.config.inference import (
     baseline_faults,
 )
 from rankeval_spark.config.policies import Policies
-from rankeval_spark.config.presets import PresetName, measure_gap_faults, options_of, rank_gap_faults, with_preset
+from rankeval_spark.config.presets import PresetName, apply_preset, measure_gap_faults, options_of, rank_gap_faults
 from rankeval_spark.config.requested_measures import WHOLE_LIST_WORD
 from rankeval_spark.config.slicing import ReportedSlices, Slice, Slicing
 from rankeval_spark.config.yaml_reader import to_text
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics.resampling import Draws
 
 
-def _cutoff(value: Any) -> int | str:  # noqa: ANN401 - a file can hold anything
+def _check_cutoff(value: Any) -> int | str:  # noqa: ANN401 - a file can hold anything
     if value == WHOLE_LIST_WORD:
         return WHOLE_LIST_WORD
     if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_CUTOFF:
@@ -63,7 +63,7 @@ def _cutoff(value: Any) -> int | str:  # noqa: ANN401 - a file can hold anything
     return value
 
 
-def _measure(text: str, info: ValidationInfo) -> str:
+def _check_measure(text: str, info: ValidationInfo) -> str:
     try:
         requested.read_measure(text, info.data.get("preset"))
     except ConfigError as error:
@@ -73,10 +73,10 @@ def _measure(text: str, info: ValidationInfo) -> str:
 
 Cutoff = Annotated[
     int | Literal["all"],
-    PlainValidator(_cutoff),
+    PlainValidator(_check_cutoff),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_CUTOFF}, {"const": WHOLE_LIST_WORD}]}),
 ]
-MeasureText = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_measure)]
+MeasureText = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_check_measure)]
 
 
 class Request(Model):
@@ -125,7 +125,7 @@ class Request(Model):
             if isinstance(policies, Policies):
                 policies = policies.model_dump(exclude_unset=True)
             if isinstance(policies, Mapping):
-                return {**values, "policies": with_preset(values["preset"], policies)}
+                return {**values, "policies": apply_preset(values["preset"], policies)}
         return values
 
     # Validators read the valid keys before theirs, and skip a check if one of its keys is not valid itself. Faults of
@@ -176,7 +176,7 @@ class Request(Model):
         if measures and policies:
             faults += [*requested.tie_faults(measures, policies.ties), *requested.judgement_faults(measures, policies)]
             faults += measure_gap_faults(measures, policies, keys["preset"])
-        intervals: Intervals = with_faults(handler, value, faults)
+        intervals: Intervals = validate_with_faults(handler, value, faults)
         return intervals
 
     @field_validator("comparisons", mode="wrap")
@@ -196,7 +196,7 @@ class Request(Model):
                 found = f"{', '.join(map(str, measures.measures))}, none of which can be compared"
                 expected = "at least one measure that is a mean or a ratio of sums over users"
                 faults.append(Fault("/measures", found, expected))
-        comparisons: Comparisons | None = with_faults(handler, value, faults)
+        comparisons: Comparisons | None = validate_with_faults(handler, value, faults)
         return comparisons
 
     @cached_property
@@ -237,29 +237,29 @@ class Request(Model):
         """Segment values of a user who is absent from the data, where absence has a value."""
         return {name: band.kind.absent for name, band in self.slicing.bands.items() if band.kind.absent is not None}
 
-    def alone(self, **changes: object) -> Request:
-        """Return what is asked with changes, without what else a config or a call says."""
+    def as_request(self, **changes: object) -> Request:
+        """Copy the keys of a request, with changes, from a config or a call that has more keys."""
         values = {name: getattr(self, name) for name in Request.model_fields}
         return Request.model_construct(**{**values, **changes})
 
     def to_yaml(self) -> str:
         """Return every key that differs from its default as the YAML of a config."""
         values = self._as_config()
-        ordered = {name: values[name] for name in ("evaluation", "inputs") if name in values} | values
-        return to_text(ordered)
+        first = {name: values[name] for name in ("evaluation", "inputs") if name in values}
+        return to_text(first | values)
 
     def _as_config(self) -> dict[str, Any]:
         """Return the values of :meth:`to_yaml`."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
-    def changed(self, **changes: object) -> Self:
-        """Return the request with changes, which are not validated; ``measure_set`` replaces that of the texts."""
+    def copy_with(self, **changes: object) -> Self:
+        """Copy the request with changes, which are not validated; ``measure_set`` replaces that of the texts."""
         return self.model_copy(update=changes)
 
 
 def request_of(config: EvaluationConfig, evaluation_date: dt.date) -> Request:
     """Return the request of a config for one date."""
-    return config.alone(
+    return config.as_request(
         models=config.expected_models,
         evaluation_date=evaluation_date,
         time_zone=config.inputs.time_zone,
@@ -283,4 +283,4 @@ def agreement_request(request: Request, *, baseline: str, k: int, p: float) -> t
     }
     policies = request.policies.model_copy(update={"population": "run", "missing": "exclude"})
     plain = {"policies": policies, "slices": (), "counts_seen": False, "intervals": Intervals()}
-    return request.changed(measure_set=MeasureSet.of([*measures.values()]), **plain), measures
+    return request.copy_with(measure_set=MeasureSet.of([*measures.values()]), **plain), measures

@@ -28,7 +28,7 @@ _BOUNDED: Final = (
 
 
 def measures_of(keys: Mapping[str, Any]) -> MeasureSet | None:
-    """Return the measures that the valid keys of a request ask for; None where one of these keys is not valid."""
+    """Return the measures of a request from the values of its valid keys; None where a key of measures is not valid."""
     if not keys.keys() >= {"preset", "cutoffs", "measures", "slicing"}:
         return None
     return measure_set(keys["measures"], keys["cutoffs"], keys["preset"], keys["slicing"].item_slices)
@@ -46,7 +46,7 @@ def measure_set(
     faults: list[Fault] = []
     for index, text in enumerate(texts):
         try:
-            measures += _at_cutoffs(text, cutoffs, preset)
+            measures += _parse_at_cutoffs(text, cutoffs, preset)
         except ConfigError as error:
             faults += measure_faults(error, text, where=f"[{index}]")
     if faults:
@@ -78,7 +78,7 @@ def read_measure(text: str, preset: str | None) -> Measure | None:
         return None
 
 
-def _at_cutoffs(text: str, cutoffs: Sequence[int | str], preset: str | None) -> list[Measure]:
+def _parse_at_cutoffs(text: str, cutoffs: Sequence[int | str], preset: str | None) -> list[Measure]:
     """Return a measure at the cutoffs that it supports: P needs one, other measures have only the whole list."""
     measure = read_measure(text, preset)
     if measure is None:
@@ -87,11 +87,11 @@ def _at_cutoffs(text: str, cutoffs: Sequence[int | str], preset: str | None) -> 
         return [Measure.parse(at, defaults=defaults) for at in [f"{text}@{k}" for k in ks] or [text]]
     if measure.k != C.WHOLE_LIST:
         return [measure]
-    found = []
+    supported = []
     for k in cutoffs:
         with suppress(ConfigError):
-            found.append(measure.at(C.WHOLE_LIST if k == WHOLE_LIST_WORD else int(k)))
-    return found or [measure]
+            supported.append(measure.at(C.WHOLE_LIST if k == WHOLE_LIST_WORD else int(k)))
+    return supported or [measure]
 
 
 def with_item_slices(measures: MeasureSet, item_slices: Sequence[str]) -> MeasureSet:
@@ -190,12 +190,13 @@ class RecordedDefinition:
         """Return the measure at a cutoff; an :class:`UnknownMeasureError` if this version does not know it."""
         return Measure.recorded(self.name, self.options, k)
 
-    def without(self, other: RecordedDefinition) -> list[str]:
+    def differences_from(self, other: RecordedDefinition) -> list[str]:
         """List the name, options, policies and rule that another definition does not have."""
-        own = [self.name] if self.name != other.name else []
-        own += [f"{name}={value}" for name, value in self.options.items() if other.options.get(name) != value]
-        own += [f"{name}={value}" for name, value in self.policies.items() if other.policies.get(name) != value]
-        return own + ([f"group: {self.group_rule}"] if self.group_rule and self.group_rule != other.group_rule else [])
+        parts = [self.name] if self.name != other.name else []
+        parts += [f"{name}={value}" for name, value in self.options.items() if other.options.get(name) != value]
+        parts += [f"{name}={value}" for name, value in self.policies.items() if other.policies.get(name) != value]
+        has_other_group = self.group_rule and self.group_rule != other.group_rule
+        return [*parts, f"group: {self.group_rule}"] if has_other_group else parts
 
     def __str__(self) -> str:
         """Write it for people: ``P(rel=1, agg=macro, denom=k); population=truth, ties=item_asc``."""

@@ -15,7 +15,8 @@ from rankeval_spark.config.base import Model, Number, Whole, each_once, refuse_f
 from rankeval_spark.errors import Fault, nearest, require_same
 
 
-def _crossing(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - a file can hold anything
+def _check_crossing(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - a file can hold anything
+    """Return the segments of a slice, one or a list; refuse names that no segment can have."""
     names = tuple(value) if isinstance(value, list | tuple) else (value,)
     faults = [] if names else [Fault("", "an empty list", "one or more segment names")]
     for index, name in enumerate(names):
@@ -34,7 +35,7 @@ def _crossing(value: Any) -> tuple[str, ...]:  # noqa: ANN401 - a file can hold 
 
 _NAMES_SCHEMA = {"type": "array", "items": {"type": "string"}, "minItems": 1, "uniqueItems": True}
 Slice = Annotated[
-    tuple[str, ...], BeforeValidator(_crossing), WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES_SCHEMA]})
+    tuple[str, ...], BeforeValidator(_check_crossing), WithJsonSchema({"anyOf": [{"type": "string"}, _NAMES_SCHEMA]})
 ]
 ItemSlice = Annotated[str, StringConstraints(min_length=1, max_length=100, pattern=r"^([^']+|[^\"]+)$")]
 SegmentName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
@@ -165,7 +166,7 @@ class Slicing(Model):
         return tuple(name for name, band in self.bands.items() if band.kind.input != SEGMENTS)
 
     def bands_from(self, name: str) -> dict[str, Band]:
-        """Bands of the numbers of an input, by segment."""
+        """Return the bands whose numbers come from an input, by segment."""
         return {segment: band for segment, band in self.bands.items() if band.kind.input == name}
 
 

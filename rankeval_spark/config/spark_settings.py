@@ -61,7 +61,7 @@ def is_shown(key: str) -> bool:
 
 
 def setting_files(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """List the files and folders that settings name, each with the place of its setting."""
+    """Yield the key of each setting that names a file or folder, with its path."""
     for key, value in settings.items():
         words = [] if _HARMLESS.fullmatch(key) else [_BEFORE_A_PATH.sub("", word) for word in _SEPARATORS.split(value)]
         for word in filter(None, words):
@@ -132,7 +132,7 @@ def is_reference(value: str) -> bool:
     return _ENVIRONMENT_VALUE.fullmatch(value) is not None
 
 
-def variable_of(reference: str) -> str:
+def variable_name(reference: str) -> str:
     """Return the name of the variable in a value such as ``${env:NAME}``."""
     return reference.removeprefix("${env:").removesuffix("}")
 

@@ -85,6 +85,8 @@ class Document:
 
 
 class _Builder:
+    """Converts the nodes of a file to plain data, and collects their lines and faults on the way."""
+
     def __init__(self, where: str) -> None:
         self.where = where
         self.faults: list[Fault] = []
@@ -92,40 +94,41 @@ class _Builder:
         self.n_nodes = 0
         self.n_characters = 0
 
-    def fault(self, node: yaml.Node, place: Place, found: str, expected: str, fix: str = "") -> None:
-        self.faults.append(Fault(where_of(self.where, place, node.start_mark.line + 1), found, expected, fix))
+    def add_fault(self, node: yaml.Node, place: Place, found: str, expected: str, fix: str = "") -> None:
+        self.faults.append(Fault(location_text(self.where, place, node.start_mark.line + 1), found, expected, fix))
 
     def build(self, node: yaml.Node, place: Place = ()) -> Any:  # noqa: ANN401 - a file can hold anything
+        """Convert a node and all below it to plain data."""
         self.n_nodes += 1
         if self.n_nodes > MAX_NODES or len(place) > MAX_DEPTH:
             expected = f"at most {MAX_NODES} values, {MAX_DEPTH} deep"
             raise ConfigError(Fault(self.where, "too many values, or aliases that multiply", expected))
         self.lines.setdefault(place, node.start_mark.line + 1)
         if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, place)
+            return self._build_mapping(node, place)
         if isinstance(node, yaml.SequenceNode):
             self._refuse_tag(node, place, "tag:yaml.org,2002:seq")
             return [self.build(child, (*place, index)) for index, child in enumerate(node.value)]
-        return self._scalar(node, place)
+        return self._build_scalar(node, place)
 
-    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
+    def _build_mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
         self._refuse_tag(node, place, "tag:yaml.org,2002:map")
         values: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = key_node.value
             if not isinstance(key_node, yaml.ScalarNode) or key_node.tag != "tag:yaml.org,2002:str":
-                self.fault(key_node, place, f"key {shortened(repr(key))}", "text as the key", "put it in quotes")
+                self.add_fault(key_node, place, f"key {shortened(repr(key))}", "text as the key", "put it in quotes")
                 continue
             below = (*place, key)
             if key in values:
                 once = f"each key once (first on line {self.lines[below]})"
-                self.fault(key_node, below, "the same key a second time", once)
+                self.add_fault(key_node, below, "the same key a second time", once)
                 continue
             self.lines[below] = key_node.start_mark.line + 1
             values[key] = self.build(value_node, below)
         return values
 
-    def _scalar(self, node: yaml.Node, place: Place) -> Any:  # noqa: ANN401 - text, number, bool or null
+    def _build_scalar(self, node: yaml.Node, place: Place) -> Any:  # noqa: ANN401 - text, number, bool or null
         self.n_characters += len(node.value)
         if self.n_characters > MAX_CHARACTERS:
             expected = f"at most {MAX_CHARACTERS} characters"
@@ -137,12 +140,12 @@ class _Builder:
             return _SCALARS[node.tag](node.value)
         except ValueError:
             found = REDACTED if any(is_credential(str(part)) for part in place) else shortened(repr(node.value))
-            self.fault(node, place, found, f"a value of its tag {_short_tag(node.tag)}")
+            self.add_fault(node, place, found, f"a value of its tag {_short_tag(node.tag)}")
             return None
 
     def _refuse_tag(self, node: yaml.Node, place: Place, allowed: str) -> None:
         if node.tag != allowed:
-            self.fault(node, place, f"the tag {_short_tag(node.tag)}", "plain values only", "remove the tag")
+            self.add_fault(node, place, f"the tag {_short_tag(node.tag)}", "plain values only", "remove the tag")
 
 
 def parse(text: str, where: str) -> Document:
@@ -156,7 +159,7 @@ def parse(text: str, where: str) -> Document:
         fix = "write spaces instead of the tab" if "\\t" in str(error.problem) else ""
         details = "; ".join(part for part in (error.context, error.problem) if part)
         found = f"text that is not YAML ({details})"
-        raise ConfigError(Fault(where_of(where, (), line), found, "YAML", fix)) from None
+        raise ConfigError(Fault(location_text(where, (), line), found, "YAML", fix)) from None
     except yaml.YAMLError as error:
         raise ConfigError(Fault(where, " ".join(str(error).split())[:200], "YAML text")) from None
     except RecursionError:
@@ -173,7 +176,7 @@ def place_text(place: Place) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
 
 
-def where_of(file: str, place: Place, line: int | None) -> str:
+def location_text(file: str, place: Place, line: int | None) -> str:
     """Write where a value is: the file, the place in it and the line."""
     return ", ".join(part for part in (file, place_text(place)) if part) + (f" (line {line})" if line else "")
 

@@ -138,7 +138,7 @@ class OnSpark(Host[DataFrame]):
         return found
 
     def input_totals(self) -> dict[str, pa.Table]:
-        plain, needs = self.request.changed(slices=()), self._counted_needs
+        plain, needs = self.request.copy_with(slices=()), self._counted_needs
         rows = user_rows.to_user_rows(self.inputs, plain, needs=needs, is_aggregated=True)
         sums = self.input_checks.sums
         return self._merged(result_frames.to_packed(rows.frame, InputCounts(rows.job, sums)), sums)

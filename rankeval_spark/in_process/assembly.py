@@ -273,13 +273,13 @@ class Usable:
         """The same for lists alone: nothing is described, and no user has a segment."""
         if not is_described(self.needs) and not self.request.slices:
             return self.user_rows
-        return Usable(self.tables, self.request.changed(slices=()), self.n_threads)._united(frozenset())
+        return Usable(self.tables, self.request.copy_with(slices=()), self.n_threads)._united(frozenset())
 
     @property
     def counted_rows(self) -> UserRows:
         """The rows of all users for the checks of the inputs, with the training data where one reads them."""
         wanted = counted_needs(self.request, has_train=self.train is not None)
-        plain = self.request.changed(slices=())
+        plain = self.request.copy_with(slices=())
         if wanted and not reads_train(plain, frozenset()):
             return Usable(self.tables, plain, self.n_threads)._united(wanted)
         rows = self.plain_rows

@@ -129,7 +129,7 @@ def redefined_nights(nights: Mapping[date, Row], measure: MeasureKey) -> dict[da
         definition = recorded_definitions(run).get(measure)
         if definition is not None:
             if before is not None and definition != before:
-                changes = (("was", before.without(definition)), ("is", definition.without(before)))
+                changes = (("was", before.differences_from(definition)), ("is", definition.differences_from(before)))
                 found[day] = "; ".join(f"{verb} {wording.listed(what)}" for verb, what in changes if what)
             before = definition
     return found

@@ -516,9 +516,9 @@ class Results(Generic[Frame]):
             definitions = self._definitions(night.evaluation, side.measure)
             own, then = definitions[side.run_id], definitions[other.run_id]
             if own != then:
-                name, others = with_cutoff(*side.measure), ", ".join(then.without(own)) or "other settings"
+                name, others = with_cutoff(*side.measure), ", ".join(then.differences_from(own)) or "other settings"
                 found = f"{earlier.evaluation_date}, when {name} was computed with {others}"
-                expected = f"as on {night.evaluation_date}: {', '.join(own.without(then)) or 'without these'}"
+                expected = f"as on {night.evaluation_date}: {', '.join(own.differences_from(then)) or 'without these'}"
                 fix = "run one of the nights again with the config of the other"
                 raise ConfigError(Fault("against", found, expected, fix))
         paired = self._reader.paired(self._users(side), self._users(other))

@@ -53,7 +53,7 @@ def test_mean_is_over_all_judged_users() -> None:
         peer_cases.User(101, [1], {2: 0}),
     ]
     mean = recommendation_metrics.mapk([user.relevant for user in users], [user.items for user in users], 5)
-    [ours] = peer_cases.with_preset("kaggle", ["AP@5"], users)
+    [ours] = peer_cases.apply_preset("kaggle", ["AP@5"], users)
     assert np.isnan(ours).tolist() == [False] * 101 + [True]
     assert fmean(np.nan_to_num(ours)) == pytest.approx(mean, rel=0, abs=1e-9)
 

@@ -62,5 +62,5 @@ def test_mean_is_over_the_users_with_something_relevant() -> None:
     users = [*peer_cases.random_users(6, n_users=100), peer_cases.User(100, [], {1: 1})]
     reco, interactions = tables([*users, peer_cases.User(101, [1, 2], {})])
     for name, tool in tools(5).items():
-        [ours] = peer_cases.with_preset("rectools", [name], users)
+        [ours] = peer_cases.apply_preset("rectools", [name], users)
         assert fmean(ours) == pytest.approx(tool.calc(reco, interactions), rel=0, abs=1e-9), name

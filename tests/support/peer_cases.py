@@ -49,7 +49,7 @@ def random_users(seed: int, *, n_users: int = 1000, lengths: tuple[int, int] = (
     return users
 
 
-def with_preset(preset: str, names: Sequence[str], users: Sequence[User]) -> list[NDArray[np.float64]]:
+def apply_preset(preset: str, names: Sequence[str], users: Sequence[User]) -> list[NDArray[np.float64]]:
     """Compute measures as a preset has them: for each name the values of the users."""
     asked = MeasureSet.parse(names, defaults=options_of(preset))
     scores = asked.score(Lists.of([user.ranking() for user in users]))
@@ -58,5 +58,5 @@ def with_preset(preset: str, names: Sequence[str], users: Sequence[User]) -> lis
 
 def assert_equal(preset: str, theirs: Mapping[str, Sequence[float]], users: Sequence[User]) -> None:
     """Compare the values of a tool, by our names, with those of its preset."""
-    for name, ours in zip(theirs, with_preset(preset, list(theirs), users), strict=True):
+    for name, ours in zip(theirs, apply_preset(preset, list(theirs), users), strict=True):
         np.testing.assert_allclose(ours, np.asarray(theirs[name], dtype=float), rtol=0, atol=1e-9, err_msg=name)

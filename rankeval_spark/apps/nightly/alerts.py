@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 from typing_extensions import override
 
 from rankeval_spark import columns as C
-from rankeval_spark.config.spark_settings import variable_of
+from rankeval_spark.config.spark_settings import variable_name
 from rankeval_spark.errors import ResultsBusyError, hide, shortened, visible
 from rankeval_spark.report.night import FAILING
 from rankeval_spark.result_rows import check_rows
@@ -107,7 +107,7 @@ def _function(name: str) -> Callable[[Verdict], object]:
 
 def _webhook(reference: str, form: str, environment: Mapping[str, str]) -> Callable[[Verdict], object]:
     """Return a function that posts a verdict to the address in a variable of the environment, which is kept secret."""
-    name = variable_of(reference)
+    name = variable_name(reference)
     address = environment.get(name, "").strip()
     hide(address)
     try:

@@ -42,7 +42,7 @@ class NightPlan:
     evaluation_date: date
     sample_share: float  # share of the users that are evaluated, in (0, 1]
     recorded_config: str  # config that is recorded with the run, as JSON without secrets
-    config_hash: str  # its hash, see :meth:`EvaluationConfig.hash_under`
+    config_hash: str  # its hash, see :meth:`EvaluationConfig.hash_with_defaults`
     defaults_version: int = DEFAULTS_VERSION  # version of the defaults that it was read under
 
     @classmethod
@@ -53,7 +53,7 @@ class NightPlan:
         request = request_of(config, evaluation_date)
         if request.policies.is_attributed:  # the moment up to which events are complete matters
             until = config.inputs.held_out.complete_until(evaluation_date, datetime.now(UTC))
-            request = request.changed(events_until=until)
+            request = request.copy_with(events_until=until)
         return cls(config, request, evaluation_date, sample_share, config.public_json(), config.config_hash)
 
     @property
@@ -93,7 +93,7 @@ def evaluation_name(config: EvaluationConfig, sample_share: float) -> str:
 
 def plan_again(night: PastNight, config: EvaluationConfig, measures: MeasureSet) -> NightPlan:
     """Plan a published night once more, of other places or ``measures``, with the recorded config recorded again."""
-    request = request_of(config, night.evaluation_date).changed(measure_set=measures)
+    request = request_of(config, night.evaluation_date).copy_with(measure_set=measures)
     recorded = night.row["config"], night.row["config_hash"], night.defaults_version
     return NightPlan(config, request, night.evaluation_date, night.sample_share, *recorded)
 

@@ -16,7 +16,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.apps.notebook.hosts import column_names
 from rankeval_spark.config import Comparisons, FrameInputs, Inputs, validate_model
 from rankeval_spark.config.base import fault_error, refuse_faults
-from rankeval_spark.config.loading import argument_of
+from rankeval_spark.config.loading import locate_in_call
 from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.requested_measures import measures_of
@@ -57,7 +57,7 @@ class Call(Request):
     def request(self) -> Request:
         """The request, without the inputs."""
         inputs = self.inputs
-        return self.alone(max_rows_per_user=inputs.max_rows_per_user, time_zone=inputs.time_zone)
+        return self.as_request(max_rows_per_user=inputs.max_rows_per_user, time_zone=inputs.time_zone)
 
     @override
     def _as_config(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def validated_call(arguments: Mapping[str, Any], frames: Mapping[str, object]) -
     return call
 
 
-_ARGUMENT: Final = argument_of("evaluate")
+_ARGUMENT: Final = locate_in_call("evaluate")
 
 
 def _compared(baseline: object, comparisons: object) -> tuple[object, list[Fault]]:

@@ -14,7 +14,7 @@ from pyspark.sql import Column, Window, functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.config import Policies, validate_model
-from rankeval_spark.config.loading import argument_of
+from rankeval_spark.config.loading import locate_in_call
 from rankeval_spark.engine.checks import held_out_checks, log_checks
 from rankeval_spark.errors import ConfigError, Fault, InputError, kind_of
 from rankeval_spark.inputs.input_columns import attributed_lists_fault
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _SHOWN: Final = "_shown"
 _TIME: Final = "_time"
 _LIST: Final = "_list"
-_place = argument_of("attributed_interactions")
+_place = locate_in_call("attributed_interactions")
 _HAS_ITEM: Final = "is_recommended"
 _ORDERS: Final = (C.SCORE, C.RANK)
 

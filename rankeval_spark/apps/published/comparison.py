@@ -177,7 +177,7 @@ def _computed(
     asked = config.comparisons or Comparisons(baseline=baseline)
     made = segments_by_slice(config)
     comparisons = Comparisons(baseline=baseline, correction=asked.correction, margin=asked.margin)
-    request = request_of(config, night.evaluation_date).changed(
+    request = request_of(config, night.evaluation_date).copy_with(
         measure_set=MeasureSet.of(per_user),
         slices=[made[name] for name in selection.slices_of(config) if name != C.ALL_USERS],
         comparisons=comparisons,

@@ -51,7 +51,7 @@ def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence
     # With the models that it published, one without a list for the users among them.
     names = {row[C.MODEL_ID] for row in means_of(spark, root, night.evaluation, [night])} - {C.ONE_MODEL}
     models = tuple(sorted(names)) or plan.request.models
-    plan = replace(plan, request=plan.request.changed(comparisons=None, models=models))
+    plan = replace(plan, request=plan.request.copy_with(comparisons=None, models=models))
     try:
         inputs = open_inputs(plan.config, plan.request, plan.evaluation_date)
     except ForSparkError as reason:

@@ -247,7 +247,7 @@ def find_nested(schema: pa.Schema, where: str, rows: LogRows | JudgementRows) ->
     """
     types: Mapping[str, pa.DataType] = {field.name: field.type for field in schema}
     item, score, rank = (rows.columns.get(name, name) for name in (C.ITEM_ID, C.SCORE, C.RANK))
-    is_log, found = isinstance(rows, LogRows), rows.several_items
+    is_log, found = isinstance(rows, LogRows), rows.nested_items
     structs = types.get(RECOMMENDATIONS, pa.null())
     if found is None and item in types:
         if is_list(types[item]):
@@ -285,7 +285,7 @@ def item_arrays(table: pa.Table, nested: NestedItems, where: str) -> dict[str, p
 
 def list_columns(names: Sequence[str], nested: NestedItems) -> list[str]:
     """Return the columns of a table that an item has of its list."""
-    return [name for name in names if not nested.is_of_items(name, names)]
+    return [name for name in names if not nested.has_item_values(name, names)]
 
 
 def _read_array(

@@ -103,7 +103,7 @@ class FileInput:
     @cached_property
     def _empty_table(self) -> pa.Table:
         """The table without rows, in columns of one row per item; ForSparkError if lists are JSON text."""
-        nested, schema = self.config.several_items, self.table.schema
+        nested, schema = self.config.nested_items, self.table.schema
         if nested is not None and nested.separator is None:
             arrays = {column_and_field(path, schema.names)[0] for path in nested.arrays.values()} & {*schema.names}
             if any(is_text(schema.field(name).type) for name in arrays):
@@ -162,7 +162,7 @@ class FileInput:
     @property
     def n_rows(self) -> int:
         """Rows that are read at most: items, where a row of the table is a list."""
-        nested, schema = self.config.several_items, self.table.schema
+        nested, schema = self.config.nested_items, self.table.schema
         if nested is None:
             return self.table.count(self.condition)
         lists = column_and_field(nested.items, schema.names)[0]
@@ -180,8 +180,8 @@ class FileInput:
     def count(self) -> int:
         """Count the rows that the filters keep; of the columns, those of the filters are read."""
         n_rows = self.n_rows
-        if self.config.several_items is not None and n_rows:
-            return self._count_items(self.config.several_items)
+        if self.config.nested_items is not None and n_rows:
+            return self._count_items(self.config.nested_items)
         if n_rows == 0 or self.condition is None:
             return n_rows
         with self._report_damage():
@@ -278,7 +278,7 @@ def look_at_inputs(
 def _require_header(config: EvaluationConfig, name: str, date: dt.date) -> None:
     """Refuse csv files that only Spark reads and whose header lacks columns."""
     given: InputConfig = getattr(config.inputs, name)
-    if given.path is None or given.several_items is not None:
+    if given.path is None or given.nested_items is not None:
         return
     location = given.location(date)
     header = read_local_header(location, given.options)

@@ -158,7 +158,7 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
 
     Raises ForSparkError: it is in a catalog, elsewhere, not there, or not as plain as such tables mostly are.
     """
-    if models := config.of_models():
+    if models := config.configs_by_model():
         tables = {model: open_files(of_model, date) for model, of_model in models.items()}
         return _append_models(tables, config.location(date))
     if config.table is not None:

@@ -65,8 +65,8 @@ _File: TypeAlias = tuple[int, int | None, tuple[str, ...]]
 
 def look_up_sizes(name: str, config: InputConfig, date: dt.date) -> list[InputSize]:
     """Look up how large an input is on a date: one size, or one of each model, with the key of its path."""
-    configs = {f"{name}.paths.{model}": of_model for model, of_model in config.of_models().items()} or {name: config}
-    return [look_up_size(key, of_path, date) for key, of_path in configs.items()]
+    models = {f"{name}.paths.{model}": of_model for model, of_model in config.configs_by_model().items()}
+    return [look_up_size(key, of_path, date) for key, of_path in (models or {name: config}).items()]
 
 
 def look_up_size(name: str, config: InputConfig, date: dt.date) -> InputSize:

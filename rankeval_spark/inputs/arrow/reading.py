@@ -186,15 +186,15 @@ def _choose_columns(
     """Return the faults of a table's columns, and those of the schema's columns that it has once."""
     names = {field: rows.renames.get(field, field) for field in schema.field_names()}
     arrays: dict[str, str] = {}
-    if rows.several_items is not None:
-        nested = rows.several_items
+    if rows.nested_items is not None:
+        nested = rows.nested_items
         arrays = {
             f"{name}.{nested.places[field]}": column_and_field(path, columns)[0]
             for field, path in nested.arrays.items()
         }
         names = {field: own for field, own in names.items() if field not in (C.ITEM_ID, C.SCORE, C.RANK)}
     wanted, assumed = [*dict.fromkeys([*names.values(), *arrays.values()])], [*columns]
-    is_plain = isinstance(rows, LogRows) and rows.several_items is None
+    is_plain = isinstance(rows, LogRows) and rows.nested_items is None
     if is_plain and names[C.ITEM_ID] not in columns and RECOMMENDATIONS in columns:
         wanted.append(RECOMMENDATIONS)
         assumed.append(names[C.ITEM_ID])  # whether it has them, its type says

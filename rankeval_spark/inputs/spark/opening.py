@@ -73,7 +73,7 @@ def open_table(spark: SparkSession, name: str, config: InputConfig, date: dt.dat
 
     Columns of csv and json are text, and :data:`CORRUPT` is one of them. Files outside the allowed folders are refused.
     """
-    if models := config.of_models():
+    if models := config.configs_by_model():
         tables = {model: open_table(spark, f"{name}.paths.{model}", own, date)[0] for model, own in models.items()}
         return append_models(tables, f"inputs.{name}.paths"), None
     if config.table is not None or not allowed_folders.is_limited():  # a catalog has its own permissions

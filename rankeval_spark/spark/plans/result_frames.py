@@ -46,7 +46,7 @@ def to_ranked_items(inputs: InputFrames, *, request: Request) -> DataFrame:
     A row per item that is left in a list, in the population or not. ``gain`` is NULL without a judgement;
     ``is_relevant`` is true from a gain of 1 on.
     """
-    plain = request.changed(slices=())
+    plain = request.copy_with(slices=())
     ranked = to_user_rows(inputs, plain, needs=frozenset()).to_ranked_items()
     list_id = F.col(C.LIST_ID) if C.LIST_ID in ranked.columns else F.lit(C.ONE_LIST)
     return ranked.select(

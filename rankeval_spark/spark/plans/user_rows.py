@@ -208,7 +208,7 @@ def _cooccurrence_rows(
     if needs.isdisjoint(SECOND_STEP):
         return {}
     depth, found = depth_of(request.measure_set), {}
-    plain, once = request.changed(slices=()), replace(inputs, are_checked=True)  # others refuse unusable rows
+    plain, once = request.copy_with(slices=()), replace(inputs, are_checked=True)  # others refuse unusable rows
     lists = to_user_rows(once, plain, needs=frozenset()).to_item_lists(depth=depth)
     if N.ITEM_FAMILIARITY in needs:
         familiarity = item_facts.to_familiarity(lists, sources=sources, depth=depth)

@@ -112,24 +112,24 @@ def user_metrics_of(
 
 def asked(*measures: str) -> Request:
     """Ask for some measures beside those of ``FEW``."""
-    return FEW.changed(measure_set=MeasureSet.parse(["nDCG@5", "P@5", *measures]))
+    return FEW.copy_with(measure_set=MeasureSet.parse(["nDCG@5", "P@5", *measures]))
 
 
 def dropping(*policies: str, request: Request = FEW) -> Request:
     """Leave items out of the lists by some policies."""
     values: dict[str, Any] = dict.fromkeys(policies, "drop")
-    return request.changed(policies=Policies(**values))
+    return request.copy_with(policies=Policies(**values))
 
 
 PER_USER: Final = {
     "by default": FEW,
     "more measures and cutoffs": MANY,
-    "duplicates kept": FEW.changed(policies=Policies(duplicates="keep", ties="item_desc")),
-    "gains summed": FEW.changed(policies=Policies(held_out_duplicates="sum", invalid_scores="error")),
-    "ties by gain": FEW.changed(policies=Policies(ties="pessimistic", score_precision="single")),
-    "judged items only": FEW.changed(policies=Policies(judged_only=True)),
-    "named models": FEW.changed(models=["m0", "m1"]),
-    "segments": FEW.changed(slices=[("country",)]),
+    "duplicates kept": FEW.copy_with(policies=Policies(duplicates="keep", ties="item_desc")),
+    "gains summed": FEW.copy_with(policies=Policies(held_out_duplicates="sum", invalid_scores="error")),
+    "ties by gain": FEW.copy_with(policies=Policies(ties="pessimistic", score_precision="single")),
+    "judged items only": FEW.copy_with(policies=Policies(judged_only=True)),
+    "named models": FEW.copy_with(models=["m0", "m1"]),
+    "segments": FEW.copy_with(slices=[("country",)]),
     "scores of hits": asked("RMSE"),
     "training data": asked("NotInTrain@5"),
     "facts of a small catalogue": asked("ILD@5", "ILS(sim='jaccard')@3"),
@@ -195,7 +195,7 @@ def test_leaving_unknown_items_out_by_another_catalogue_is_left_to_spark(
 
 def test_measures_of_all_lists_reuse_the_rows_that_are_left(tables: dict[str, DataFrame]) -> None:
     several = MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"])
-    request = dropping("seen_in_train", "unknown_items", request=FEW.changed(measure_set=several))
+    request = dropping("seen_in_train", "unknown_items", request=FEW.copy_with(measure_set=several))
     some = {**tables, "train": tables["train"].where("item_id like '1%'")}  # of lists that are all seen nothing is left
     assert final_exchanges(one_job(some, request)) == ONE + 2
 
@@ -252,7 +252,7 @@ def one_job(tables: dict[str, DataFrame], request: Request) -> DataFrame:
 def test_all_small_tables_are_made_of_one_exchange_of_the_rows(
     tables: dict[str, DataFrame], changes: dict[str, Any]
 ) -> None:
-    assert_one_pass(tables, FEW.changed(**changes), n_merges=1)
+    assert_one_pass(tables, FEW.copy_with(**changes), n_merges=1)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ def test_measures_of_all_lists_are_made_of_it_too(
     tables: dict[str, DataFrame], measures: list[str], n_catalogues: int
 ) -> None:
     """What their workers added up is merged twice: by item, and by slice."""
-    request = FEW.changed(measure_set=MeasureSet.parse(measures), slices=[("country",)])
+    request = FEW.copy_with(measure_set=MeasureSet.parse(measures), slices=[("country",)])
     assert_one_pass(tables, request, n_merges=2, n_catalogues=n_catalogues)
 
 
@@ -288,7 +288,7 @@ def test_ranks_next_to_scores_are_checked_without_another_exchange(
     user_metrics = user_metrics_of(both)
     assert final_exchanges(user_metrics) == ONE
     assert joins(user_metrics) == joins(user_metrics_of(tables))
-    of_lists = one_job(both, FEW.changed(measure_set=MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"])))
+    of_lists = one_job(both, FEW.copy_with(measure_set=MeasureSet.parse(["P@5", "Entropy@5", "Entropy@10", "Entropy"])))
     assert final_exchanges(of_lists) == ONE + 2
 
 

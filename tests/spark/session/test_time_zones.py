@@ -146,7 +146,9 @@ def test_day_of_a_zone_is_the_same_on_both_hosts(spark: SparkSession, zone: str,
     in_day = [place for place, each in enumerate(shown) if each.date() == day]
     assert len(in_day) == hours * 2
     kinds = ("moment", "clock", "text")
-    windows = [RowFilter(Filter(column=kind, op="last", value="1d").plain(0), day, time_zone=zone) for kind in kinds]
+    windows = [
+        RowFilter(Filter(column=kind, op="last", value="1d").expand_window(0), day, time_zone=zone) for kind in kinds
+    ]
     conditions = [(window.spark_condition(there.schema), kind) for kind, window in zip(kinds, windows, strict=True)]
     flags = [condition.alias(kind) for condition, kind in conditions if condition is not None]
     on_spark = there.select("id", *flags).toArrow().sort_by("id")

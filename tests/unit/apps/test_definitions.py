@@ -87,5 +87,5 @@ def test_measure_that_this_version_does_not_know_is_named() -> None:
 
 def test_difference_names_the_options_and_policies_that_are_other_ones() -> None:
     before, after = definition_of("R@5"), definition_of("R(judged_only=True)@5", Policies(unit="list"))
-    assert before.without(after) == ["unit=user"]
-    assert after.without(before) == ["judged_only=True", "unit=list"]
+    assert before.differences_from(after) == ["unit=user"]
+    assert after.differences_from(before) == ["judged_only=True", "unit=list"]

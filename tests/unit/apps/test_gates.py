@@ -364,8 +364,8 @@ def test_a_night_before_whose_users_were_deleted_is_nothing_to_go_by() -> None:
 
 def test_a_rule_reads_its_measure_as_the_preset_does() -> None:
     gate = Gate(measure="AP@10", at_least=0.1)
-    assert str(gate.measured(None)) == "AP@10"
-    assert str(gate.measured("kaggle")) == "AP(denom='min')@10"
+    assert str(gate.parse_measure(None)) == "AP@10"
+    assert str(gate.parse_measure("kaggle")) == "AP(denom='min')@10"
 
 
 @pytest.mark.parametrize(

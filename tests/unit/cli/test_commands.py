@@ -72,7 +72,7 @@ def test_init_writes_the_template_and_the_schema_that_its_first_line_names(tmp_p
     assert rankeval("validate", config).code == 0
     named = re.fullmatch(r"# yaml-language-server: \$schema=(.+)", config.read_text().splitlines()[0])
     assert named is not None
-    assert json.loads((config.parent / named[1]).read_text()) == json_schema.schema()
+    assert json.loads((config.parent / named[1]).read_text()) == json_schema.build_schema()
 
 
 def test_init_writes_over_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from rankeval_spark.config import PRESETS, EvaluationConfig, Policies, load_config, validate_model
 from rankeval_spark.config.policies import HANDLINGS, Missing, Population, ZeroRelevant
-from rankeval_spark.config.presets import options_of, with_preset
+from rankeval_spark.config.presets import apply_preset, options_of
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.results.run_record import measure_facts
@@ -278,10 +278,10 @@ def test_preset_fills_in_policies_and_what_is_written_wins(config_file: Path) ->
 
 def test_another_population_leaves_out_what_a_preset_does_with_users_it_lacks() -> None:
     """lenskit: run and zero; a user without a relevant judgement is no user of truth, and one of judged."""
-    assert with_preset("lenskit", {"population": "truth"}) == {"population": "truth"}
-    assert with_preset("lenskit", {"population": "judged"}) == {"population": "judged", "zero_relevant": "zero"}
+    assert apply_preset("lenskit", {"population": "truth"}) == {"population": "truth"}
+    assert apply_preset("lenskit", {"population": "judged"}) == {"population": "judged", "zero_relevant": "zero"}
     with pytest.raises(ConfigError, match="zero_relevant 'zero' with population 'truth'"):
-        validate_model(Policies, with_preset("lenskit", {"population": "truth", "zero_relevant": "zero"}))
+        validate_model(Policies, apply_preset("lenskit", {"population": "truth", "zero_relevant": "zero"}))
 
 
 def test_preset_fills_in_options_and_what_is_written_wins() -> None:

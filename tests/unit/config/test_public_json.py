@@ -96,7 +96,7 @@ def test_keys_that_a_later_version_adds_change_no_hash(config_file: Path) -> Non
 def test_hash_follows_the_version_of_the_defaults(config_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = load_config(config_file)
     before = config.config_hash
-    assert before == config.hash_under(evaluation_config.DEFAULTS_VERSION)
+    assert before == config.hash_with_defaults(evaluation_config.DEFAULTS_VERSION)
     monkeypatch.setattr(evaluation_config, "DEFAULTS_VERSION", evaluation_config.DEFAULTS_VERSION + 1)
     assert config.config_hash != before
 

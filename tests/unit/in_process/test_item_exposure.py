@@ -75,7 +75,7 @@ def host_of(
     **asked: Any,  # noqa: ANN401 - of a request
 ) -> InProcess:
     asked |= {"policies": Policies(rank_gaps="keep"), "models": models or None, "slicing": Slicing(min_slice_size=5)}
-    request = Request(measures=("P@1",)).changed(measure_set=MeasureSet.parse(measures), **asked)
+    request = Request(measures=("P@1",)).copy_with(measure_set=MeasureSet.parse(measures), **asked)
     log = ranked.drop_columns("gain")
     judged = pa.Table.from_pylist([], pa.schema([log.schema.field(name) for name in ("user_id", "item_id")]))
     given = {"recommendations": log, "held_out": judged, "segments": segments, "items": catalogue, "train": None}

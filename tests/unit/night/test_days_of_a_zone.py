@@ -107,5 +107,5 @@ def test_version_of_a_time_is_that_of_the_clocks_of_the_zone(tmp_path: Path) -> 
     alone = validate_model(HeldOutInput, {**version, "path": "events"})
     assert alone.moment(FIRST) == dt.datetime(2026, 1, 1, 6, tzinfo=dt.UTC)
     zoned = alone.model_copy(update={"timestamp": "{date} 06:00:00+09:00"})
-    zoned.read_in("America/New_York")
+    zoned.set_time_zone("America/New_York")
     assert zoned.moment(FIRST) == dt.datetime(2025, 12, 31, 21, tzinfo=dt.UTC)

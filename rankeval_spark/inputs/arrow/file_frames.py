@@ -25,8 +25,8 @@ from rankeval_spark.config.inputs import (
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line
 from rankeval_spark.inputs import places
 from rankeval_spark.inputs.arrow.files import files_below, open_files
-from rankeval_spark.inputs.arrow.input_sizes import size_of
-from rankeval_spark.inputs.input_files import NO_FILES, NO_PATH, ForSparkError, delta_versions, missing_input
+from rankeval_spark.inputs.arrow.input_sizes import look_up_size
+from rankeval_spark.inputs.input_files import NO_FILES, NO_PATH, ForSparkError, delta_versions, missing_input_fault
 
 if TYPE_CHECKING:
     from rankeval_spark.inputs.arrow.files import FileTable
@@ -67,7 +67,7 @@ class FileFrame:
         try:
             return self.table.read(names, None)
         except (OSError, pa.ArrowException) as error:
-            told = places.in_words(first_line(str(error)))
+            told = places.show_addresses(first_line(str(error)))
             found = f"a file that cannot be read ({told}) at {self.table.location}"
             raise InputError(Fault(self.name, found, "readable data files")) from error
 
@@ -134,7 +134,7 @@ def _with_format(name: str, config: InputConfig, location: str) -> InputConfig:
     except OSError as error:
         found = error.strerror or first_line(str(error))
     if path is None or not path.exists():
-        raise InputError(replace(missing_input(name, location, "a file or a folder", found), where=name))
+        raise InputError(replace(missing_input_fault(name, location, "a file or a folder", found), where=name))
     endings = {_ending(file.name) for file in files_below(path)}
     chosen = {(_FORMATS.get(ending), tuple(_options(ending, None).items())) for ending in endings}
     if len(chosen) != 1 or None in dict(chosen):
@@ -149,6 +149,6 @@ def _faults(name: str, config: InputConfig, date: dt.date, error: ForSparkError)
     """Return why a table is not opened, in the words of a run where it has some."""
     if isinstance(error.__cause__, InputError):  # of lines of text
         return list(error.__cause__.faults)
-    if (fault := size_of(name, config, date).fault) is not None:
+    if (fault := look_up_size(name, config, date).fault) is not None:
         return [replace(fault, where=name)]
     return [replace(each, where=name) for each in error.faults] or [Fault(name, str(error), _EXPECTED, _FIX)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -253,14 +254,24 @@ def _measure_lines(entry: Definition, usual: Mapping[str, str], seen: set[str]) 
             yield f"  - `{option.name}` is {option.expected}. {option.meaning}"
     yield from _further(entry)
     yield f"- source: {_without_titles(entry.source, seen)}"
-    yield f"- other names: {', '.join([*(f'`{alias}`' for alias in entry.aliases), entry.words])}"
+    yield f"- other names: {', '.join(_other_names(entry))}"
     if entry.unlike:
         others = dict[str, str]()
         for name, difference in entry.unlike.items():
             others[difference] = f"{others[difference]}, `{name}`" if difference in others else f"`{name}`"
         yield f"- not the same: {'; '.join(f'{names} {text}' for text, names in others.items())}"
-    yield from _examples(entry)
-    yield ""
+    yield f"{_example(entry)}\n"
+
+
+def _other_names(entry: Definition) -> Iterator[str]:
+    """Yield the names that are read, as code, then the words that are not such a name with blanks."""
+    yield from (f"`{alias}`" for alias in entry.aliases)
+    known = {_letters(name) for name in (entry.name, *entry.aliases)}
+    yield from (words for words in entry.words.split(", ") if _letters(words) not in known)
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
 def _without_titles(source: str, seen: set[str]) -> str:
@@ -290,20 +301,11 @@ def _further(entry: Definition) -> Iterator[str]:
         yield f"- of all lists of a slice together{needing}"
 
 
-def _examples(entry: Definition) -> Iterator[str]:
-    """Yield the first example, and one for each option that only this measure has."""
-    given_above, seen = "", set[str]()
-    for number, example in enumerate(examples_of(entry)):
-        measure = Measure.parse(example.measure)
-        changed = [option for option in measure.entry.options if measure.options[option.name] != option.default]
-        if number > 0 and (any(map(_is_shared, changed)) or {option.name for option in changed} <= seen):
-            continue
-        seen |= {option.name for option in changed}
-        given = "the same" if example.given == given_above else f"`{example.given}`"
-        given_above = example.given
-        mean = f"; mean {example.mean}" if example.mean else ""
-        note = f" ({example.note})" if example.note else ""
-        yield f"- `{example.measure}` of {given}: `{'; '.join(example.values)}{mean}`{note}"
+def _example(entry: Definition) -> str:
+    example = examples_of(entry)[0]
+    mean = f"; mean {example.mean}" if example.mean else ""
+    note = f" ({example.note})" if example.note else ""
+    return f"- `{example.measure}` of `{example.given}`: `{'; '.join(example.values)}{mean}`{note}"
 
 
 def _statistics() -> str:

@@ -19,6 +19,7 @@ from rankeval_spark.statistics.paired_tests import PairedValues
 
 SAMPLES: Final = 20_000
 AT_ONCE: Final = 2_000
+SIZES: Final = (30, 100, 400)  # numbers of users
 LEVEL: Final = 0.95
 SEED: Final = 20260131
 HIT_RATE: Final = 0.1
@@ -51,7 +52,6 @@ class Setting:
     name: str
     truth: float
     estimate: Callable[[np.random.Generator, Shape], Intervals]
-    sizes: tuple[int, ...] = (30, 100, 400)
 
 
 def zeros(draw: Draw, share: float) -> Draw:
@@ -230,11 +230,7 @@ def cells(setting: Setting, n: int) -> list[str]:
     widths = [np.nanmean(high - low) for low, high in both]
     uncertain = np.concatenate([part.is_uncertain for part in parts]).mean()
     is_own = not np.array_equal(both[0], both[1], equal_nan=True)
-    return (
-        [student, published, f"{widths[0] / widths[1]:.2f}", f"{uncertain:.0%}".replace("%", " %")]
-        if is_own
-        else [student]
-    )
+    return [student, published, f"{widths[0] / widths[1]:.2f}", f"{100 * uncertain:.0f}"] if is_own else [student]
 
 
 def _coverage(low: Array, high: Array, truth: float) -> str:
@@ -247,25 +243,24 @@ def _coverage(low: Array, high: Array, truth: float) -> str:
 def table() -> Iterator[str]:
     """Write the lines of the page."""
     yield from (
-        "| means over users | users | Student's t | published | width | uncertain |",
-        "|---|---|---|---|---|---|",
+        "| means over users | Student's t | published | width | uncertain, % |",
+        "|---|---|---|---|---|",
     )
-    yield from _lines(MEANS)
+    yield from map(_line, MEANS)
     yield from (
         "",
-        "| ratios of sums over users | users | delta method with t | published | width | uncertain |",
-        "|---|---|---|---|---|---|",
+        "| ratios of sums over users | delta method with t | published | width | uncertain, % |",
+        "|---|---|---|---|---|",
     )
-    yield from _lines(RATIOS)
-    yield from ("", "| comparisons | users | published |", "|---|---|---|")
-    yield from _lines(COMPARISONS)
+    yield from map(_line, RATIOS)
+    yield from ("", "| comparisons | published |", "|---|---|")
+    yield from map(_line, COMPARISONS)
 
 
-def _lines(settings: tuple[Setting, ...]) -> Iterator[str]:
-    for setting in settings:
-        for n in setting.sizes:
-            name = setting.name if n == setting.sizes[0] else ""
-            yield f"| {' | '.join([name, str(n), *cells(setting, n)])} |"
+def _line(setting: Setting) -> str:
+    """Write the cells of all numbers of users into one row."""
+    columns = zip(*(cells(setting, n) for n in SIZES), strict=True)
+    return f"| {' | '.join([setting.name, *map(', '.join, columns)])} |"
 
 
 def main() -> None:

@@ -29,10 +29,19 @@ _NAMES: Final = {
 }
 _EXTENDED: Final = {"Nested": "NestedItems", "Volume": "Threshold", "Drift": "Threshold"}
 """Models with the keys of another one and more."""
-_EXPLAINED: Final = {
-    "Policies": "[Policies](policies.md) has each with its values and default.",
-    "Checks": "Keys without a kind have a [Threshold](#threshold). [Checks](checks.md) says what a run does with them.",
+_PAGES: Final = {
+    "Nested": "inputs.md#one-row-per-list-the-nested-form",
+    "NestedItems": "inputs.md#one-row-per-list-the-nested-form",
+    "Gains": "inputs.md#events",
+    "Policies": "policies.md",
+    "Slicing": "slices.md",
+    "Band": "slices.md",
+    "Intervals": "intervals.md",
+    "Comparisons": "comparisons.md",
+    "Gate": "gates.md",
+    "Notification": "schedule.md#alerts",
 }
+"""Pages that explain all keys of a model, so that these have their values and defaults here."""
 _CHECK: Final = "[Threshold](#threshold)"
 _MAX_KEYS: Final = 4
 """Sections with more keys have their defaults with these."""
@@ -45,7 +54,7 @@ def configuration_page() -> str:
     schema = json_schema.build_schema()
     definitions = schema["$defs"]
     names = list(dict.fromkeys(_named(schema, definitions)))
-    keys = {name: _keys(definitions[name]) for name in names} | {"Policies": []}
+    keys = {name: _keys(definitions[name], name not in _PAGES) for name in names} | {"Policies": []}
     inputs = dict.fromkeys(_references(definitions["Inputs"]["properties"]))
     every = [key for key in keys[next(iter(inputs))] if all(key in keys[name] for name in inputs)]
     shared = {
@@ -80,24 +89,29 @@ def _section(title: str, model: Node, keys: Collection[str], base: str = "", of_
     """Write the keys of a model but for those of its ``base``, which has a section of its own."""
     description = f"{model['description']} " if title != "Top level" and model.get("description") else ""
     own = [key for key in keys if key not in of_base]
-    further = _EXPLAINED.get(title, "")
+    if title in _PAGES:
+        description += f"[{_PAGES[title].partition('.')[0].capitalize()}]({_PAGES[title]}) explains the keys. "
     if base:
-        further = f"It has the keys of [{base}](#{base.lower().replace(' ', '-')}){' and:' if own else '.'}"
-    text = f"{description}{further}".strip()
-    return "\n\n".join(filter(None, [f"## {title}", text, "".join(own).rstrip("\n")])) + "\n"
+        description += f"It has the keys of [{base}](#{base.lower().replace(' ', '-')}){' and:' if own else '.'}"
+    if title == "Checks":
+        description += (
+            "Keys without a kind have a [Threshold](#threshold). [Checks](checks.md): what a run does with them."
+        )
+    return "\n\n".join(filter(None, [f"## {title}", description.strip(), "".join(own).rstrip("\n")])) + "\n"
 
 
-def _keys(model: Node) -> list[str]:
+def _keys(model: Node, with_meaning: bool = True) -> list[str]:
     """Write each key of a model as an item of a list: value, default and meaning."""
     required = set(model.get("required", ()))
-    return [_key(name, field, name in required) for name, field in model["properties"].items()]
+    items = model["properties"].items()
+    return [_key(name, field, name in required, with_meaning) for name, field in items]
 
 
-def _key(name: str, field: Node, is_required: bool) -> str:
+def _key(name: str, field: Node, is_required: bool, with_meaning: bool) -> str:
     kind = _type(field)
     default = "required" if is_required else _default(field.get("default"))
     shown = "; ".join(filter(None, ["" if kind == _CHECK else kind, default]))
-    meaning = field.get("description", "").replace("\n", " ")
+    meaning = field.get("description", "").replace("\n", " ") if with_meaning else ""
     return f"- `{name}`{f' ({shown})' if shown else ''}{': ' + meaning if meaning else ''}\n"
 
 

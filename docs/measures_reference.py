@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.definition import Definition
     from rankeval_spark.measures.options import Option
 
-MAX_NAMED: Final = 5
-"""Options of more measures count them and name none."""
-
 
 class Family(NamedTuple):
     """The page of a family."""
@@ -89,8 +86,8 @@ OPTIONS: Final = """\
 
 Pages name the options of each measure with their defaults, and explain those that only it has.
 
-| option | measures | values | effect |
-|---|---|---|---|
+| option | values | effect |
+|---|---|---|
 """
 
 ABOUT_OPTIONS: Final = """\
@@ -226,14 +223,18 @@ def _is_shared(option: Option) -> bool:
     return len(_measures_with(option)) > 1
 
 
-def _is_common(option: Option) -> bool:
-    return len(_measures_with(option)) > MAX_NAMED
-
-
 def _shared_option(option: Option) -> str:
-    names = _measures_with(option)
-    measures = f"{len(names)} measures" if _is_common(option) else ", ".join(names)
-    return f"| `{option.name}` | {measures} | {option.expected} | {_in_table(option.meaning)} |\n"
+    """Write a row; an option whose name has another meaning in most measures names those with this one."""
+    measures = _measures_with(option)
+    is_other = any(
+        other.name == option.name and len(_measures_with(other)) >= len(measures) for other in _others(option)
+    )
+    names = f" of {', '.join(measures)}" if is_other else ""
+    return f"| `{option.name}`{names} | {option.expected.replace(' or ', ', ')} | {_in_table(option.meaning)} |\n"
+
+
+def _others(option: Option) -> list[Option]:
+    return [other for other in _shared_options() if _key(other) != _key(option)]
 
 
 def _in_table(text: str) -> str:

@@ -52,7 +52,7 @@ def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, i
         errors, sizes = [*ahead.errors], ahead.sizes
         if not errors:
             try:
-                windows = _windows(config, days[0])
+                windows = _find_last_window(config, days[0])
             except InputError as error:  # rows of a damaged file
                 errors.append(error)
         facts |= {
@@ -66,7 +66,7 @@ def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, i
     if is_json:
         write_out(json_text(facts))
     elif not is_quiet():
-        _show(facts, str(cost), sizes)
+        _print_facts(facts, str(cost), sizes)
     raise_together(errors)
     if windows and windows["is_open"] and config.checks.open_windows.error == 0:
         found = f"a list whose attribution window ends {windows['last_window_ends_at']}"
@@ -74,8 +74,8 @@ def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, i
         raise OpenWindowsError(Fault("inputs.recommendations", found, expected, OPEN_FIX))
 
 
-def _windows(config: EvaluationConfig, day: date) -> dict[str, Any] | None:
-    """Return the end of the last list's attribution window; None without one, or if only Spark reads the log."""
+def _find_last_window(config: EvaluationConfig, day: date) -> dict[str, Any] | None:
+    """Find the end of the last list's attribution window; None without one, or if only Spark reads the log."""
     from rankeval_spark.engine.attribution import micros_of  # noqa: PLC0415 - pyarrow takes a moment
     from rankeval_spark.in_process.last_list import last_shown, moment_text  # noqa: PLC0415 - as above
     from rankeval_spark.inputs.input_files import ForSparkError  # noqa: PLC0415 - as above
@@ -98,7 +98,7 @@ def _windows(config: EvaluationConfig, day: date) -> dict[str, Any] | None:
     }
 
 
-def _show(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize]) -> None:
+def _print_facts(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize]) -> None:
     shown = ", ".join(f"{name}: {facts[f'n_{name}']}" for name in ("measures", "cutoffs", "slices"))
     has_faults = facts.get("host", "") is None
     verdict = "" if has_faults else "valid; "
@@ -108,17 +108,17 @@ def _show(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize]) -> N
         return
     from rich.markup import escape  # noqa: PLC0415 - only with a date
 
-    from rankeval_spark.cli.tables import headed  # noqa: PLC0415 - as above
+    from rankeval_spark.cli.tables import new_table  # noqa: PLC0415 - as above
 
     title = f"a run of {facts['evaluation_date']} reads"
     headings = ("input", "format", "version", "files", "partitions", "rows", "size")
-    table = headed(*headings, title=title, caption=["rows and size of the files that may hold rows of the date"])
+    table = new_table(*headings, title=title, caption=["rows and size of the files that may hold rows of the date"])
     for column in table.columns[2:]:
         column.justify = "right"
     for size in inputs:
         counts = (size.version, size.n_files, size.n_partitions, size.n_rows)
         numbers = ("-" if count is None else f"{count:,}" for count in counts)
-        table.add_row(escape(size.name), size.format, *numbers, _readable(size.n_bytes))
+        table.add_row(escape(size.name), size.format, *numbers, _format_size(size.n_bytes))
     console().print(table)
     for size in inputs:
         remark = size.remark or ("no file may hold rows of this date" if size.n_files == 0 else None)
@@ -134,7 +134,7 @@ def _show(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize]) -> N
         say_done("would run in this process, without Spark" if why is None else f"would run on Spark: {why}")
 
 
-def _readable(n_bytes: int | None) -> str:
+def _format_size(n_bytes: int | None) -> str:
     """Format a size with one to three digits before the point."""
     if n_bytes is None:
         return "-"
@@ -175,7 +175,7 @@ def init_command(config: Path, tables: Mapping[str, str], results: str | None) -
         config.unlink()
         raise
     if not is_quiet():
-        _show_guesses(guesses)
+        _print_guesses(guesses)
         for name, sample in samples.items():
             if sample.path != tables[name]:
                 say_done(f"{name}: a folder of days, read as {sample.path}")
@@ -184,12 +184,12 @@ def init_command(config: Path, tables: Mapping[str, str], results: str | None) -
     say_done(f"check the guesses in it, then: rankeval validate {shlex.quote(str(config))}{day}")
 
 
-def _show_guesses(guesses: Guesses) -> None:
+def _print_guesses(guesses: Guesses) -> None:
     from rich.markup import escape  # noqa: PLC0415 - without output it is not needed
 
-    from rankeval_spark.cli.tables import headed  # noqa: PLC0415 - as above
+    from rankeval_spark.cli.tables import new_table  # noqa: PLC0415 - as above
 
-    table, lines = headed("input", "format", "meaning", "column", "guessed by"), list[str]()
+    table, lines = new_table("input", "format", "meaning", "column", "guessed by"), list[str]()
     for name, guessed in guesses.inputs.items():
         found = {**guessed.columns, **({"evaluation date": guessed.day} if guessed.day else {})}
         for place, (meaning, guess) in enumerate(found.items()):

@@ -43,7 +43,7 @@ SHOWN: Final = ("nDCG", "AP", "P", "R", "Success", "RR")  # measures of the tabl
 def demo_command(workspace: Path, config_path: Path) -> None:
     """Prepare the logs, evaluate every date, and show the newest night."""
     out, started = console(), time.perf_counter()
-    overrides = of_workspace(workspace, config_path)
+    overrides = workspace_overrides(workspace, config_path)
     config = load_config(config_path, overrides)
     allowed_folders.require_allowed(("--workspace", str(workspace)), ("results.root", config.results.location))
     # Only to train: the nights are computed in this process.
@@ -73,7 +73,7 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     out.print()
     if gates := nights[-1].gates:  # `rankeval gate` has a sentence for each case
         out.print(tables.rules(gates))
-        out.print(tables.gates_in_a_line(gates), markup=False, soft_wrap=True)
+        out.print(tables.gates_sentence(gates), markup=False, soft_wrap=True)
     out.print()
     for line in logs.caveats:
         out.print(f"[dim]note: {line}[/dim]")
@@ -87,7 +87,7 @@ def demo_command(workspace: Path, config_path: Path) -> None:
         out.print(f"  .venv/bin/{command}", markup=False, soft_wrap=True)
 
 
-def of_workspace(workspace: Path, config_path: Path) -> list[str]:
+def workspace_overrides(workspace: Path, config_path: Path) -> list[str]:
     """Return the overrides by which a config reads the logs of a workspace and publishes there; none by default."""
     config = load_config(config_path)
     folder = os.path.relpath(workspace.absolute(), config_path.resolve().parent)
@@ -114,13 +114,15 @@ def print_impressions(cache: Path) -> None:
         out.print(f"no impressions: {missing}", markup=False, soft_wrap=True)
         return
     title = f"{open_bandit.SOURCE_NAME}: one policy from the log of another, 95 % intervals"
-    table = tables.headed("policy", "from", "clicks per 1,000 impressions", title=title)
+    table = tables.new_table("policy", "from", "clicks per 1,000 impressions", title=title)
     for row in found.rows:
         value, low, high = (f"{1000 * rate:.2f}" for rate in (row.value, row.low, row.high))
         table.add_row(row.policy, row.by, f"{value} [{low}, {high}]")
     out.print(table)
-    n_random, n_own = f"{found.n_impressions:,}", f"{found.n_effective:,.0f}"
-    out.print(f"[dim]note: {n_random} random impressions say as much of Thompson sampling as {n_own} of its own[/dim]")
+    n_random, n_needed = f"{found.n_impressions:,}", f"{found.n_effective:,.0f}"
+    out.print(
+        f"[dim]note: {n_random} random impressions say as much of Thompson sampling as {n_needed} of its own[/dim]"
+    )
     weight = f"the mean weight {found.mean_weight:.3f}, with 1 expected"
     out.print(f"[dim]note: IPS is {found.relative_value:.3f} times the click rate of the random policy, {weight}[/dim]")
 

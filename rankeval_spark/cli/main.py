@@ -74,8 +74,8 @@ def stoppable() -> Iterator[Ending]:
     """
     ending = Ending()
     is_main = threading.current_thread() is threading.main_thread()
-    heard = [number for number in ENDING if is_main and signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, ending.on_signal) for number in heard}
+    handled = [number for number in ENDING if is_main and signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, ending.on_signal) for number in handled}
     try:
         yield ending
     finally:
@@ -109,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     130 stopped by Ctrl-C, 143 stopped by SIGTERM.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    form, rest = _log_format([argument for argument in given if argument not in (DEBUG, QUIET)])
+    form, rest = _split_log_format([argument for argument in given if argument not in (DEBUG, QUIET)])
     is_json = form[-1:] == ["json"]
     keep_libraries_quiet()
     with quietly(QUIET in given), logged_as_json(is_json), stoppable() as ending:
@@ -119,14 +119,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             if ending.stopped is not None:  # typer makes a status of Ctrl-C out of it, and a failed clean-up an error
                 for line in notes_of(error):
                     note(ending.stopped, line)
-                _end(ending.stopped, is_debug=DEBUG in given)
+                _exit_with(ending.stopped, is_debug=DEBUG in given)
             if isinstance(error, SystemExit):
                 raise
-            _end(_known(error), is_debug=DEBUG in given)
+            _exit_with(_translate_error(error), is_debug=DEBUG in given)
     sys.exit(ExitCode.DONE)
 
 
-def _log_format(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+def _split_log_format(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return ``--log-format`` and its value, which stand before the command, and the other arguments."""
     form, rest, words = list[str](), list[str](), iter(arguments)
     for word in words:
@@ -138,7 +138,7 @@ def _log_format(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     return form, rest
 
 
-def _known(error: Exception) -> Exception:
+def _translate_error(error: Exception) -> Exception:
     """Translate an error that no command expected."""
     if isinstance(error, RankevalError):
         return error
@@ -159,7 +159,7 @@ def _known(error: Exception) -> Exception:
     return known
 
 
-def _end(error: BaseException, *, is_debug: bool) -> NoReturn:
+def _exit_with(error: BaseException, *, is_debug: bool) -> NoReturn:
     """Print the error and exit with its code."""
     trace = without_secrets("".join(traceback.format_exception(error))) if is_debug else ""
     is_ours = isinstance(error, RankevalError) or not isinstance(error, Exception)

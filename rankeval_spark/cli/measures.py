@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from rich.markup import escape
 from rich.text import Text
 
-from rankeval_spark.cli.tables import MAX_LINES, headed
+from rankeval_spark.cli.tables import MAX_LINES, new_table
 from rankeval_spark.cli.terminal import console, json_text, write_out
 from rankeval_spark.config import PRESETS, Policies
 from rankeval_spark.errors import ConfigError, Fault, nearest
@@ -36,17 +36,17 @@ _MIN_TABLE_WIDTH: Final = 110  # below it a table of six columns would hold thre
 
 def _print_entry(out: Console, name: str, sentence: str, facts: Iterable[Fact]) -> None:
     """Print a name in bold with a sentence next to it, and facts below, their texts in one column."""
-    first, *others = _wrapped(out, sentence, before=len(name) + len(_MARGIN))
+    first, *others = _wrap_lines(out, sentence, before=len(name) + len(_MARGIN))
     out.print(Text.assemble((name, "bold"), _MARGIN, first), soft_wrap=True)
     for line in others:
         out.print(Text(" " * (len(name) + len(_MARGIN)) + line), soft_wrap=True)
     for label, text in facts:
-        for place, line in enumerate(_wrapped(out, text, before=len(_MARGIN) + LABEL_WIDTH)):
+        for place, line in enumerate(_wrap_lines(out, text, before=len(_MARGIN) + LABEL_WIDTH)):
             shown = f"{_MARGIN}{label if place == 0 else '':<{LABEL_WIDTH}}{line}".rstrip()
             out.print(Text(shown), soft_wrap=True)
 
 
-def _wrapped(out: Console, text: str, *, before: int) -> list[str]:
+def _wrap_lines(out: Console, text: str, *, before: int) -> list[str]:
     """Break each line at blanks for the width of the terminal; a formula without blanks may be longer."""
     room = max(min(out.width, _MAX_WIDTH) - before, 20)
     wrap = textwrap.TextWrapper(room, break_long_words=False, break_on_hyphens=False).wrap
@@ -64,7 +64,7 @@ def measures_command(
     entries: list[Searched] = [*registry.entries(), *group_statistics.ALL]
     if words is not None:  # those that the words name, the likeliest first, and then those whose text has them
         parts = words.casefold().split()
-        texts = {entry.name: " ".join(map(str, _document(entry).values())).casefold() for entry in entries}
+        texts = {entry.name: " ".join(map(str, _to_document(entry).values())).casefold() for entry in entries}
         named = search.find_measures(words) if parts else []
         mentioned = [entry for entry in entries if parts and all(part in texts[entry.name] for part in parts)]
         entries = list({entry.name: entry for entry in [*named, *mentioned]}.values())
@@ -72,7 +72,7 @@ def measures_command(
             fix = "rankeval measures lists all"
             raise ConfigError(Fault("--search", repr(words), "words about a measure, such as coverage", fix))
     if is_json:
-        write_out(json_text([_document(entry) for entry in entries]))
+        write_out(json_text([_to_document(entry) for entry in entries]))
         return
     if is_all:
         _print_all(out, entries)
@@ -95,7 +95,7 @@ def _print_names(out: Console, entries: Sequence[Searched]) -> None:
         families.setdefault(family.replace("_", " "), []).append(entry.name)
     for family, names in families.items():
         out.print(Text(family, style="bold"))
-        for line in _wrapped(out, ", ".join(names), before=len(_MARGIN)):
+        for line in _wrap_lines(out, ", ".join(names), before=len(_MARGIN)):
             out.print(Text(f"{_MARGIN}{line}"), soft_wrap=True)
     text = "--search WORDS finds measures by what they are called, --all has formula, options and source of each."
     out.print(text, markup=False)
@@ -103,7 +103,7 @@ def _print_names(out: Console, entries: Sequence[Searched]) -> None:
 
 def _print_all(out: Console, entries: Sequence[Searched]) -> None:
     """Print a table of all facts; on a terminal that is too narrow for it, its cells below one another."""
-    table = headed("measure", "formula", "options, default first", "range", "undefined", "source")
+    table = new_table("measure", "formula", "options, default first", "range", "undefined", "source")
     is_narrow = out.width < _MIN_TABLE_WIDTH
     for entry in entries:
         label, way, rest = "how", "", (entry.range, entry.undefined, entry.source)
@@ -111,7 +111,7 @@ def _print_all(out: Console, entries: Sequence[Searched]) -> None:
             way = entry.way
         else:  # the options with their choices, and the cutoff, a line each
             cutoff = {"required": "@k", "optional": "[@k]", "forbidden": ""}[entry.cutoff.default]
-            label, way = "options", "\n".join(filter(None, (*map(_values, entry.options), cutoff)))
+            label, way = "options", "\n".join(filter(None, (*map(_format_option, entry.options), cutoff)))
             way = ", ".join(way.splitlines()) if is_narrow else way
         if is_narrow:
             facts = [*([(label, way)] if way else []), *zip(("range", "undefined", "source"), rest, strict=True)]
@@ -122,14 +122,14 @@ def _print_all(out: Console, entries: Sequence[Searched]) -> None:
         out.print(table)
 
 
-def _document(entry: Searched) -> dict[str, Any]:
+def _to_document(entry: Searched) -> dict[str, Any]:
     """Return a measure for programs; the keys are the same for all."""
     of_one: dict[str, Any] = dict.fromkeys(("family", "cutoff", "better")) | {"aliases": [], "options": []}
     if isinstance(entry, GroupStatistic):
         of_one["family"] = "group_statistics"
     else:
         of_one |= {"family": entry.family, "cutoff": entry.cutoff.default, "better": entry.better_in_words}
-        of_one |= {"aliases": list(entry.aliases), "options": [_values(option) for option in entry.options]}
+        of_one |= {"aliases": list(entry.aliases), "options": [_format_option(option) for option in entry.options]}
     names = ("summary", "formula", "range", "undefined", "interval", "source")
     return {"name": entry.name, **of_one, **{name: getattr(entry, name) for name in names}}
 
@@ -147,32 +147,33 @@ def _explain(out: Console, name: str, *, is_all: bool, is_json: bool) -> None:
     if entry is None:
         entry = named[0] if len(named) == 1 else Measure.parse(name, where="rankeval measures").entry
     if is_json:
-        write_out(json_text(_document(entry)))
+        write_out(json_text(_to_document(entry)))
     elif isinstance(entry, GroupStatistic):  # which is not requested as a measure
         facts = [("formula", entry.formula), ("how", entry.way), ("interval", entry.interval)]
         facts += [("range", entry.range), ("undefined", entry.undefined), ("source", entry.source)]
         _print_entry(out, entry.name, entry.summary, facts)
     else:
         facts = [
-            (label, text if is_all or label != "notes" else text.partition("\n\n")[0]) for label, text in _facts(entry)
+            (label, text if is_all or label != "notes" else text.partition("\n\n")[0])
+            for label, text in _list_facts(entry)
         ]
-        n_lines = sum(len(_wrapped(out, text, before=len(_MARGIN) + LABEL_WIDTH)) for _, text in facts)
+        n_lines = sum(len(_wrap_lines(out, text, before=len(_MARGIN) + LABEL_WIDTH)) for _, text in facts)
         examples = [fact for fact in facts if fact[0] == "example"]
         if is_all or n_lines <= MAX_LINES:
             examples = []
         for fact in reversed(examples[1:]):
             if n_lines > MAX_LINES:
-                n_lines -= len(_wrapped(out, fact[1], before=len(_MARGIN) + LABEL_WIDTH))
+                n_lines -= len(_wrap_lines(out, fact[1], before=len(_MARGIN) + LABEL_WIDTH))
                 facts.remove(fact)
         _print_entry(out, entry.name, entry.summary, facts)
-        n_hidden = len([*_facts(entry)]) - len(facts)
+        n_hidden = len([*_list_facts(entry)]) - len(facts)
         if n_hidden:
             out.print(
                 f"{_MARGIN}{n_hidden} more examples; --all shows them and all notes", markup=False, soft_wrap=True
             )
 
 
-def _values(option: Option) -> str:
+def _format_option(option: Option) -> str:
     """Format an option: its default, and the other choices after it."""
     if option.default is None:
         return f"{option.name}="
@@ -181,7 +182,7 @@ def _values(option: Option) -> str:
     return f"{option.name}={' | '.join(choices)}"
 
 
-def _facts(entry: Definition) -> Iterator[Fact]:
+def _list_facts(entry: Definition) -> Iterator[Fact]:
     page = example_page_of(entry)
     yield "formula", entry.formula
     for option in entry.options:
@@ -219,7 +220,7 @@ def presets_command(name: str | None, *, is_json: bool = False) -> None:
     """List the presets, or explain one; ConfigError for an unknown name."""
     out = console()
 
-    def changed(preset: Preset) -> dict[str, str]:
+    def measures_with_options(preset: Preset) -> dict[str, str]:
         """Return each measure with the options that it has by the preset."""
         options = {
             measure: ",".join(f"{option}={measure_options.option_text(value)}" for option, value in given.items())
@@ -232,8 +233,8 @@ def presets_command(name: str | None, *, is_json: bool = False) -> None:
         return
     if name is None:
         for each, preset in PRESETS.items():
-            policies = [f"{policy}={_shown(value)}" for policy, value in preset.policies.items()]
-            settings = (("policies", policies), ("measures", changed(preset).values()))
+            policies = [f"{policy}={_format_value(value)}" for policy, value in preset.policies.items()]
+            settings = (("policies", policies), ("measures", measures_with_options(preset).values()))
             facts = [(what, ", ".join(texts) or "as without a preset") for what, texts in settings]
             _print_entry(out, each, preset.tool, [*facts, ("", "")])
         out.print("rankeval measures --presets NAME explains one.", markup=False, soft_wrap=True)
@@ -248,13 +249,13 @@ def presets_command(name: str | None, *, is_json: bool = False) -> None:
     facts = []
     for policy, value in found.policies.items():
         field = Policies.model_fields[policy]
-        facts.append(("policy", f"{policy}: {_shown(value)} ({_shown(field.default)} without a preset)"))
+        facts.append(("policy", f"{policy}: {_format_value(value)} ({_format_value(field.default)} without a preset)"))
         facts.append(("", "\n\n".join(" ".join(part.split()) for part in (field.description or "").split("\n\n"))))
-    facts += [("measure", f"{measure} stands for {text}") for measure, text in changed(found).items()]
+    facts += [("measure", f"{measure} stands for {text}") for measure, text in measures_with_options(found).items()]
     facts += [("note", note) for note in found.notes]
     how = f"preset: {name} in a config, or evaluate(..., preset='{name}'). What you write yourself wins over it."
     _print_entry(out, name, found.tool, [*facts, ("how", how)])
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -71,15 +71,15 @@ def gate_command(
         if not config.gates:
             without_rules.append(night)
             continue
-        judged = _judged(spark, root, night, config)
+        judged = _judge_night(spark, root, night, config)
         rows += [{C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date, **row} for row in judged]
         if is_json and not tables.is_decided(judged):
-            say_note(f"{night}: {tables.gates_in_a_line(judged)}")
+            say_note(f"{night}: {tables.gates_sentence(judged)}")
         if not is_json:
             out = console()
             build = partial(tables.gates, title=str(night))
             tables.print_fitted(out, judged, build, is_all=is_all, rank=lambda row: row["verdict"] == "passed")
-            out.print(tables.gates_in_a_line(judged), markup=False, soft_wrap=True)
+            out.print(tables.gates_sentence(judged), markup=False, soft_wrap=True)
     if without_rules and not rows:
         faults = (Fault(str(night), "no rule", "gates in the config", _ADD_RULES) for night in without_rules)
         raise ConfigError(*faults)
@@ -90,7 +90,9 @@ def gate_command(
     raise typer.Exit(ExitCode.GATE_FAILED if gates.failed(rows) else ExitCode.DONE)
 
 
-def _judged(spark: SparkSession | None, root: str, night: PastNight, config: EvaluationConfig) -> list[dict[str, Any]]:
+def _judge_night(
+    spark: SparkSession | None, root: str, night: PastNight, config: EvaluationConfig
+) -> list[dict[str, Any]]:
     results = results_of(spark, root)
     previous = None
     if run_history.rules_of(config):
@@ -122,12 +124,12 @@ def runs_command(root: str, days: Sequence[str], evaluation: str | None, *, is_j
         journal.event_frame(session, root, columns=_EVENT_COLUMNS, where=wanted, is_lenient=True), is_whole=is_json
     )
     if len({row[C.EVALUATION_DATE] for row in rows}) < max(1, len(set(dates))):
-        known = journal.event_frame(session, root, columns=C.RUN_KEY, is_lenient=True)
-        own = [event for event in known if evaluation in (None, event[C.EVALUATION])]
-        if evaluation is not None and not own:
-            raise InputError(unknown_evaluation(root, "run", evaluation, [event[C.EVALUATION] for event in known]))
+        events = journal.event_frame(session, root, columns=C.RUN_KEY, is_lenient=True)
+        matching = [event for event in events if evaluation in (None, event[C.EVALUATION])]
+        if evaluation is not None and not matching:
+            raise InputError(unknown_evaluation(root, "run", evaluation, [event[C.EVALUATION] for event in events]))
         if dates:
-            require_dates(root, "run", dates, {event[C.EVALUATION_DATE] for event in own})
+            require_dates(root, "run", dates, {event[C.EVALUATION_DATE] for event in matching})
         say_note("no run matches")
     if is_json:
         write_out(tables.to_json(rows, RUN_COLUMNS))
@@ -149,20 +151,20 @@ def _run_rows(events: Sequence[Mapping[str, Any]], *, is_whole: bool) -> list[di
     for event in sorted(events, key=lambda event: event["recorded_at"]):
         by_run.setdefault(tuple(event[name] for name in C.RUN_KEY), []).append(event)
     rows = []
-    for first, *_, last in ([own[0], *own] for own in by_run.values()):
+    for first, *_, last in ([of_run[0], *of_run] for of_run in by_run.values()):
         timings, n_rows = dict(last["timings"] or ()), dict(last["n_rows"] or ())
         values = {
             **last,
             "started_at": first["recorded_at"],
             "seconds": sum(timings.values()) if timings else None,
             "n_rows": sum(n_rows.values()) if last["status"] == journal.PUBLISHED else None,
-            "reason": (_whole_reason if is_whole else failure_of)(last) if last["error"] else last["reason"],
+            "reason": (_list_all_faults if is_whole else failure_of)(last) if last["error"] else last["reason"],
         }
         rows.append({name: values[name] for name in RUN_COLUMNS})
     return rows
 
 
-def _whole_reason(event: Mapping[str, Any]) -> str:
+def _list_all_faults(event: Mapping[str, Any]) -> str:
     """Return why a run failed with all faults, uncut; a table for people has the first of them."""
     message = (event["error"] or {}).get("message") or ""
     faults = [line.strip().removeprefix("- ") for line in message.splitlines() if line.strip().startswith("- ")]
@@ -173,7 +175,7 @@ def _whole_reason(event: Mapping[str, Any]) -> str:
 def _runs_table(rows: Sequence[Mapping[str, Any]]) -> Table:
     """Build the table of runs. A run id begins with the time (UTC) at which the run started."""
     has_reason = any(row["reason"] for row in rows)
-    table = tables.headed("evaluation", "date", "run", "status", "seconds", *(["why"] if has_reason else []))
+    table = tables.new_table("evaluation", "date", "run", "status", "seconds", *(["why"] if has_reason else []))
     for row in rows:
         style = _STYLES.get(row["status"], "yellow")
         seconds = "-" if row["seconds"] is None else f"{row['seconds']:.1f}"
@@ -239,11 +241,11 @@ def maintain_command(root: str, options: MaintenanceOptions, *, one_run_per_root
         write_out(json_text(asdict(done)))
         return
     out = console()
-    for line in report_lines(done, options):
+    for line in maintenance_lines(done, options):
         out.print(line, markup=False, soft_wrap=True)
 
 
-def report_lines(done: Maintained, options: MaintenanceOptions) -> Iterator[str]:
+def maintenance_lines(done: Maintained, options: MaintenanceOptions) -> Iterator[str]:
     """Yield what was done, in sentences."""
     for file in done.given_up:
         yield f"runs: events of {file} given up; dates that are no longer published have to be run again"
@@ -319,7 +321,7 @@ def _show_reproduction(found: Reproduction) -> None:
         lines += [f"it ran with rankeval-spark {run.night.row['code_version']}; this is {__version__}"]
     for line in lines:
         out.print(line, markup=False, soft_wrap=True)
-    inputs = tables.headed("input", "format", "version", "rows then", "rows now", "read again")
+    inputs = tables.new_table("input", "format", "version", "rows then", "rows now", "read again")
     for read in found.inputs:
         has_version = read.version is not None
         parts = ["the version that the run read" if has_version else "has no versions: what is there now"]
@@ -332,7 +334,7 @@ def _show_reproduction(found: Reproduction) -> None:
         version = str(read.version) if has_version else "-"
         inputs.add_row(read.name, read.format, version, then, now, escape("; ".join(parts)))
     out.print(inputs)
-    compared = tables.headed("table", "rows then", "outcome", "missing", "extra", "differing", "rounded")
+    compared = tables.new_table("table", "rows then", "outcome", "missing", "extra", "differing", "rounded")
     for table in found.tables:
         outcome, style = ("equal", "green") if table.is_equal else ("different", "red")
         numbers = (f"{n:,}" for n in (table.n_missing, table.n_extra, table.n_differing, table.n_rounded))

@@ -58,8 +58,8 @@ class Listeners:
     metrics_file: Path | None
 
     @classmethod
-    def of(cls, config: EvaluationConfig, evaluation: str, metrics_file: Path | None) -> Listeners:
-        """Return those of a config; a warning about each receiver that cannot be told, ConfigError for a file."""
+    def from_config(cls, config: EvaluationConfig, evaluation: str, metrics_file: Path | None) -> Listeners:
+        """Build those of a config, with a warning about each receiver that cannot be told; ConfigError for a file."""
         if metrics_file is not None:
             require_file(metrics_file, METRICS_FILE, example="night.prom")
         receivers, faults = alerts.receivers_of(config)
@@ -67,7 +67,7 @@ class Listeners:
             say_warning(fault)
         return cls(evaluation, config.results.location, receivers, metrics_file)
 
-    def document(self, outcome: backfill.DateOutcome) -> dict[str, Any]:
+    def to_document(self, outcome: backfill.DateOutcome) -> dict[str, Any]:
         """Return what became of a date, for programs; the keys are the same whatever became of it."""
         result = outcome.result
         status = "KEPT" if outcome.kept is not None else "FAILED" if result is None else PUBLISHED
@@ -89,7 +89,7 @@ class Listeners:
             "results": self.results,
         }
 
-    def hear(self, outcome: backfill.DateOutcome) -> None:
+    def tell(self, outcome: backfill.DateOutcome) -> None:
         """Write the metrics of a date, and send its alerts; what goes wrong with that is a warning."""
         if outcome.kept is not None:
             return
@@ -98,7 +98,7 @@ class Listeners:
                 write_atomically(metrics_text(outcome, self.evaluation), self.metrics_file, METRICS_FILE)
             except ConfigError as error:
                 say_warning(str(error.faults[0]))
-        verdict = json.loads(json_text(self.document(outcome)))
+        verdict = json.loads(json_text(self.to_document(outcome)))
         for fault in alerts.tell(self.receivers, verdict):
             say_warning(fault)
 
@@ -121,18 +121,18 @@ def run_command(
     if is_dry:
         _show_plan(spark, config, evaluation_date, sample_share, is_json=is_json)
         return
-    listeners = Listeners.of(config, evaluation_name(config, sample_share), metrics_file)
+    listeners = Listeners.from_config(config, evaluation_name(config, sample_share), metrics_file)
     started = time.perf_counter()
     try:
         result = run_one(spark, config, evaluation_date, sample_share=sample_share)
     except (Exception, KeyboardInterrupt) as error:
         seconds = time.perf_counter() - started
-        listeners.hear(backfill.DateOutcome(evaluation_date, error=error, seconds=seconds))
+        listeners.tell(backfill.DateOutcome(evaluation_date, error=error, seconds=seconds))
         raise
     outcome = backfill.DateOutcome(evaluation_date, result, seconds=time.perf_counter() - started)
-    listeners.hear(outcome)
+    listeners.tell(outcome)
     if is_json:
-        write_out(json_text(listeners.document(outcome), indent=None))
+        write_out(json_text(listeners.to_document(outcome), indent=None))
     else:
         show_result(result, config)
     if result.is_blocked:
@@ -157,7 +157,7 @@ def backfill_command(  # noqa: PLR0913 - an option each
     of_range = dict(zip((where for where, _ in ends), read, strict=False))
     dates = backfill.chosen_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
     name = evaluation_name(config, sample_share)
-    listeners = Listeners.of(config, name, metrics_file)
+    listeners = Listeners.from_config(config, name, metrics_file)
     spark = session_of_nights(config)
     kept = published_dates(spark, config, name) if only_missing else {}
     outcomes: list[backfill.DateOutcome] = []
@@ -174,12 +174,12 @@ def backfill_command(  # noqa: PLR0913 - an option each
     try:
         for outcome in backfill.backfill_dates(dates, prepare, kept=kept):
             outcomes.append(outcome)
-            listeners.hear(outcome)
+            listeners.tell(outcome)
     finally:  # who stops it in the middle wants to know how far it came
         if is_json:
-            write_out(json_text([listeners.document(outcome) for outcome in outcomes], indent=None))
+            write_out(json_text([listeners.to_document(outcome) for outcome in outcomes], indent=None))
         fresh = [outcome for outcome in outcomes if outcome.kept is None]
-        notable = [outcome for outcome in fresh if outcome.exit_code or _status(outcome)[2]]
+        notable = [outcome for outcome in fresh if outcome.exit_code or _describe_outcome(outcome)[2]]
         if not is_json and (notable or len(outcomes) < len(dates) or not is_quiet()):
             _show_summary(outcomes, n_dates=len(dates))
     raise typer.Exit(backfill.exit_code(outcomes))
@@ -207,7 +207,7 @@ def show_result(result: NightResult, config: EvaluationConfig) -> None:
         out.print(f"[yellow]warning[/yellow] {escape(warning)}", soft_wrap=True)
     if result.gates and (result.is_blocked or not is_quiet() or not tables.is_decided(result.gates)):
         out.print(tables.gates(result.gates))
-        out.print(tables.gates_in_a_line(result.gates), markup=False, soft_wrap=True)
+        out.print(tables.gates_sentence(result.gates), markup=False, soft_wrap=True)
     rows = ", ".join(f"{table} {n:,}" for table, n in result.n_rows.items())
     root = config.results.location
     say_done(f"published {result.evaluation} {result.evaluation_date}, run {result.run_id}: {rows} rows")
@@ -217,9 +217,9 @@ def show_result(result: NightResult, config: EvaluationConfig) -> None:
 
 
 def _show_summary(outcomes: Sequence[backfill.DateOutcome], *, n_dates: int) -> None:
-    table, out = tables.headed("date", "status", "seconds", "why"), console()
+    table, out = tables.new_table("date", "status", "seconds", "why"), console()
     for outcome in outcomes:
-        status, style, why = _status(outcome)
+        status, style, why = _describe_outcome(outcome)
         seconds = "-" if outcome.kept else f"{outcome.seconds:.1f}"
         table.add_row(outcome.evaluation_date.isoformat(), f"[{style}]{status}[/{style}]", seconds, escape(why))
     out.print(table)
@@ -232,18 +232,24 @@ def _show_summary(outcomes: Sequence[backfill.DateOutcome], *, n_dates: int) -> 
     out.print(", ".join(f"{n} {name}" for name, n in counts.items() if n))
 
 
-def _status(one: backfill.DateOutcome) -> tuple[str, str, str]:
+def _describe_outcome(outcome: backfill.DateOutcome) -> tuple[str, str, str]:
     """Return the outcome of a date, its colour, and the reason, empty if there is nothing to look at."""
-    if one.kept is not None:
-        return "kept", "dim", one.kept
-    if one.result is None:
-        return f"failed, code {one.exit_code}", "red", " ".join(headline(one.error).split()) if one.error else ""
-    undecided = ("no rule could be judged",) if one.result.gates and not tables.is_decided(one.result.gates) else ()
-    why = "; ".join(filter(None, (one.result.reason, *undecided, *one.result.warnings)))
-    if one.result.is_blocked:
-        rules = "; ".join(row["explanation"] for row in failed(one.result.gates))
-        return f"published, code {one.exit_code}", "yellow", "; ".join(filter(None, (rules, why)))
-    return "published empty" if one.result.reason else "published", "green", why
+    if outcome.kept is not None:
+        return "kept", "dim", outcome.kept
+    if outcome.result is None:
+        return (
+            f"failed, code {outcome.exit_code}",
+            "red",
+            " ".join(headline(outcome.error).split()) if outcome.error else "",
+        )
+    undecided = (
+        ("no rule could be judged",) if outcome.result.gates and not tables.is_decided(outcome.result.gates) else ()
+    )
+    why = "; ".join(filter(None, (outcome.result.reason, *undecided, *outcome.result.warnings)))
+    if outcome.result.is_blocked:
+        rules = "; ".join(row["explanation"] for row in failed(outcome.result.gates))
+        return f"published, code {outcome.exit_code}", "yellow", "; ".join(filter(None, (rules, why)))
+    return "published empty" if outcome.result.reason else "published", "green", why
 
 
 def _show_plan(
@@ -259,7 +265,7 @@ def _show_plan(
             C.EVALUATION: plan.evaluation,
             C.EVALUATION_DATE: evaluation_date,
             "results": config.results.location,
-            "inputs": [dict(zip(names, own, strict=True)) for own in values],
+            "inputs": [dict(zip(names, cells, strict=True)) for cells in values],
             "measures": asked.labels,
             "cutoffs": asked.ks,
             "slices": config.slices,
@@ -267,7 +273,7 @@ def _show_plan(
         }
         write_out(json_text(document, indent=None))
         return
-    table = tables.headed("input", "location", "format", "version", "files", "rows", title="would read")
+    table = tables.new_table("input", "location", "format", "version", "files", "rows", title="would read")
     for read, n_rows, n_files in inputs:
         numbers = ("-" if value is None else f"{value:,}" for value in (read.version, n_files, n_rows))
         table.add_row(read.name, escape(read.location), read.format, *numbers)

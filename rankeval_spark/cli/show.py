@@ -84,7 +84,7 @@ class RowSelection:
         """Allowed values by column."""
         slices = [] if ANY_SLICE in self.slices else self.slices or [C.ALL_USERS]
         values = (self.models, [*self.cutoffs], self.ks, slices)
-        return {column: list(own) for column, own in zip(_OPTIONS, values, strict=True) if own}
+        return {column: list(chosen) for column, chosen in zip(_OPTIONS, values, strict=True) if chosen}
 
 
 def show_command(
@@ -129,23 +129,23 @@ def unknown_filters(results: Results[Any], selection: RowSelection, view: View) 
     of_means = (schemas.METRICS.name, schemas.GROUP_METRICS.name)
     tables_read = (schemas.COMPARISONS.name,) if view == "comparisons" else of_means
     nights = {night for table in tables_read for night in results.nights(table)}
-    faults = [_fault_of("--evaluation", selection.evaluation, {name for name, _ in nights})]
+    faults = [_unknown_value_fault("--evaluation", selection.evaluation, {name for name, _ in nights})]
     of_evaluation = {day for name, day in nights if selection.evaluation in (None, name)}
-    faults.append(_fault_of("--date", selection.day, of_evaluation))
+    faults.append(_unknown_value_fault("--date", selection.day, of_evaluation))
     if not any(faults):
         names = [C.EVALUATION_DATE, *_OPTIONS]
         every = pa.concat_tables(results.arrow(table, columns=names) for table in tables_read)
-        days = set(_nights_of(results, selection).values())
+        days = set(_select_nights(results, selection).values())
         found = absent_names(every, selection.equal, selection.cutoffs, days, where=_OPTIONS.__getitem__, shown=str)
         faults += [fault for some in found for fault in some]
     return [str(fault) for fault in faults if fault is not None]
 
 
-def _fault_of(option: str, value: Any, known: Collection[Any]) -> Fault | None:  # noqa: ANN401 - a text or a date
-    if value is None or value in known:
+def _unknown_value_fault(option: str, value: Any, values: Collection[Any]) -> Fault | None:  # noqa: ANN401 - a text or a date
+    if value is None or value in values:
         return None
-    names = [str(name) for name in sorted(known)]
-    fix = nearest_days(value, known) if isinstance(value, date) else nearest(str(value), names)
+    names = [str(name) for name in sorted(values)]
+    fix = nearest_days(value, values) if isinstance(value, date) else nearest(str(value), names)
     return Fault(option, str(value), f"one of: {listed(str(value), names) or 'nothing is published'}", fix)
 
 
@@ -154,7 +154,7 @@ def selected_rows(results: Results[Any], selection: RowSelection) -> list[Row]:
     rows = _read_selected(results, selection, schemas.METRICS.name).to_pylist()
     if any(map(group_statistics.parts_of, selection.cutoffs)):
         rows += _read_selected(results, selection, schemas.GROUP_METRICS.name).to_pylist()
-    return in_order([{name: row.get(name) for name in COLUMNS} for row in rows], ORDER)
+    return sort_rows([{name: row.get(name) for name in COLUMNS} for row in rows], ORDER)
 
 
 def gap_rows_of(results: Results[Any], selection: RowSelection) -> list[Row]:
@@ -165,14 +165,14 @@ def gap_rows_of(results: Results[Any], selection: RowSelection) -> list[Row]:
     of_both = replace(selection, measures=[*wholes, *kinds])
     read = (_read_selected(results, of_both, table) for table in (schemas.METRICS.name, schemas.GROUP_METRICS.name))
     gaps = gap_rows.to_gaps(*read).select(GAP_COLUMNS).to_pylist()
-    return in_order(gaps, [name for name in ORDER if name in GAP_COLUMNS])
+    return sort_rows(gaps, [name for name in ORDER if name in GAP_COLUMNS])
 
 
 def comparison_rows_of(results: Results[Any], selection: RowSelection) -> list[Row]:
     """Read the selected comparisons: the rows of the t test, with the adjusted p of the other tests."""
     order = (*ORDER[:4], C.BASELINE_MODEL_ID, C.MODEL_ID, C.MEASURE, C.K)
     compared: dict[tuple[str, ...], list[Row]] = {}
-    for row in in_order(_read_selected(results, selection, schemas.COMPARISONS.name).to_pylist(), (*order, "test")):
+    for row in sort_rows(_read_selected(results, selection, schemas.COMPARISONS.name).to_pylist(), (*order, "test")):
         compared.setdefault(tuple(str(row[name]) for name in order), []).append(row)
     found = []
     for rows in compared.values():
@@ -181,21 +181,21 @@ def comparison_rows_of(results: Results[Any], selection: RowSelection) -> list[R
     return [{name: row[name] for name in COMPARISON_COLUMNS} for row in found]
 
 
-def in_order(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
+def sort_rows(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:
     """Sort rows by some columns, NULL first."""
     return sorted(rows, key=lambda row: [(row[name] is not None, row[name]) for name in names])
 
 
 def _read_selected(results: Results[Any], selection: RowSelection, table: str) -> pa.Table:
     """Read rows on the selected date, by default the newest of each evaluation."""
-    newest = _nights_of(results, selection)
+    newest = _select_nights(results, selection)
     asked = {**selection.equal, **({C.MEASURE: list(selection.measures)} if selection.measures else {})}
     rows = results.arrow(table, date=sorted(set(newest.values())), evaluation=sorted(newest), **asked)
     cells = zip(*(rows[name].to_pylist() for name in (C.EVALUATION, C.EVALUATION_DATE)), strict=True)
     return rows.filter(pa.array([newest[name] == day for name, day in cells], pa.bool_()))
 
 
-def _nights_of(results: Results[Any], selection: RowSelection) -> dict[str, date]:
+def _select_nights(results: Results[Any], selection: RowSelection) -> dict[str, date]:
     """Return the selected night of each evaluation."""
     nights = [night for night in results.nights() if selection.day in (None, night[1])]
     return newest_nights(dict.fromkeys(nights, True), selection.evaluation)
@@ -205,13 +205,13 @@ def _print_by_night(rows: Sequence[Row], table_of: Callable[..., Table], *, is_a
     out, nights = console(), dict[str, list[Row]]()
     for row in rows:
         nights.setdefault(f"{row[C.EVALUATION]}, {row[C.EVALUATION_DATE]}", []).append(row)
-    for title, own in nights.items():
+    for title, of_night in nights.items():
         tables.print_fitted(
             out,
-            own,
+            of_night,
             partial(table_of, title=title, width=out.width),
             is_all=is_all,
-            rank=tables.rank_of(own),
+            rank=tables.row_ranking(of_night),
             unit=tables.measure_label if table_of is _leaderboard else id,
             choose=tables.CHOOSE_ROWS,
         )
@@ -230,7 +230,7 @@ _VIEWS: Final[Mapping[View, tuple[Sequence[str], Callable[..., list[Row]], Calla
 """Columns of each view, the reader of its rows, and the layout of the rows of one night."""
 
 _HIT: Final = "\u2713"
-_LIST_OF: Final = itemgetter(C.MODEL_ID, C.LIST_ID)
+_LIST_KEY_OF: Final = itemgetter(C.MODEL_ID, C.LIST_ID)
 
 
 def chosen_night(spark: SparkSession | None, root: str, selection: RowSelection) -> PastNight:
@@ -253,9 +253,9 @@ def user_command(root: str, user: str, selection: RowSelection, *, is_json: bool
         return
     ranked, values = found.ranked.to_pylist(), found.values.to_pylist()
 
-    def of_list(rows: Iterable[Row], key: ListKey) -> list[Row]:
-        own = (row for row in rows if _LIST_OF(row) == key)
-        return [{name: value for name, value in row.items() if name not in C.LIST_KEY} for row in own]
+    def rows_of_list(rows: Iterable[Row], key: ListKey) -> list[Row]:
+        of_list = (row for row in rows if _LIST_KEY_OF(row) == key)
+        return [{name: value for name, value in row.items() if name not in C.LIST_KEY} for row in of_list]
 
     document = {
         C.EVALUATION: night.evaluation,
@@ -263,8 +263,11 @@ def user_command(root: str, user: str, selection: RowSelection, *, is_json: bool
         C.USER_ID: user,
         "judged": found.judged.drop_columns([C.USER_ID]).to_pylist(),
         "lists": [
-            {C.MODEL_ID: key[0], C.LIST_ID: key[1], "items": of_list(ranked, key), "values": of_list(values, key)}
-            for key in sorted({*map(_LIST_OF, ranked), *map(_LIST_OF, values)})
+            {
+                **{C.MODEL_ID: key[0], C.LIST_ID: key[1]},
+                **{"items": rows_of_list(ranked, key), "values": rows_of_list(values, key)},
+            }
+            for key in sorted({*map(_LIST_KEY_OF, ranked), *map(_LIST_KEY_OF, values)})
         ],
     }
     write_out(json_text(document))
@@ -274,38 +277,40 @@ def _show_lists(found: UserLists, title: str, k: int) -> None:
     """Print the items of each list down to rank ``k``, missed judgements, and the values at the cutoff for ``k``."""
     ranked, judged, values = (table.to_pylist() for table in (found.ranked, found.judged, found.values))
     # A model without a list has values if missing users count.
-    lists, out = sorted({*map(_LIST_OF, ranked), *map(_LIST_OF, values)}), console()
+    lists, out = sorted({*map(_LIST_KEY_OF, ranked), *map(_LIST_KEY_OF, values)}), console()
     headings = [escape(", ".join(filter(None, key))) for key in lists]
 
     def is_relevant(row: Row) -> bool:
         return row[C.GAIN] is not None and row[C.GAIN] >= RELEVANT
 
-    def item(row: Row) -> str:
+    def format_item(row: Row) -> str:
         """Format an item: a mark if it is relevant, and its gain if that is not 1."""
         gain = "" if row[C.GAIN] in (None, 1) else f"({row[C.GAIN]:g})"
         return " ".join(filter(None, (_HIT if is_relevant(row) else "", str(row[C.ITEM_ID]), gain)))
 
     n_relevant = sum(map(is_relevant, judged))
     say_done(f"{title}: {n_relevant:,} of {len(judged):,} judged items are relevant; {_HIT} marks them")
-    table = tables.headed("rank", *headings)
-    cells = {(_LIST_OF(row), row[C.RANK]): item(row) for row in ranked}
+    table = tables.new_table("rank", *headings)
+    cells = {(_LIST_KEY_OF(row), row[C.RANK]): format_item(row) for row in ranked}
     for rank in range(1, min(k, max((row[C.RANK] for row in ranked), default=0)) + 1):
         table.add_row(str(rank), *(escape(cells.get((key, rank), "")) for key in lists))
     out.print(table)
     of_list = [C.LIST_ID] if C.LIST_ID in found.judged.column_names else []
     place = itemgetter(C.ITEM_ID, *of_list)
     listed = {place(row) for row in ranked if row[C.RANK] <= k}
-    missed = [" of ".join([item(row), *(row[name] for name in of_list)]) for row in judged if place(row) not in listed]
+    missed = [
+        " of ".join([format_item(row), *(row[name] for name in of_list)]) for row in judged if place(row) not in listed
+    ]
     if missed:
         out.print(f"judged, and in no list down to rank {k}: {', '.join(missed)}", markup=False, soft_wrap=True)
     out.print()
     # Measures x lists at one cutoff: the first that is not below ``k``, else the last.
     cutoffs = sorted({row[C.K] for row in values if row[C.K]})
     shown = next((cutoff for cutoff in cutoffs if cutoff >= k), cutoffs[-1] if cutoffs else 0)
-    own = [row for row in values if row[C.K] in (shown, 0)]
-    numbers = {(tables.measure_label(row), _LIST_OF(row)): row[C.VALUE] for row in own}
-    table = tables.headed("measure", *headings)
-    for label in dict.fromkeys(map(tables.measure_label, own)):
+    at_cutoff = [row for row in values if row[C.K] in (shown, 0)]
+    numbers = {(tables.measure_label(row), _LIST_KEY_OF(row)): row[C.VALUE] for row in at_cutoff}
+    table = tables.new_table("measure", *headings)
+    for label in dict.fromkeys(map(tables.measure_label, at_cutoff)):
         table.add_row(label, *(tables.number(numbers.get((label, key))) for key in lists))
     out.print(table)
 
@@ -330,7 +335,7 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
     asked = ComparisonSelection(selection.models, measures, selection.ks, slices)
     spark = session_for(root, "compare")
     night = chosen_night(spark, root, selection)
-    before = _other(spark, root, night, against)
+    before = _find_night_before(spark, root, night, against)
     names: dict[str, Any] = {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date}
     if before is None:
         found, columns = compare_models(spark, root, night, against, asked), COMPARISON_COLUMNS
@@ -354,10 +359,10 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
         if before is not None:
             title += f" against {before.evaluation_date}, unpaired: the nights share only some of their users"
         build = partial(tables.comparisons, title=title, width=out.width)
-        tables.print_fitted(out, rows, build, is_all=is_all, rank=tables.rank_of(rows), choose=tables.CHOOSE_ROWS)
+        tables.print_fitted(out, rows, build, is_all=is_all, rank=tables.row_ranking(rows), choose=tables.CHOOSE_ROWS)
 
 
-def _other(spark: SparkSession | None, root: str, night: PastNight, against: str) -> PastNight | None:
+def _find_night_before(spark: SparkSession | None, root: str, night: PastNight, against: str) -> PastNight | None:
     """Return the night to compare with; None if ``against`` is a model."""
     if against == PREVIOUS:
         earlier = earlier_nights(spark, root, night, at_most=1)

@@ -57,7 +57,7 @@ GATE_FIELDS: Final = tuple(name for name in schemas.GATES.field_names() if name 
 """Columns of a verdict for programs."""
 
 
-def headed(*headings: str, title: str | None = None, caption: Sequence[str] = ()) -> Table:
+def new_table(*headings: str, title: str | None = None, caption: Sequence[str] = ()) -> Table:
     """Return a table without rows, whose long cells wrap; the caption, a line each, is below it."""
     title, explained = None if title is None else escape(title), "\n".join(caption) or None
     options: dict[str, Any] = {"title_justify": "left", "caption_justify": "left", "header_style": "bold"}
@@ -76,7 +76,7 @@ def leaderboard(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
     """Build the table of measures x models, the best mean of each line in bold; narrow with intervals below means."""
     by_cell = {(measure_label(row), row[C.MODEL_ID]): row for row in rows}
     measures, models = list(dict.fromkeys(cell[0] for cell in by_cell)), sorted({cell[1] for cell in by_cell})
-    table = headed("measure", title=title, caption=_marks_of(rows))
+    table = new_table("measure", title=title, caption=_explain_marks(rows))
     for model in models:
         table.add_column(escape(model), justify="right", overflow="fold")
     cell_width = len(f"0.1234 [0.1234, 0.1234] {UNCERTAIN}")
@@ -90,7 +90,7 @@ def leaderboard(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
         except ConfigError:  # a measure that this version does not know
             better = "higher"
         best = None if better == "neither" else (min if better == "lower" else max)(values, default=None)
-        table.add_row(escape(measure), *(_cell(row, best, before_interval) for row in cells))
+        table.add_row(escape(measure), *(_format_mean(row, best, before_interval) for row in cells))
     return table
 
 
@@ -102,7 +102,7 @@ def comparisons(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
     """
     method, family_size = rows[0]["correction"], max(row["family_size"] for row in rows)
     corrected = "" if method == "none" else f", p by {method.title()} over {family_size:,} tests"
-    table = headed(title=f"{title}: {_level(rows)} % intervals{corrected}", caption=_withheld(rows))
+    table = new_table(title=f"{title}: {_percent_of_level(rows)} % intervals{corrected}", caption=_list_withheld(rows))
     baselines = sorted({str(row[C.BASELINE_MODEL_ID]) for row in rows if C.BASELINE_MODEL_ID in row})
     whom = EACH_BASELINE if len(baselines) > 1 else " - ".join(["model", *map(escape, baselines)])
     has_slices = any(row[C.SLICE] != C.ALL_USERS for row in rows)
@@ -127,22 +127,22 @@ def comparisons(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
         of_tests = (row.get(OTHER_TESTS) or {}).items()  # each adjusted within its kind, as that of t
         others = ", ".join(f"{test.replace('_', ' ')} {'-' if q is None else f'{q:.2g}'}" for test, q in of_tests)
         if is_narrow:
-            slice_ = [] if row[C.SLICE] == C.ALL_USERS else [_slice_of(row)]
+            slice_ = [] if row[C.SLICE] == C.ALL_USERS else [_slice_text(row)]
             about = "\n".join(map(escape, (model, *slice_, measure_label(row))))
             tests = ("" if p == "-" else f"p = {p}", others)
-            verdict = "\n".join(filter(None, (_verdict(row), *tests)))
-            table.add_row(about, "\n".join(filter(None, (_signed(row), " -> ".join(values)))), verdict)
+            verdict = "\n".join(filter(None, (_format_verdict(row), *tests)))
+            table.add_row(about, "\n".join(filter(None, (_format_difference(row), " -> ".join(values)))), verdict)
         else:
-            names = [model, *([_slice_of(row)] if has_slices else []), measure_label(row)]
+            names = [model, *([_slice_text(row)] if has_slices else []), measure_label(row)]
             change = "-" if row["relative_delta"] is None else f"{row['relative_delta']:+.1%}"
-            numbers = (*values, _signed(row), _verdict(row), change, p)
+            numbers = (*values, _format_difference(row), _format_verdict(row), change, p)
             table.add_row(*map(escape, names), *numbers, *([others] if has_others else []))
     return table
 
 
-def _withheld(rows: Sequence[Row]) -> list[str]:
+def _list_withheld(rows: Sequence[Row]) -> list[str]:
     """Return why differences are withheld, once for each pair of models and slice."""
-    pairs = {(row[C.MODEL_ID], row[C.BASELINE_MODEL_ID], _slice_of(row)): row for row in rows if why_withheld(row)}
+    pairs = {(row[C.MODEL_ID], row[C.BASELINE_MODEL_ID], _slice_text(row)): row for row in rows if why_withheld(row)}
     lines = [
         f"{model} - {baseline}{'' if row[C.SLICE] == C.ALL_USERS else f', {slice_}'}: {why_withheld(row)}"
         for (model, baseline, slice_), row in pairs.items()
@@ -151,18 +151,19 @@ def _withheld(rows: Sequence[Row]) -> list[str]:
     return [escape(line) for line in [*lines[:MAX_WITHHELD], *more]]
 
 
-def _verdict(row: Row) -> str:
+def _format_verdict(row: Row) -> str:
     if row["reason"] == TOO_LITTLE_SUPPORT:
         return NO_SUPPORT
     reason = str(row["reason"] or "too many tests").replace("_", " ")
     return VERDICTS.get(row["verdict"], f"[dim]not tested: {escape(reason)}[/dim]")
 
 
-def _level(rows: Sequence[Row]) -> str:
+def _percent_of_level(rows: Sequence[Row]) -> str:
+    """Format the level of the intervals in percent."""
     return f"{100 * rows[0]['ci_level']:.4g}"
 
 
-def _slice_of(row: Row) -> str:
+def _slice_text(row: Row) -> str:
     """Return the name of a slice; rows of all its groups, such as ``GroupGap(nDCG)``, have no value."""
     return f"{row[C.SLICE]}={row[C.SLICE_VALUE]}" if row[C.SLICE_VALUE] else str(row[C.SLICE])
 
@@ -172,43 +173,43 @@ def number(value: float | None) -> str:
     return "-" if value is None else f"{value:.4f}"
 
 
-def _signed(row: Row) -> str:
+def _format_difference(row: Row) -> str:
     """Format the difference with its interval."""
     if row["delta"] is None:
         return "-"
     low, high = row["ci_low"], row["ci_high"]
-    known = [row["delta"]] if low is None else [row["delta"], low, high]
-    delta, *ends = (f"{round(value, 4) + 0.0:+.4f}" for value in known)  # -0 is +0
+    numbers = [row["delta"]] if low is None else [row["delta"], low, high]
+    delta, *ends = (f"{round(value, 4) + 0.0:+.4f}" for value in numbers)  # -0 is +0
     return f"{delta} [dim]{escape(f'[{ends[0]}, {ends[1]}]')}[/dim]" if ends else delta
 
 
 def gates(rows: Sequence[Row], title: str | None = "gates") -> Table:
     """Build the table of gates: rule, verdict and explanation."""
-    table = headed(title=title)
+    table = new_table(title=title)
     table.add_column("rule", justify="right")
     table.add_column("verdict", no_wrap=True)
     table.add_column("why", overflow="fold")
     for row in rows:
-        table.add_row(str(row["gate"]), _outcome(row["verdict"]), escape(row["explanation"]))
+        table.add_row(str(row["gate"]), _format_outcome(row["verdict"]), escape(row["explanation"]))
     return table
 
 
 def rules(rows: Sequence[Row], title: str | None = "gates") -> Table:
     """Build the table of rules: the number of cases by verdict."""
-    table = headed("rule", "asks for", "cases", title=title)
+    table = new_table("rule", "asks for", "cases", title=title)
     for rule in dict.fromkeys(row["gate"] for row in rows):
-        own = [row for row in rows if row["gate"] == rule]
-        counts = Counter(row["verdict"] for row in own)
-        cases = ", ".join(f"{n} {_outcome(verdict)}" for verdict, n in counts.items())
-        table.add_row(str(rule), escape(own[0]["rule"]), cases)
+        of_rule = [row for row in rows if row["gate"] == rule]
+        counts = Counter(row["verdict"] for row in of_rule)
+        cases = ", ".join(f"{n} {_format_outcome(verdict)}" for verdict, n in counts.items())
+        table.add_row(str(rule), escape(of_rule[0]["rule"]), cases)
     return table
 
 
-def _outcome(verdict: str) -> str:
+def _format_outcome(verdict: str) -> str:
     return OUTCOMES.get(verdict, f"[yellow]{escape(verdict.replace('_', ' '))}[/yellow]")
 
 
-def gates_in_a_line(rows: Sequence[Row]) -> str:
+def gates_sentence(rows: Sequence[Row]) -> str:
     """Return the verdict of all rules; if none could be judged, also the meaning of the exit code."""
     verdict = verdict_of(rows)
     undecided = "The exit code is 0, as without rules: look at the verdicts before a model ships."
@@ -223,7 +224,7 @@ def is_decided(rows: Sequence[Row]) -> bool:
 def means(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:  # noqa: ARG001 - as the others
     """Build the table of means of slices; a single slice is in the heading."""
     small = [f"{MARK} fewer users than min_slice_size"] if any(row["is_small"] for row in rows) else []
-    table = headed(title=f"{title}: {_level(rows)} % intervals", caption=[*small, *_marks_of(rows)])
+    table = new_table(title=f"{title}: {_percent_of_level(rows)} % intervals", caption=[*small, *_explain_marks(rows)])
     names = {row[C.SLICE] for row in rows}
     only = names.pop() if len(names) == 1 else None
     for heading in ("model", only or "slice", "measure"):
@@ -231,16 +232,16 @@ def means(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:  # no
     table.add_column("mean", no_wrap=True)
     table.add_column("users", justify="right", no_wrap=True)
     for row in rows:
-        about = (row[C.MODEL_ID], (row[C.SLICE_VALUE] or "-") if only else _slice_of(row), measure_label(row))
+        about = (row[C.MODEL_ID], (row[C.SLICE_VALUE] or "-") if only else _slice_text(row), measure_label(row))
         users = f"{MARK} {row['n_users']:,}" if row["is_small"] else f"{row['n_users']:,}"
-        table.add_row(*map(escape, about), _cell(row, None), users)
+        table.add_row(*map(escape, about), _format_mean(row, None), users)
     return table
 
 
 def gaps(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
     """Build the table of gaps between groups, marked if the interval lies above 0; narrow as in :func:`comparisons`."""
     caption = f"{MARK} the interval of the gap lies above 0: the groups can be told apart"
-    table = headed(title=f"{title}: {_level(rows)} % intervals", caption=[caption])
+    table = new_table(title=f"{title}: {_percent_of_level(rows)} % intervals", caption=[caption])
     is_narrow = width < GAPS_LINE
     about, groups = ("model", "slice", "measure"), ("lowest", "highest", "groups")
     for heading in (", ".join(about),) if is_narrow else about:
@@ -252,8 +253,8 @@ def gaps(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
     for row in rows:
         names = [escape(text) for text in (row[C.MODEL_ID], row[C.SLICE], measure_label(row))]
         mark = f" {MARK}" if row["ci_low"] is not None and row["ci_low"] > 0 else ""
-        gap = _above_interval(row["gap"], row["ci_low"], row["ci_high"], mark)
-        numbers = gap, _above_interval(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"])
+        gap = _format_with_interval(row["gap"], row["ci_low"], row["ci_high"], mark)
+        numbers = gap, _format_with_interval(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"])
         lowest, highest = (
             "-" if row[f"{end}_group"] is None else f"{escape(row[f'{end}_group'])} {number(row[f'{end}_value'])}"
             for end in ("lowest", "highest")
@@ -266,7 +267,7 @@ def gaps(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
     return table
 
 
-def _marks_of(rows: Sequence[Row]) -> list[str]:
+def _explain_marks(rows: Sequence[Row]) -> list[str]:
     """Return the explanations of marks that intervals have."""
     explained = {
         f"{UNCERTAIN} uncertain: few users decide about it": any(
@@ -282,7 +283,7 @@ def _has_support(row: Row) -> bool:
     return row.get("has_support") is not False
 
 
-def _above_interval(value: float | None, low: float | None, high: float | None, mark: str = "") -> str:
+def _format_with_interval(value: float | None, low: float | None, high: float | None, mark: str = "") -> str:
     """Format a number with its mark, and its interval in the next line."""
     interval = "" if low is None else f"\n{escape(f'[{number(low)}, {number(high)}]')}"
     return f"{number(value)}{mark}{interval}"
@@ -357,11 +358,11 @@ def print_fitted(
         out.print(text, markup=False)
 
 
-def rank_of(rows: Sequence[Row]) -> Callable[[Row], tuple[Any, ...]]:
-    """Return the rank of rows: all users, the usual measures at one cutoff each, and what was found come first."""
-    known = list(dict.fromkeys((row[C.MEASURE], row[C.K]) for row in rows))
-    first = headline_measure(known)
-    usual = headlines(known, known, first=first, at_most=len(known)) if first else []
+def row_ranking(rows: Sequence[Row]) -> Callable[[Row], tuple[Any, ...]]:
+    """Return a sort key of rows: all users, the usual measures at one cutoff each, and what was found come first."""
+    measures = list(dict.fromkeys((row[C.MEASURE], row[C.K]) for row in rows))
+    first = headline_measure(measures)
+    usual = headlines(measures, measures, first=first, at_most=len(measures)) if first else []
     places = {name: place for place, name in enumerate(usual)}
 
     def rank(row: Row) -> tuple[Any, ...]:
@@ -376,7 +377,8 @@ def rank_of(rows: Sequence[Row]) -> Callable[[Row], tuple[Any, ...]]:
 CHOOSE_ROWS: Final = ", and --measure, --k, --slice and --model choose"
 
 
-def _cell(row: Row | None, best: float | None, before_interval: str = " ") -> str:
+def _format_mean(row: Row | None, best: float | None, before_interval: str = " ") -> str:
+    """Format a mean with its interval and marks, bold if it is the best."""
     if row is None or row[C.VALUE] is None:
         return "-"
     text = f"{row[C.VALUE]:.4f}"

@@ -171,15 +171,15 @@ def json_text(document: object, *, indent: int | None = 2) -> str:
       ]
     }
     """
-    return json.dumps(_plain(document), indent=indent, allow_nan=False) + "\n"
+    return json.dumps(_to_json_value(document), indent=indent, allow_nan=False) + "\n"
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - a value of any kind
+def _to_json_value(value: Any) -> Any:  # noqa: ANN401 - a value of any kind
     """Return a value as JSON has it."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(element) for key, element in value.items()}
+        return {str(key): _to_json_value(element) for key, element in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(element) for element in value]
+        return [_to_json_value(element) for element in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, date):  # a datetime too
@@ -244,7 +244,7 @@ class LiveLine(Progress):
         self._status.console.print(f"  [green]done[/green] {stage:<12}{seconds:>8.1f} s{rows}")
 
     @contextmanager
-    def kept_current(self) -> Iterator[None]:
+    def updated_in_background(self) -> Iterator[None]:
         """Update tasks and seconds from another thread, while the block runs."""
         is_over = threading.Event()
 
@@ -298,7 +298,7 @@ def progress(title: str, out: Console | None = None) -> Iterator[Progress]:
         return
     with out.status(escape(title)) as status:
         line = LiveLine(status, escape(title), tasks_under_way)
-        with line.kept_current():
+        with line.updated_in_background():
             yield line
     line.is_live = False
 
@@ -313,7 +313,7 @@ def waiting(what: str) -> Iterator[None]:
     with out.status(what) as status:
         line = LiveLine(status, "rankeval", lambda: None)
         line.begin(what)
-        with line.kept_current():
+        with line.updated_in_background():
             yield
 
 

@@ -116,7 +116,7 @@ def _first_word(kind: str) -> str:
     return re.split(r"\W", kind)[0]
 
 
-def _convert_value(value: Scalar, kind: str, time_zone: str) -> Value:  # noqa: PLR0911 - a kind of type filter_
+def _convert_value(value: Scalar, kind: str, time_zone: str) -> Value:  # noqa: PLR0911 - a kind of type each
     """Convert a value to one of a type that Spark names; raise ValueError with any other value."""
     try:
         match _first_word(kind):

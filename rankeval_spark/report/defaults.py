@@ -84,48 +84,48 @@ def measures_of(table: pa.Table) -> list[MeasureKey]:
     return [(str(label), int(k)) for label, k in distinct(table, C.MEASURE, C.K)]
 
 
-def named(text: str, known: Sequence[MeasureKey], *, where: str = "measure") -> MeasureKey:
+def find_measure(text: str, measures: Sequence[MeasureKey], *, where: str = "measure") -> MeasureKey:
     """Find a measure by its name with the cutoff, such as ``nDCG@10``; ConfigError if it is not known."""
-    written = {with_cutoff(*key): key for key in known}
+    written = {with_cutoff(*key): key for key in measures}
     if text in written:
         return written[text]
     with suppress(ConfigError):
         measure = Measure.parse(text, where=where)
-        if (measure.label, measure.k) in known:
+        if (measure.label, measure.k) in measures:
             return measure.label, measure.k
     read = measure_of(text)
     label = read.label if read is not None else text.rpartition("@")[0] or text
-    near = [with_cutoff(label, k) for k in sorted(k for name, k in known if name == label)]
+    near = [with_cutoff(label, k) for k in sorted(k for name, k in measures if name == label)]
     expected = f"one of: {listed(text, near or [*written])}" if written else "a measure, but the night has none"
     raise ConfigError(Fault(where, repr(text), expected, nearest(text, near or written)))
 
 
-def headline_measure(known: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> MeasureKey | None:
+def headline_measure(computed: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> MeasureKey | None:
     """Return the measure to show first: of the first label that was requested, the cutoff nearest to 10.
 
     >>> headline_measure([("P", 5), ("nDCG", 5), ("nDCG", 20)]), headline_measure([("P", 5), ("nDCG", 5)], [("P", 5)])
     (('nDCG', 5), ('P', 5))
     """
     rank = {label: place for place, label in enumerate(USUAL_FIRST)}
-    usual = sorted(known, key=lambda key: (rank.get(key[0], len(rank)), key))
-    candidates = [key for key in (requested or usual) if key in known]
+    usual = sorted(computed, key=lambda key: (rank.get(key[0], len(rank)), key))
+    candidates = [key for key in (requested or usual) if key in computed]
     of_accuracy = (  # about the held-out interactions
         key for key in candidates if family_of(key[0]) not in BEYOND_ACCURACY and parent_of(key[0]) is None
     )
     first = next(of_accuracy, candidates[0] if candidates else None)
-    return None if first is None else _usual_cutoff(first[0], candidates)
+    return None if first is None else _choose_cutoff(first[0], candidates)
 
 
 def headlines(
-    known: Sequence[MeasureKey], requested: Sequence[MeasureKey], *, first: MeasureKey, at_most: int
+    computed: Sequence[MeasureKey], requested: Sequence[MeasureKey], *, first: MeasureKey, at_most: int
 ) -> list[MeasureKey]:
     """Return one cutoff of each requested measure, that of the first if it has it; no parts with their own figures."""
     labels = dict.fromkeys([first[0], *(label for label, _ in requested if parent_of(label) is None)])
     chosen = []
     for label in labels:
-        own = [key for key in known if key[0] == label]
-        if own:
-            chosen.append((label, first[1]) if (label, first[1]) in own else _usual_cutoff(label, own))
+        cutoffs = [key for key in computed if key[0] == label]
+        if cutoffs:
+            chosen.append((label, first[1]) if (label, first[1]) in cutoffs else _choose_cutoff(label, cutoffs))
     return chosen[:at_most]
 
 
@@ -172,6 +172,6 @@ def best_first(values: Mapping[str, float | None], *, is_lower: bool) -> list[st
     return sorted(values, key=place)
 
 
-def _usual_cutoff(label: str, known: Sequence[MeasureKey]) -> MeasureKey:
-    cutoffs = [k for name, k in known if name == label]
+def _choose_cutoff(label: str, measures: Sequence[MeasureKey]) -> MeasureKey:
+    cutoffs = [k for name, k in measures if name == label]
     return label, min(cutoffs, key=lambda k: (k == C.WHOLE_LIST, abs(k - USUAL_CUTOFF), k))

@@ -12,9 +12,9 @@ from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.report import defaults, figures, wording
 from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look
 from rankeval_spark.report.figures.means import Marks
-from rankeval_spark.report.figures.users import KEY, column_of, curve_columns, parsed
+from rankeval_spark.report.figures.users import KEY, column_of, curve_columns, parse_measure
 from rankeval_spark.report.night import MAX_NIGHTS, newest_runs, redefined_nights
-from rankeval_spark.report.tables import pruned, to_arrow
+from rankeval_spark.report.tables import select_for_figure, to_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,42 +33,42 @@ _NOT_YET: Final = (
 def summary(request: Request, name: str, leaderboard: Sequence[Mapping[str, Any]] | None) -> str:
     """Return the request and the leaderboard, if it is computed, as HTML; ``name`` is that of the class."""
     facts = {
-        "measures": ", ".join(_some(list(map(str, request.measure_set.measures)))),
+        "measures": ", ".join(_first_names(list(map(str, request.measure_set.measures)))),
         "slices": ", ".join("*".join(slicing) for slicing in request.slices),
         "baseline": "" if request.comparisons is None else request.comparisons.baseline or "all pairs",
-        "models": ", ".join(_some(list(request.models or ()))),
+        "models": ", ".join(_first_names(list(request.models or ()))),
         "users": f"population {request.policies.population}, ties {request.policies.ties}",
     }
     lines, cell = "", _CELL.format(side="left")
     for what, said in ((what, said) for what, said in facts.items() if said):
         lines += f'<tr><td style="{cell};opacity:.7">{what}</td><td style="{cell}">{escape(said)}</td></tr>'
-    board = _NOT_YET if leaderboard is None else _board(leaderboard)
+    board = _NOT_YET if leaderboard is None else _board_html(leaderboard)
     of_pairs = [] if request.comparisons is None else ["comparisons", "plot.forest()"]
     names = ["leaderboard()", "metrics", "user_metrics", "checks", "plot.leaderboard()", *of_pairs]
     onward = " · ".join(f"<code>.{name}</code>" for name in names)
     return f"<div><b>{escape(name)}</b><table>{lines}</table>{board}<div>Go on with {onward}</div></div>"
 
 
-def _some(names: Sequence[str]) -> list[str]:
+def _first_names(names: Sequence[str]) -> list[str]:
     shown = list(names[:MAX_MEASURES])
     return shown if len(names) <= MAX_MEASURES else [*shown, f"and {len(names) - MAX_MEASURES} more"]
 
 
-def _board(rows: Sequence[Mapping[str, Any]]) -> str:
+def _board_html(rows: Sequence[Mapping[str, Any]]) -> str:
     names = [name for name in (rows[0] if rows else {}) if name not in (C.MODEL_ID, "n_users")]
     measures = names[:MAX_MEASURES]
-    head = _row("th", ["model", *measures, "users"])
+    head = _row_html("th", ["model", *measures, "users"])
     body = ""
     for row in rows[:MAX_MODELS]:
         numbers = (wording.number(row[name]) for name in measures)
-        body += _row("td", [str(row[C.MODEL_ID]), *numbers, wording.count(row["n_users"])])
+        body += _row_html("td", [str(row[C.MODEL_ID]), *numbers, wording.count(row["n_users"])])
     more = {"models": len(rows) - MAX_MODELS, "measures": len(names) - len(measures)}
     left = [f"{n} more {what}" for what, n in more.items() if n > 0]
     note = f'<div style="opacity:.7">{" and ".join(left)} in <code>.leaderboard()</code></div>' if left else ""
     return f'<table style="margin:8px 0"><thead>{head}</thead><tbody>{body}</tbody></table>{note}'
 
 
-def _row(tag: str, texts: Sequence[str]) -> str:
+def _row_html(tag: str, texts: Sequence[str]) -> str:
     styles = [_CELL.format(side="right" if place else "left") for place in range(len(texts))]
     cells = (f'<{tag} style="{style}">{escape(text)}</{tag}>' for style, text in zip(styles, texts, strict=True))
     return f"<tr>{''.join(cells)}</tr>"
@@ -115,7 +115,9 @@ class Plots:
 
     def leaderboard(self, *measures: str) -> Chart:
         """Draw each model's mean with its interval, best first; of the first measure where none is named."""
-        return figures.leaderboard(self._evaluation.metrics, measures=measures or (self._first(),), **self._options)
+        return figures.leaderboard(
+            self._evaluation.metrics, measures=measures or (self._default_measure(),), **self._options
+        )
 
     def curves(self, *labels: str) -> Chart:
         """Draw means over cutoffs, a line a model; of every measure with two cutoffs or more where none is named."""
@@ -123,47 +125,47 @@ class Plots:
 
     def forest(self, measure: str | None = None, *, model: str | None = None) -> Chart:
         """Draw the differences from the baseline by slice, the greatest gain first; a panel a model."""
-        named = measure or self._first(is_compared=True)
+        named = measure or self._default_measure(is_compared=True)
         return figures.forest(self._evaluation.comparisons, measure=named, model=model, look=self._look)
 
     def groups(self, measure: str | None = None, *, slices: Sequence[str] = ()) -> Chart:
         """Draw the means of the groups of each slicing, so that the gaps between them are seen."""
-        named = measure or self._first()
+        named = measure or self._default_measure()
         return figures.groups(self._evaluation.metrics, measure=named, slices=slices, **self._options)
 
     def tradeoffs(self, measure: str | None = None, *, against: Sequence[str] = ()) -> Chart:
         """Draw accuracy against coverage, novelty, popularity and whatever else was measured."""
-        named = measure or self._first()
+        named = measure or self._default_measure()
         return figures.tradeoffs(self._evaluation.metrics, measure=named, against=against, **self._options)
 
     def pr_curve(self, *models: str) -> Chart:
         """Draw precision over recall, the mean over the curves of some users; a panel a model."""
         columns = [*KEY, C.K, C.N_RELEVANT, C.N_RECOMMENDED, *curve_columns()]
-        users = pruned(self._evaluation.user_metrics, columns, k=C.WHOLE_LIST)
+        users = select_for_figure(self._evaluation.user_metrics, columns, k=C.WHOLE_LIST)
         return figures.pr_curve(self._evaluation.metrics, users, models=models, **self._options)
 
     def user_values(self, measure: str | None = None, *, models: Sequence[str] = ()) -> Chart:
         """Draw how the values of single users are spread; a panel a model."""
-        named = measure or self._first(is_of_users=True)
-        return figures.user_values(self._users(named), measure=named, models=models, **self._options)
+        named = measure or self._default_measure(is_of_users=True)
+        return figures.user_values(self._user_rows(named), measure=named, models=models, **self._options)
 
     def user_differences(
         self, measure: str | None = None, *, baseline: str | None = None, models: Sequence[str] = ()
     ) -> Chart:
         """Draw how the differences of single users from a baseline are spread; a panel a model."""
-        named, other = measure or self._first(is_of_users=True), baseline or self._options["baseline"]
+        named, other = measure or self._default_measure(is_of_users=True), baseline or self._options["baseline"]
         if other is None:
             fix = "name it here, or call evaluate(..., baseline='popular')"
             raise ConfigError(Fault("plot.user_differences(baseline=)", "none", "the model to compare with", fix))
         options = {**self._options, "baseline": other}
-        return figures.user_differences(self._users(named), measure=named, models=models, **options)
+        return figures.user_differences(self._user_rows(named), measure=named, models=models, **options)
 
-    def _users(self, measure: str) -> object:
-        label, k = parsed(measure)
+    def _user_rows(self, measure: str) -> object:
+        label, k = parse_measure(measure)
         columns = [*KEY, C.K, C.N_RECOMMENDED, *filter(None, [column_of(label)])]
-        return pruned(self._evaluation.user_metrics, columns, k=k)
+        return select_for_figure(self._evaluation.user_metrics, columns, k=k)
 
-    def _first(self, *, is_of_users: bool = False, is_compared: bool = False) -> str:
+    def _default_measure(self, *, is_of_users: bool = False, is_compared: bool = False) -> str:
         """Return the measure to draw by default: of the first one requested, the cutoff nearest to 10."""
         measures = self._evaluation.request.measure_set
         computed = measures.per_list if is_of_users or is_compared else measures.measures
@@ -203,7 +205,7 @@ class PublishedPlots:
 
     def history(self, *measures: str, evaluation: str | None = None, baseline: str | None = None) -> Chart:
         """Draw means of the last 60 nights, a line a model; a line across marks a new definition of the measure."""
-        name, days = self._nights(evaluation)
+        name, days = self._find_nights(evaluation)
         shown = days[-MAX_NIGHTS:]
         rows = self._results.arrow("metrics", evaluation=name, date=shown, slice=C.ALL_USERS)
         nights = newest_runs(to_arrow(self._results.runs(date=shown, evaluation=name)), name)
@@ -217,21 +219,21 @@ class PublishedPlots:
         self, *measures: str, date: Day = None, evaluation: str | None = None, baseline: str | None = None
     ) -> Chart:
         """Draw each model's mean of a night with its interval, best first."""
-        rows = self._night("metrics", date, evaluation)
+        rows = self._read_night("metrics", date, evaluation)
         return figures.leaderboard(rows, measures=measures, baseline=baseline, look=self._look)
 
     def forest(
         self, measure: str | None = None, *, date: Day = None, evaluation: str | None = None, model: str | None = None
     ) -> Chart:
         """Draw the differences from the baseline by slice, the greatest gain first; a panel a model."""
-        rows = self._night("comparisons", date, evaluation)
+        rows = self._read_night("comparisons", date, evaluation)
         return figures.forest(rows, measure=measure, model=model, look=self._look)
 
-    def _night(self, table: str, day: Day, evaluation: str | None) -> Frame:
-        name, days = self._nights(evaluation)
+    def _read_night(self, table: str, day: Day, evaluation: str | None) -> Frame:
+        name, days = self._find_nights(evaluation)
         return self._results.arrow(table, evaluation=name, date=days[-1] if day is None else day)
 
-    def _nights(self, evaluation: str | None) -> tuple[str, list[date]]:
+    def _find_nights(self, evaluation: str | None) -> tuple[str, list[date]]:
         nights = self._results.nights()
         names = sorted({name for name, _ in nights})
         chosen = defaults.chosen_evaluations(names, evaluation)

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Final
 from rankeval_spark import columns as C
 from rankeval_spark.errors import Fault
 from rankeval_spark.report import wording
-from rankeval_spark.report.figures.charts import COLOURS, DARK, INSTALL, LIGHT, PAGE, config_of, extra, library
+from rankeval_spark.report.figures.charts import (
+    COLOURS,
+    DARK,
+    INSTALL,
+    LIGHT,
+    PAGE,
+    config_of,
+    import_altair,
+    import_extra,
+)
 from rankeval_spark.report.night import Night, answer
 from rankeval_spark.report.page_parts import Drawer, swatches
 from rankeval_spark.report.sections import BUILDERS
@@ -54,32 +63,32 @@ def report(
         "swatches": swatches(night.models, baseline=night.baseline),
         "footer": f"rankeval-spark {night.run['code_version']}",
     }
-    jinja2, bundle, script = extra(*_ENGINE), drawing.result(), own("page.js")
+    jinja2, bundle, script = import_extra(*_ENGINE), drawing.result(), read_own_file("page.js")
     options = {"undefined": jinja2.StrictUndefined, "trim_blocks": True, "lstrip_blocks": True}
-    environment = jinja2.Environment(autoescape=True, loader=jinja2.FunctionLoader(own), **options)
-    environment.filters |= {"parts": _parts, "count": wording.count}
+    environment = jinja2.Environment(autoescape=True, loader=jinja2.FunctionLoader(read_own_file), **options)
+    environment.filters |= {"parts": _split_code, "count": wording.count}
     text: str = environment.get_template("page.html").render(  # escapes all but our own styles, scripts and JSON
         page=page,
-        style=f"{_variables()}\n{own('page.css')}",
+        style=f"{_palette_variables()}\n{read_own_file('page.css')}",
         data=as_json({"config": {**config_of(PAGE), "aria": False}, "figures": drawer.specs}),
         library=bundle,
         script=script,
-        admitted=f"{admitted(bundle)} {admitted(script)}",
+        admitted=f"{script_hash(bundle)} {script_hash(script)}",
     )
     return text
 
 
 def require_extra() -> None:
     """Raise EnvironmentFaultError if a library of the extra ``report`` is missing, before any row is read."""
-    library()
-    extra(*_ENGINE)
-    extra(*_CONVERTER)
+    import_altair()
+    import_extra(*_ENGINE)
+    import_extra(*_CONVERTER)
 
 
-def _parts(text: str) -> list[tuple[bool, str]]:
+def _split_code(text: str) -> list[tuple[bool, str]]:
     """Split a text of ours at its `code`: whether each part is code, and the part.
 
-    >>> _parts("set `slices` first")
+    >>> _split_code("set `slices` first")
     [(False, 'set '), (True, 'slices'), (False, ' first')]
     """
     return [(place % 2 == 1, part) for place, part in enumerate(_IN_CODE.split(text)) if part]
@@ -93,7 +102,7 @@ def as_json(value: object) -> str:
     return text
 
 
-def _variables() -> str:
+def _palette_variables() -> str:
     """Return both palettes as CSS variables. The dark one applies if the reader or their system wants it."""
     light, dark = (
         "".join(f"--{name}:{getattr(palette, name)};" for name in COLOURS)
@@ -110,18 +119,18 @@ def _variables() -> str:
 @cache
 def drawing_library() -> str:
     """Return Vega-Embed, Vega-Lite and Vega as one script, in the version that Altair writes for."""
-    version = ".".join(str(library().SCHEMA_VERSION).lstrip("v").split(".")[:2])
-    bundle: str = extra(*_CONVERTER).javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
+    version = ".".join(str(import_altair().SCHEMA_VERSION).lstrip("v").split(".")[:2])
+    bundle: str = import_extra(*_CONVERTER).javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
     # Nothing in it may end its element: the text of an end tag occurs in strings only.
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
-def own(name: str) -> str:
+def read_own_file(name: str) -> str:
     """Read a file that is shipped with the page."""
     return resources.files("rankeval_spark.report").joinpath(name).read_text(encoding="utf-8")
 
 
-def admitted(script: str) -> str:
+def script_hash(script: str) -> str:
     """Return the hash by which a content security policy admits this script only."""
     digest = hashlib.sha256(script.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from rankeval_spark.report.figures.charts import BASELINE_SHAPE, PAGE, NothingToDrawError, library, styles
+from rankeval_spark.report.figures.charts import BASELINE_SHAPE, PAGE, NothingToDrawError, import_altair, styles
 
 MAX_ROWS: Final = 1000  # rows of a table in a page; the page says how many are left out
 Tone: TypeAlias = Literal["good", "bad", "open", "plain"]  # the first three have a sign in addition to a colour
@@ -98,7 +98,7 @@ class Drawer:
         **options: object,
     ) -> list[Figure]:
         """Draw a figure by a function of :mod:`rankeval_spark.report.figures`; none if there is no value."""
-        library()
+        import_altair()
         from altair.utils import schemapi  # noqa: PLC0415 - an extra
 
         with schemapi.debug_mode(False):  # the tests check each part, which takes a third of the time

@@ -24,9 +24,9 @@ from rankeval_spark.report.figures.users import (
     N_CURVES,
     column_of,
     curve_means,
-    differences_of,
+    differences_by_model,
     level_of,
-    values_of,
+    values_by_model,
     win_phrase,
 )
 from rankeval_spark.report.page_parts import Block, Cell, Figure, Section, TableView, Tone
@@ -87,16 +87,16 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
     )
     notes = [f"{bias}." for bias in biases_of(label for label, _ in night.requested)]
     means = [
-        [with_cutoff(*measure), row["model"], Cell(row["text"], row["value"]), _interval(row), _users(row)]
+        [with_cutoff(*measure), row["model"], Cell(row["text"], row["value"]), _interval_text(row), _users_cell(row)]
         for measure in night.requested
         for row in leaderboard_rows(night.metrics, measure)
     ]
     headings, caption = ["measure", "model", "mean", "interval", "users"], "Every measure at every cutoff"
     table = TableView("means", caption, headings, means, numbers=("mean", "users"), is_folded=True)
-    return Section(lead, [Block(figures=drawn), Block(notes=notes, tables=[_board(night), table])])
+    return Section(lead, [Block(figures=drawn), Block(notes=notes, tables=[_board_table(night), table])])
 
 
-def _board(night: Night) -> TableView:
+def _board_table(night: Night) -> TableView:
     """Build the table of models by measures. The best mean of a column is marked, if either side is better."""
     boards = {
         measure: {row["model"]: row for row in leaderboard_rows(night.metrics, measure)} for measure in night.headlines
@@ -112,18 +112,18 @@ def _board(night: Night) -> TableView:
                 cells.append(Cell("not computed"))
             else:
                 is_best = row["place"] == 1 and has_best and row["value"] is not None and row["has_support"]
-                cells.append(Cell(row["text"], row["value"], _interval(row), is_best=is_best))
-        users = max((own[model]["users"] for own in boards.values() if model in own), default=0)
+                cells.append(Cell(row["text"], row["value"], _interval_text(row), is_best=is_best))
+        users = max((of_measure[model]["users"] for of_measure in boards.values() if model in of_measure), default=0)
         rows.append([*cells, Cell(wording.count(users), users)])
     numbers = [*(with_cutoff(*measure) for measure in night.headlines), "users"]
     return TableView("board", "Models by measures", ["model", *numbers], rows, numbers=numbers)
 
 
-def _interval(row: Row) -> str:
+def _interval_text(row: Row) -> str:
     return "" if row["interval"] == "none" else str(row["interval"])
 
 
-def _users(row: Row) -> Cell:
+def _users_cell(row: Row) -> Cell:
     return Cell(wording.count(row["users"]), row["users"])
 
 
@@ -139,7 +139,7 @@ def comparison_section(night: Night, drawer: Drawer) -> Section:
     blocks: list[Block] = []
     for row in leaderboard_rows(night.metrics, first):
         if row["model"] != night.baseline:
-            blocks += _forest(night, drawer, first, row["model"], is_folded=len(blocks) >= OPEN_FORESTS)
+            blocks += _forest_blocks(night, drawer, first, row["model"], is_folded=len(blocks) >= OPEN_FORESTS)
     notes = {  # models of other users than the baseline's
         model: row["withheld"]
         for model in night.models
@@ -160,10 +160,10 @@ def comparison_section(night: Night, drawer: Drawer) -> Section:
         f"by the paired t test, {corrected}. {marks}; ○ hollow: undecided. Intervals are not adjusted, so "
         "one that leaves out 0 may still be undecided."
     )
-    return Section(lead, [*said, *blocks, Block(tables=[_differences(night, first)])], hint)
+    return Section(lead, [*said, *blocks, Block(tables=[_differences_table(night, first)])], hint)
 
 
-def _forest(night: Night, drawer: Drawer, first: MeasureKey, model: str, *, is_folded: bool) -> list[Block]:
+def _forest_blocks(night: Night, drawer: Drawer, first: MeasureKey, model: str, *, is_folded: bool) -> list[Block]:
     """Build the block of one candidate; none if no user has a difference."""
     name, title = with_cutoff(*first), f"{model} − {night.baseline}, {with_cutoff(*first)}"
     rows = forest_rows(night.comparisons, first, model=model, baseline=str(night.baseline))
@@ -175,17 +175,17 @@ def _forest(night: Night, drawer: Drawer, first: MeasureKey, model: str, *, is_f
     return [Block(f"{title}: {said}" if is_folded else "", figures=drawn, is_folded=is_folded)] if drawn else []
 
 
-def _differences(night: Night, first: MeasureKey) -> TableView:
+def _differences_table(night: Night, first: MeasureKey) -> TableView:
     rows = [
         [
             with_cutoff(*measure),
             model,
             row["slice"],
-            Cell(row["text"], row["delta"], _interval(row)),
+            Cell(row["text"], row["delta"], _interval_text(row)),
             Cell(row["relative"], row["relative_delta"]),
             Cell(row["said"], tone=VERDICT_TONES.get(row["outcome"], "plain")),
             Cell(row["p"], row["p_adjusted"]),
-            _users(row),
+            _users_cell(row),
         ]
         for measure in dict.fromkeys([first, *night.headlines])
         for model in night.models
@@ -197,7 +197,7 @@ def _differences(night: Night, first: MeasureKey) -> TableView:
     return TableView("differences", caption, headings, rows, numbers=numbers, is_folded=True)
 
 
-def _left_out(n_drawn: int, n_all: int, what: str) -> str:
+def _drawn_share(n_drawn: int, n_all: int, what: str) -> str:
     return f" {n_drawn} of {n_all} {what} are drawn." if n_all > n_drawn else ""
 
 
@@ -214,14 +214,14 @@ def curves_section(night: Night, drawer: Drawer) -> Section:
     if not drawn:
         return Section(hint=NO_VALUES)
     lead = "The mean at each cutoff, k on a logarithmic scale, with the band of its interval."
-    lead += _left_out(MAX_CURVES, len(labels), "measures")
+    lead += _drawn_share(MAX_CURVES, len(labels), "measures")
     return Section(lead, [Block(figures=drawn, has_legend=True)])
 
 
 def history_section(night: Night, drawer: Drawer) -> Section:
     """Build the section of the nights up to this one."""
-    known = defaults.measures_of(night.history)
-    first = night.first or defaults.headline_measure(known)
+    computed = defaults.measures_of(night.history)
+    first = night.first or defaults.headline_measure(computed)
     failed = [f"{day}: the night failed ({why})." for day, why in night.failures.items()]
     drawn: list[Figure] = []
     changes: dict[tuple[date, str], list[str]] = {}
@@ -273,7 +273,7 @@ def distributions_section(night: Night, drawer: Drawer) -> Section:
         return Section(hint=NO_USERS)
     columns = night.user_metrics.column_names
     measure = next((key for key in night.headlines if column_of(key[0]) in columns), None)
-    values: dict[str, Any] = {} if measure is None else values_of(night.user_metrics, measure)
+    values: dict[str, Any] = {} if measure is None else values_by_model(night.user_metrics, measure)
     if measure is None or not values:
         return Section(hint="No distributions: no measure of this night has a value for a user.")
     name = with_cutoff(*measure)
@@ -296,7 +296,7 @@ def _user_differences(night: Night, drawer: Drawer, measure: MeasureKey) -> list
         return []
     name = with_cutoff(*measure)
     drawn: list[Figure] = []
-    differences = differences_of(night.user_metrics, measure, baseline=night.baseline)
+    differences = differences_by_model(night.user_metrics, measure, baseline=night.baseline)
     withheld = {row[C.MODEL_ID] for row in rows_of(night.comparisons, slice=C.ALL_USERS) if why_withheld(row)}
     for model in sorted(set(differences) - withheld)[:MAX_MODELS]:
         said = win_phrase(differences[model], measure)
@@ -309,12 +309,12 @@ def _user_differences(night: Night, drawer: Drawer, measure: MeasureKey) -> list
 
 def groups_section(night: Night, drawer: Drawer) -> Section:
     """Build the section that compares groups of users."""
-    known = slicings(night.metrics)
-    if night.first is None or not known:
+    computed = slicings(night.metrics)
+    if night.first is None or not computed:
         return Section(hint="No groups: set `slices` in the config, such as `slices: [country]`.")
     name = with_cutoff(*night.first)
     drawn: list[Figure] = []
-    for slicing in known[:MAX_SLICINGS]:
+    for slicing in computed[:MAX_SLICINGS]:
         shown = wording.crossed(slicing)
         summary = f"{name} of each group of {shown} by model. The tables below have every number."
         drawn += drawer.draw(shown, summary, figures.groups, night.metrics, measure=name, slices=[slicing])
@@ -322,29 +322,30 @@ def groups_section(night: Night, drawer: Drawer) -> Section:
         return Section(hint=NO_VALUES)
     lead = (
         f"{name} of each group; the bar runs from the lowest to the highest group of a model. Hollow points are small "
-        f"groups and users of unknown segment, which are not compared.{_left_out(MAX_SLICINGS, len(known), 'slicings')}"
+        "groups and users of unknown segment, which are not compared."
     )
-    tables = [_gaps(night, night.first), _values(night, night.first)]
+    lead += _drawn_share(MAX_SLICINGS, len(computed), "slicings")
+    tables = [_gaps_table(night, night.first), _group_means_table(night, night.first)]
     return Section(lead, [Block(figures=drawn), Block(tables=tables)])
 
 
-def _gaps(night: Night, measure: MeasureKey) -> TableView:
+def _gaps_table(night: Night, measure: MeasureKey) -> TableView:
     found: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows_of(night.group_metrics, k=measure[1]):
         kind, label = group_statistics.parts_of(row[C.MEASURE]) or ("", "")
         if label == measure[0] and kind in group_statistics.KINDS:
             found.setdefault((row[C.SLICE], row[C.MODEL_ID]), {})[kind] = row
     rows: list[list[Cell | str]] = []
-    for (slicing, model), own in sorted(found.items()):
-        gap, ratio, worst = map(own.get, KINDS)
+    for (slicing, model), by_kind in sorted(found.items()):
+        gap, ratio, worst = map(by_kind.get, KINDS)
         left = None if gap is None else gap["n_left_out"]
         rows.append(
             [
                 wording.crossed(slicing),
                 model,
-                _cell(gap, wording.interval(gap["ci_low"], gap["ci_high"]) if gap else ""),
-                _cell(ratio),
-                Cell(wording.crossed(worst[C.SLICE_VALUE]) if worst else "", note=_cell(worst).text),
+                _value_cell(gap, wording.interval(gap["ci_low"], gap["ci_high"]) if gap else ""),
+                _value_cell(ratio),
+                Cell(wording.crossed(worst[C.SLICE_VALUE]) if worst else "", note=_value_cell(worst).text),
                 Cell(wording.count(left), left),
             ]
         )
@@ -353,18 +354,18 @@ def _gaps(night: Night, measure: MeasureKey) -> TableView:
     return TableView("gaps", f"Gaps of {with_cutoff(*measure)} between groups", headings, rows, numbers=numbers)
 
 
-def _cell(row: Row | None, note: str = "") -> Cell:
+def _value_cell(row: Row | None, note: str = "") -> Cell:
     return Cell("") if row is None else Cell(wording.number(row[C.VALUE]), row[C.VALUE], note)
 
 
-def _values(night: Night, measure: MeasureKey) -> TableView:
+def _group_means_table(night: Night, measure: MeasureKey) -> TableView:
     rows = [
         [
             wording.crossed(slicing),
             Cell(row["group"], note="small or unknown" if row["is_small"] else ""),
             row["model"],
-            Cell(row["text"], row["value"], _interval(row)),
-            _users(row),
+            Cell(row["text"], row["value"], _interval_text(row)),
+            _users_cell(row),
         ]
         for slicing in slicings(night.metrics)
         for row in group_rows(night.metrics, measure, slicing)
@@ -390,13 +391,13 @@ def tradeoffs_section(night: Night, drawer: Drawer) -> Section:
     if not drawn:
         return Section(hint=NO_VALUES)
     lead = f"What else the lists are like, each upright against {accuracy}, with intervals both ways."
-    lead += _left_out(MAX_TRADEOFFS, len(others), "measures")
+    lead += _drawn_share(MAX_TRADEOFFS, len(others), "measures")
     return Section(lead, [Block(figures=drawn, has_legend=True)])
 
 
 def health_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
     """Build the section of checks and of the users behind the means."""
-    tables = [_checks(night)] if night.checks else []
+    tables = [_checks_table(night)] if night.checks else []
     if night.first:
         users = rows_of(all_users_rows(night.metrics), measure=night.first[0], k=night.first[1])
         rows = [
@@ -416,7 +417,7 @@ def health_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - a
     return Section(lead, [Block(tables=tables)])
 
 
-def _checks(night: Night) -> TableView:
+def _checks_table(night: Night) -> TableView:
     """Build the table of checks: failures and warnings first, then those that counted something."""
 
     rank = {row["verdict"]: CHECK_ORDER.get(row["verdict"], 0) for row in night.checks}

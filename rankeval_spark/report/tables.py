@@ -58,23 +58,23 @@ def to_arrow(frame: object, *, what: str = "frame") -> pa.Table:
         return table
     if hasattr(frame, "__arrow_c_stream__"):
         found = pa.RecordBatchReader.from_stream(frame).read_all()
-        return found.cast(pa.schema([(field.name, _usual(field.type)) for field in found.schema]))
+        return found.cast(pa.schema([(field.name, _to_usual_type(field.type)) for field in found.schema]))
     expected = "a frame of Spark, pandas, polars, DuckDB or Arrow"
     raise ConfigError(Fault(what, f"a {kind_of(frame)}", expected, "pass a result such as evaluate(...).metrics"))
 
 
-def _usual(kind: pa.DataType) -> pa.DataType:
+def _to_usual_type(kind: pa.DataType) -> pa.DataType:
     """Return the usual form of a type: Arrow cannot filter the text types of polars."""
     if pa.types.is_large_string(kind) or kind == pa.string_view():
         return pa.string()
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return pa.list_(_usual(kind.value_type))
+        return pa.list_(_to_usual_type(kind.value_type))
     if pa.types.is_map(kind):
-        return pa.map_(_usual(kind.key_type), _usual(kind.item_type))
+        return pa.map_(_to_usual_type(kind.key_type), _to_usual_type(kind.item_type))
     return kind
 
 
-def pruned(frame: Any, columns: Sequence[str], *, k: int) -> Any:  # noqa: ANN401 - a frame of any library
+def select_for_figure(frame: Any, columns: Sequence[str], *, k: int) -> Any:  # noqa: ANN401 - a frame of any library
     """Select columns and one cutoff from a Spark DataFrame; return other frames as they are."""
     if not callable(getattr(frame, "toArrow", None)):
         return frame

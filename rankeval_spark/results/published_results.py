@@ -16,7 +16,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.requested_measures import recorded_definitions
 from rankeval_spark.errors import ConfigError, Fault, InputError, warn_user
 from rankeval_spark.measures import group_statistics, with_cutoff
-from rankeval_spark.report.defaults import is_lower_better, named
+from rankeval_spark.report.defaults import find_measure, is_lower_better
 from rankeval_spark.result_rows.metric_rows import to_leaderboard
 from rankeval_spark.results import journal, views
 from rankeval_spark.results.file_store import normalise
@@ -420,7 +420,7 @@ class Results(Generic[Frame]):
         """
         night = choose_night(self.nights(), evaluation)
         computed = self._computed([(C.EVALUATION, "=", night.evaluation)])
-        label, k = named(measure, [(fact.measure, fact.k) for fact in computed])
+        label, k = find_measure(measure, [(fact.measure, fact.k) for fact in computed])
         wanted = {C.SLICE: C.ALL_USERS, **equal, C.MEASURE: label, C.K: k}
         if C.MODEL_ID in equal:
             of_all: dict[str, Values] = {C.SLICE: C.ALL_USERS, C.MEASURE: label, C.K: k}
@@ -577,7 +577,7 @@ class Results(Generic[Frame]):
         require_models(model_id, rows[C.MODEL_ID].to_pylist(), argument=argument)
         computed = self._computed_by(rows, night)
         columns = {(fact.measure, fact.k): fact.column for fact in computed if fact.column is not None}
-        found = named(measure, list(columns))
+        found = find_measure(measure, list(columns))
         run_id = rows[C.RUN_ID][0].as_py()
         return UserSide(night, model_id, run_id, found, columns[found], "desc" if is_lower_better(found[0]) else "asc")
 

@@ -24,7 +24,7 @@ MOVED = 15
 Values: TypeAlias = Mapping[int, float]
 
 
-def rank_of(model: str, day: date, user: int) -> int:
+def row_ranking(model: str, day: date, user: int) -> int:
     """Rank of the one relevant item, 3 where it is not in the list: of ``als`` it falls for every other user."""
     usual = 1 + user % 3
     return min(3, usual + (day == NOW and model == "als" and user % 2))
@@ -38,7 +38,7 @@ def country_of(day: date, user: int) -> str:
 def values(model: str, day: date, country: str | None = None) -> Values:
     """RR@2 of each user, of those in a country where one is named."""
     users = (user for user in USERS[day] if country in (None, country_of(day, user)))
-    return {user: {1: 1.0, 2: 1 / 2, 3: 0.0}[rank_of(model, day, user)] for user in users}
+    return {user: {1: 1.0, 2: 1 / 2, 3: 0.0}[row_ranking(model, day, user)] for user in users}
 
 
 def shift(now: Values, before: Values) -> tuple[float, float]:
@@ -54,7 +54,7 @@ def inputs() -> dict[str, Rows]:
     """Return the tables of both nights; a third model gives a few lists then and none now."""
     items = {1: "hit x", 2: "x hit", 3: "x y"}
     lists = {
-        day: {model: {f"u{user}": items[rank_of(model, day, user)] for user in users} for model in ("als", "pop")}
+        day: {model: {f"u{user}": items[row_ranking(model, day, user)] for user in users} for model in ("als", "pop")}
         for day, users in USERS.items()
     }
     lists[THEN]["old"] = {f"u{user}": items[1] for user in range(5)}

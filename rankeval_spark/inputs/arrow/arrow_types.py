@@ -1,4 +1,4 @@
-"""Types of Arrow: which of them are text or numbers, what Spark calls them, and columns in their to_plain types."""
+"""Types of Arrow: which of them are text or numbers, what Spark calls them, and columns in their plain types."""
 
 from __future__ import annotations
 

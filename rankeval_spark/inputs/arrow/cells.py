@@ -122,7 +122,7 @@ def _read_ids(column: pa.ChunkedArray, wanted: str | None) -> pa.ChunkedArray | 
 def _read_values(  # noqa: PLR0911 - a type each
     column: pa.ChunkedArray, field: Field, time_zone: str
 ) -> pa.ChunkedArray | None:
-    """Read a to_plain column; None where its type cannot be read."""
+    """Read a plain column; None where its type cannot be read."""
     kind = column.type
     if field.type.startswith("array<"):
         return _read_lists(column, field.type.removeprefix("array<").removesuffix(">"))

@@ -120,12 +120,12 @@ def styles(models: Sequence[str], palette: Palette, *, baseline: str | None = No
     return styles_by_model
 
 
-def library() -> Chart:
+def import_altair() -> Chart:
     """Import Altair, which only figures need; EnvironmentFaultError without it."""
-    return extra("altair", Fault("figures", "no Altair", "the library that draws them", INSTALL))
+    return import_extra("altair", Fault("figures", "no Altair", "the library that draws them", INSTALL))
 
 
-def extra(name: str, missing: Fault) -> Chart:
+def import_extra(name: str, missing: Fault) -> Chart:
     """Import a library of the extra ``report``; without it EnvironmentFaultError of the fault ``missing``."""
     try:
         return import_module(name)
@@ -133,9 +133,9 @@ def extra(name: str, missing: Fault) -> Chart:
         raise EnvironmentFaultError(missing) from error
 
 
-def by_model(styles_by_model: Mapping[str, Style], look: Look, *, has_axis: bool = False) -> dict[str, Any]:
+def encode_models(styles_by_model: Mapping[str, Style], look: Look, *, has_axis: bool = False) -> dict[str, Any]:
     """Encode models by colour and shape, with one legend, or none if an axis names the models."""
-    alt, names = library(), list(styles_by_model)
+    alt, names = import_altair(), list(styles_by_model)
     legend = None
     if look.has_legend and not has_axis:
         legend = alt.Legend(title=None, orient="top", symbolSize=90, symbolOpacity=1, columns=4)
@@ -158,13 +158,13 @@ class _Rows:
         return self._rows
 
 
-def inline(rows: Sequence[Mapping[str, Any]]) -> Chart:
+def to_chart_data(rows: Sequence[Mapping[str, Any]]) -> Chart:
     """Return rows as data of a chart, numbers with six digits: no eye sees more, and the file is half as large."""
 
     def short(value: object) -> object:
         return float(f"{value:.6g}") if isinstance(value, float) else value
 
-    return library().Data(values=_Rows([{name: short(value) for name, value in row.items()} for row in rows]))
+    return import_altair().Data(values=_Rows([{name: short(value) for name, value in row.items()} for row in rows]))
 
 
 def layer(kind: str, rows: Chart, options: Mapping[str, Any], **channels: Chart) -> Chart:
@@ -172,7 +172,7 @@ def layer(kind: str, rows: Chart, options: Mapping[str, Any], **channels: Chart)
 
     Altair's own chain of ``mark_...().encode()`` copies the chart at each step, which takes half of a report's time.
     """
-    alt = library()
+    alt = import_altair()
     encoded = {}
     for name, value in channels.items():
         channel = f"{name[0].upper()}{name[1:]}"
@@ -182,7 +182,7 @@ def layer(kind: str, rows: Chart, options: Mapping[str, Any], **channels: Chart)
             encoded[name] = getattr(alt, f"{channel}Value")(value["value"])
         else:
             encoded[name] = value
-    data = inline(rows) if isinstance(rows, Sequence) else rows
+    data = to_chart_data(rows) if isinstance(rows, Sequence) else rows
     return alt.Chart(data, mark=alt.MarkDef(type=kind, **options), encoding=alt.FacetedEncoding(**encoded))
 
 
@@ -190,12 +190,12 @@ def tooltips(**titles: str) -> list[Any]:
     """Return fields of a tooltip with their titles; ``users`` and ``count`` are numbers."""
     number = {"type": "quantitative", "format": ","}
     kinds = {name: number if name in ("users", "count") else {"type": "nominal"} for name in titles}
-    return [library().Tooltip(name, title=title, **kinds[name]) for name, title in titles.items()]
+    return [import_altair().Tooltip(name, title=title, **kinds[name]) for name, title in titles.items()]
 
 
 def panel(layers: Sequence[Any], look: Look, *, height: int, title: str) -> Chart:
     """Combine layers on top of one another."""
-    return library().layer(*layers, title=title, width=look.width, height=height)
+    return import_altair().layer(*layers, title=title, width=look.width, height=height)
 
 
 def require_rows(rows: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
@@ -207,7 +207,7 @@ def require_rows(rows: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
 
 def axis(title: str | None = None, **options: Chart) -> Chart:
     """Build an axis with few ticks."""
-    return library().Axis(**{"title": title, "tickCount": 5, **options})
+    return import_altair().Axis(**{"title": title, "tickCount": 5, **options})
 
 
 def config_of(look: Look) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def config_of(look: Look) -> dict[str, Any]:
 
 def combine_panels(panels: Sequence[Any], look: Look) -> Chart:
     """Combine panels below one another and set their config; a page sets it once for all of its charts."""
-    chart = panels[0] if len(panels) == 1 else library().vconcat(*panels, spacing=26)
+    chart = panels[0] if len(panels) == 1 else import_altair().vconcat(*panels, spacing=26)
     if look.width != "container":
         chart.config = config_of(look)  # a method would copy the chart
     return chart

@@ -64,13 +64,13 @@ def forest(
         expected = f"a pair of: {', '.join(f'{compared} against {other}' for other, compared in all_pairs)}"
         given = f"{model or 'any'} against {baseline or 'any'}"
         raise ConfigError(Fault("forest(model=, baseline=)", given, expected, nearest(wanted or "", names)))
-    known = defaults.measures_of(table)
-    first = defaults.headline_measure(known) if measure is None else defaults.named(measure, known)
+    computed = defaults.measures_of(table)
+    first = defaults.headline_measure(computed) if measure is None else defaults.find_measure(measure, computed)
     if first is None or not pairs:
         fix = "compare with evaluate(..., baseline=...)"
         raise NothingToDrawError(Fault("comparisons", "no row", "at least one", fix))
     panels = [
-        _forest(forest_rows(table, first, model=compared, baseline=other), first, (compared, other), look)
+        _forest_panel(forest_rows(table, first, model=compared, baseline=other), first, (compared, other), look)
         for other, compared in pairs
     ]
     return charts.combine_panels(panels, look)
@@ -124,14 +124,14 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
     }
 
 
-def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str, str], look: Look) -> Chart:
-    alt, palette = charts.library(), look.palette
+def _forest_panel(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str, str], look: Look) -> Chart:
+    alt, palette = charts.import_altair(), look.palette
     order = [row["slice"] for row in rows]
-    known = [row for row in rows if row["delta"] is not None]
-    if not known and any(row["withheld"] for row in rows):
+    drawn = [row for row in rows if row["delta"] is not None]
+    if not drawn and any(row["withheld"] for row in rows):
         found, expected = rows[0]["withheld"], "models of the same users"
         raise NothingToDrawError(Fault(f"{pair[0]} against {pair[1]}, {with_cutoff(*measure)}", found, expected))
-    known = charts.require_rows(known, f"difference of {with_cutoff(*measure)}")
+    drawn = charts.require_rows(drawn, f"difference of {with_cutoff(*measure)}")
     # The row of all users, which is the first, is separated from its parts.
     weight = {"condition": {"test": "datum.index == 0", "value": "bold"}, "value": "normal"}
     ticks = charts.axis(labelColor=palette.ink, labelFontSize=11.5, labelFontWeight=weight)
@@ -155,10 +155,10 @@ def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str
     )
     layers = [charts.layer("rule", [{"zero": 0}], {"color": palette.line, "strokeWidth": 1.5}, x="zero:Q")]
     for is_decided in (False, True):
-        own = [row for row in known if (row["outcome"] in DECIDED) == is_decided]
-        if not own:
+        of_kind = [row for row in drawn if (row["outcome"] in DECIDED) == is_decided]
+        if not of_kind:
             continue
-        data = charts.inline(own)
+        data = charts.to_chart_data(of_kind)
         filling = {"filled": True} if is_decided else {"fill": palette.surface}
         line = {"strokeCap": "round", "strokeWidth": 2.8 if is_decided else 1.4}
         point = {"size": 85, "opacity": 1, "strokeWidth": 1.6, **filling}
@@ -167,14 +167,14 @@ def _forest(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str
             charts.layer("point", data, point, y=y, x=x, color=colour, shape=shape, tooltip=shown),
         ]
     height = ROW_HEIGHT * max(len(order), 2)
-    both = charts.panel([alt.layer(*layers), _notes(rows, palette)], look, height=height, title=name)
+    both = charts.panel([alt.layer(*layers), _row_labels(rows, palette)], look, height=height, title=name)
     both.resolve = alt.Resolve(scale={"y": "independent"})
     return both
 
 
-def _notes(rows: Sequence[Row], palette: Palette) -> Chart:
+def _row_labels(rows: Sequence[Row], palette: Palette) -> Chart:
     """Build verdict and p of each row as labels of a second axis; an expression has only our own words, as JSON."""
-    alt, places = charts.library(), list(range(len(rows)))
+    alt, places = charts.import_altair(), list(range(len(rows)))
     ticks = alt.Axis(
         title=None,
         orient="right",

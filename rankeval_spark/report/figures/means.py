@@ -49,30 +49,30 @@ def leaderboard(
 ) -> Chart:
     """Draw each model's mean over all users with its interval, best first, else the highest: a panel a measure."""
     table, panels = defaults.read_frame(metrics, NEEDED, what="metrics"), []
-    for measure in chosen(table, measures):
+    for measure in find_measures(table, measures):
         rows = charts.require_rows(leaderboard_rows(table, measure), with_cutoff(*measure))
-        panels.append(_leaderboard(rows, measure, baseline, look))
+        panels.append(_leaderboard_panel(rows, measure, baseline, look))
     return charts.combine_panels(panels, look)
 
 
 def leaderboard_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
     """Return a row per model, best first. ``value`` is None if the measure is undefined for every user."""
-    rows = {row["model"]: row for row in _estimates(_rows_of_all(metrics, measure))}
+    rows = {row["model"]: row for row in _format_estimates(_all_users_of(metrics, measure))}
     values = {name: row["value"] for name, row in rows.items()}
     order = defaults.best_first(values, is_lower=defaults.is_lower_better(measure[0]))
     return [{**rows[name], "place": place} for place, name in enumerate(order, 1)]
 
 
-def _leaderboard(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, look: Look) -> Chart:
-    alt = charts.library()
+def _leaderboard_panel(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, look: Look) -> Chart:
+    alt = charts.import_altair()
     order = [row["model"] for row in rows]
-    known = [row for row in rows if row["value"] is not None]
-    encoded = charts.by_model(charts.styles(order, look.palette, baseline=baseline), look, has_axis=True)
+    defined = [row for row in rows if row["value"] is not None]
+    encoded = charts.encode_models(charts.styles(order, look.palette, baseline=baseline), look, has_axis=True)
     y = alt.Y("model:N", sort=order, scale=alt.Scale(domain=order), axis=charts.axis(labelColor=look.palette.ink))
     x = alt.X("value:Q", scale=alt.Scale(zero=False, padding=14), axis=charts.axis())
     layers = []
-    if known:
-        data, low = charts.inline(known), alt.X("low:Q", title=None)
+    if defined:
+        data, low = charts.to_chart_data(defined), alt.X("low:Q", title=None)
         thick = {"strokeWidth": 2.5, "strokeCap": "round"}
         words = {"dy": -12, "fontSize": 11.5, "color": look.palette.ink}
         layers = [
@@ -91,7 +91,7 @@ def curves(
     metrics: object, *, measures: Sequence[str] = (), baseline: str | None = None, look: Look = NOTEBOOK
 ) -> Chart:
     """Draw means over cutoffs with intervals: a panel a measure, by default those with two cutoffs or more."""
-    alt, table = charts.library(), defaults.read_frame(metrics, NEEDED, what="metrics")
+    alt, table = charts.import_altair(), defaults.read_frame(metrics, NEEDED, what="metrics")
     panels = []
     for label in list(measures) or curve_labels(defaults.measures_of(all_users_rows(table))):
         rows = charts.require_rows(curve_rows(table, label), label)
@@ -100,24 +100,26 @@ def curves(
         )
         x = alt.X("k:Q", scale=alt.Scale(type="log", nice=False, padding=10), axis=ticks)
         shown = [alt.Tooltip("k:Q"), *_tooltips((label, C.WHOLE_LIST))]
-        panels.append(charts.panel(_lines(rows, x, baseline, look, shown), look, height=PANEL_HEIGHT, title=label))
+        panels.append(
+            charts.panel(_line_layers(rows, x, baseline, look, shown), look, height=PANEL_HEIGHT, title=label)
+        )
     if not panels:
         fix = "request several, such as nDCG@5, nDCG@10"
         raise NothingToDrawError(Fault("curves", "measures of one cutoff", "a measure at two cutoffs or more", fix))
     return charts.combine_panels(panels, look)
 
 
-def curve_labels(known: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> list[str]:
+def curve_labels(computed: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> list[str]:
     """List the measures that have two cutoffs or more, in the order of the request."""
-    labels = dict.fromkeys(label for label, _ in (requested or known))
-    cutoffs = Counter(label for label, k in set(known) if k != C.WHOLE_LIST)
+    labels = dict.fromkeys(label for label, _ in (requested or computed))
+    cutoffs = Counter(label for label, k in set(computed) if k != C.WHOLE_LIST)
     return [label for label in labels if cutoffs[label] >= MIN_CUTOFFS]
 
 
 def curve_rows(metrics: pa.Table, label: str) -> list[dict[str, Any]]:
     """Return a row per model and cutoff at which the measure has a value."""
     found = [row for row in rows_of(all_users_rows(metrics), READ, measure=label) if row[C.K] != C.WHOLE_LIST]
-    rows = [{**own, "k": row[C.K]} for row, own in zip(found, _estimates(found), strict=True)]
+    rows = [{**estimate, "k": row[C.K]} for row, estimate in zip(found, _format_estimates(found), strict=True)]
     return sorted((row for row in rows if row["value"] is not None), key=lambda row: (row["model"], row["k"]))
 
 
@@ -139,22 +141,26 @@ def history(
         fix = "a history is drawn of Results(...).metrics(), which has several nights"
         raise ConfigError(Fault("history", f"a frame without {C.EVALUATION_DATE}", "published metrics", fix))
     panels = []
-    for measure in chosen(table, measures):
+    for measure in find_measures(table, measures):
         rows = charts.require_rows(history_rows(table, measure), with_cutoff(*measure))
-        panels.append(_history(rows, measure, baseline, Marks() if marks is None else marks(measure), look))
+        panels.append(_history_panel(rows, measure, baseline, Marks() if marks is None else marks(measure), look))
     return charts.combine_panels(panels, look)
 
 
 def history_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
     """Return a row per model and night on which the measure has a value."""
-    found = _rows_of_all(metrics, measure)
-    pairs = zip(found, _estimates(found), strict=True)
-    rows = [{**own, "date": row[C.EVALUATION_DATE].isoformat()} for row, own in pairs if own["value"] is not None]
+    found = _all_users_of(metrics, measure)
+    pairs = zip(found, _format_estimates(found), strict=True)
+    rows = [
+        {**estimate, "date": row[C.EVALUATION_DATE].isoformat()}
+        for row, estimate in pairs
+        if estimate["value"] is not None
+    ]
     return sorted(rows, key=lambda row: (row["model"], row["date"]))
 
 
-def _history(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, marks: Marks, look: Look) -> Chart:
-    alt, palette = charts.library(), look.palette
+def _history_panel(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, marks: Marks, look: Look) -> Chart:
+    alt, palette = charts.import_altair(), look.palette
     # A day is a day everywhere: in the zone of the reader it could be the one before.
     days = [date.fromisoformat(day) for day in sorted({row["date"] for row in rows})]
     some = [
@@ -174,7 +180,7 @@ def _history(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, mar
             charts.layer("line", marks.bounds, dotted, x=x, y=y, detail="rule:N"),
             charts.layer("text", list(newest.values()), words, x={"value": "width"}, y=y, text="text:N"),
         ]
-    layers += _lines(rows, x, baseline, look, shown)
+    layers += _line_layers(rows, x, baseline, look, shown)
     if marks.redefined:
         text = "definition changed"
         redefined = [{"date": day.isoformat(), "text": text, "what": what} for day, what in marks.redefined.items()]
@@ -193,13 +199,13 @@ def _history(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, mar
     return charts.panel(layers, look, height=PANEL_HEIGHT, title=with_cutoff(*measure))
 
 
-def _lines(rows: Sequence[Row], x: Chart, baseline: str | None, look: Look, shown: Sequence[Any]) -> list[Any]:
+def _line_layers(rows: Sequence[Row], x: Chart, baseline: str | None, look: Look, shown: Sequence[Any]) -> list[Any]:
     """Draw a line a model, with points, whose tooltips are ``shown``, and the band of its intervals."""
-    alt = charts.library()
+    alt = charts.import_altair()
     styles_by_model = charts.styles([row["model"] for row in rows], look.palette, baseline=baseline)
-    encoded = charts.by_model(styles_by_model, look)
+    encoded = charts.encode_models(styles_by_model, look)
     y = alt.Y("value:Q", scale=alt.Scale(zero=False, nice=True), axis=charts.axis())
-    data, colour, low = charts.inline(rows), encoded["color"], alt.Y("low:Q", title=None)
+    data, colour, low = charts.to_chart_data(rows), encoded["color"], alt.Y("low:Q", title=None)
     n_places = len({(row.get("date"), row.get("k")) for row in rows})
     line = {"strokeWidth": 2, "strokeJoin": "round"}
     point = {**_POINT, "size": 46 if n_places <= MAX_LARGE_POINTS else 20}
@@ -212,12 +218,12 @@ def _lines(rows: Sequence[Row], x: Chart, baseline: str | None, look: Look, show
     ]
 
 
-def chosen(table: pa.Table, measures: Sequence[str]) -> list[MeasureKey]:
+def find_measures(table: pa.Table, measures: Sequence[str]) -> list[MeasureKey]:
     """Return the named measures, or the headline measure if none is named."""
-    known = defaults.measures_of(all_users_rows(table))
+    computed = defaults.measures_of(all_users_rows(table))
     if measures:
-        return [defaults.named(text, known, where="measures") for text in measures]
-    first = defaults.headline_measure(known)
+        return [defaults.find_measure(text, computed, where="measures") for text in measures]
+    first = defaults.headline_measure(computed)
     if first is None:
         raise ConfigError(Fault("metrics", "no row over all users", "at least one"))
     return [first]
@@ -227,11 +233,11 @@ def _tooltips(measure: MeasureKey) -> list[Any]:
     return charts.tooltips(model="model", text=with_cutoff(*measure), interval="interval", users="users")
 
 
-def _rows_of_all(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
+def _all_users_of(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
     return rows_of(all_users_rows(metrics), READ, measure=measure[0], k=measure[1])
 
 
-def _estimates(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def _format_estimates(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return the mean and interval of each row, as numbers and as texts with the same decimals."""
     halves = [(row["ci_high"] - row["ci_low"]) / 2 for row in rows if row["ci_high"] is not None]
     places = wording.decimals(halves, [row[C.VALUE] for row in rows])
@@ -264,20 +270,22 @@ def groups(
     one axis, so that a longer bar is a larger gap. ``slices`` are slicings such as ``["country"]``; all where left out.
     """
     table = defaults.read_frame(metrics, NEEDED, what="metrics")
-    (wanted,) = chosen(table, [] if measure is None else [measure])
-    known = slicings(table)
-    unknown = [name for name in slices if name not in known]
-    if not known:
+    (wanted,) = find_measures(table, [] if measure is None else [measure])
+    computed = slicings(table)
+    unknown = [name for name in slices if name not in computed]
+    if not computed:
         fix = "call evaluate(..., segments=, slices=)"
         raise NothingToDrawError(Fault("groups", "means of all users only", "means of slices", fix))
     if unknown:
-        expected = f"some of: {', '.join(known)}"
-        raise ConfigError(Fault("groups(slices=)", ", ".join(unknown), expected, nearest(unknown[0], known)))
-    rows = {name: group_rows(table, wanted, name) for name in known}
-    means = [row["value"] for own in rows.values() for row in own]
+        expected = f"some of: {', '.join(computed)}"
+        raise ConfigError(Fault("groups(slices=)", ", ".join(unknown), expected, nearest(unknown[0], computed)))
+    rows = {name: group_rows(table, wanted, name) for name in computed}
+    means = [row["value"] for of_slicing in rows.values() for row in of_slicing]
     title, span = with_cutoff(*wanted), (min(means, default=0.0), max(means, default=0.0))
-    shown = {name: charts.require_rows(rows[name], title) for name in slices or known}
-    return charts.combine_panels([_groups(own, name, title, span, baseline, look) for name, own in shown.items()], look)
+    shown = {name: charts.require_rows(rows[name], title) for name in slices or computed}
+    return charts.combine_panels(
+        [_groups_panel(of_slicing, name, title, span, baseline, look) for name, of_slicing in shown.items()], look
+    )
 
 
 def slicings(metrics: pa.Table) -> list[str]:
@@ -292,22 +300,22 @@ def group_rows(metrics: pa.Table, measure: MeasureKey, slicing: str) -> list[dic
     found = rows_of(metrics, (*columns, "has_support", C.SLICE_VALUES), slice=slicing, measure=measure[0], k=measure[1])
     rows = [
         {
-            **own,
+            **of_model,
             "group": wording.crossed(row[C.SLICE_VALUE]),
-            "is_small": bool(row["is_small"]) or not own["has_support"] or None in row[C.SLICE_VALUES],
+            "is_small": bool(row["is_small"]) or not of_model["has_support"] or None in row[C.SLICE_VALUES],
             "is_end": False,
         }
-        for row, own in zip(found, _estimates(found), strict=True)
-        if own["value"] is not None
+        for row, of_model in zip(found, _format_estimates(found), strict=True)
+        if of_model["value"] is not None
     ]
     for model in {row["model"] for row in rows}:
-        own = [row for row in rows if row["model"] == model and not row["is_small"]]
-        for pick in (min, max) if own else ():
-            pick(own, key=lambda row: row["value"])["is_end"] = True
+        of_model = [row for row in rows if row["model"] == model and not row["is_small"]]
+        for pick in (min, max) if of_model else ():
+            pick(of_model, key=lambda row: row["value"])["is_end"] = True
     return sorted(rows, key=lambda row: (row["model"], row["value"], row["group"]))
 
 
-def _groups(
+def _groups_panel(
     rows: Sequence[dict[str, Any]],
     slicing: str,
     title: str,
@@ -315,9 +323,9 @@ def _groups(
     baseline: str | None,
     look: Look,
 ) -> Chart:
-    alt, palette = charts.library(), look.palette
+    alt, palette = charts.import_altair(), look.palette
     order = sorted({row["model"] for row in rows})
-    encoded = charts.by_model(charts.styles(order, palette, baseline=baseline), look, has_axis=True)
+    encoded = charts.encode_models(charts.styles(order, palette, baseline=baseline), look, has_axis=True)
     y = alt.Y("model:N", sort=order, scale=alt.Scale(domain=order), axis=charts.axis(labelColor=palette.ink))
     domain = {"domain": list(span)} if span[0] < span[1] else {}
     scale = alt.Scale(zero=False, nice=False, padding=52, **domain)  # with room for the names of groups
@@ -325,9 +333,9 @@ def _groups(
     shown = charts.tooltips(model="model", group="group", text=title, interval="interval", users="users")
     large = [row for row in rows if not row["is_small"]]
     ranges = [
-        {"model": model, "low": min(own), "high": max(own)}
+        {"model": model, "low": min(at_end), "high": max(at_end)}
         for model in order
-        if (own := [row["value"] for row in large if row["model"] == model])
+        if (at_end := [row["value"] for row in large if row["model"] == model])
     ]
     ends = [row for row in rows if row["is_end"]]
     lowest = [row for row in ends if row["value"] == min(e["value"] for e in ends if e["model"] == row["model"])]
@@ -345,8 +353,8 @@ def _groups(
         hollow = {"size": 40, "strokeDash": [2, 1]}
         layers.append(charts.layer("point", small, hollow, y=y, x=x, tooltip=shown, color=encoded["color"]))
     words = {"dy": 13, "fontSize": 10.5, "color": palette.muted, "limit": GROUP_NAME_LIMIT}
-    for own, align in ((lowest, "right"), (highest, "left")):
-        layers += [charts.layer("text", own, {**words, "align": align}, y=y, x=x, text="group:N")] if own else []
+    for at_end, align in ((lowest, "right"), (highest, "left")):
+        layers += [charts.layer("text", at_end, {**words, "align": align}, y=y, x=x, text="group:N")] if at_end else []
     height = GROUP_HEIGHT * max(len(order), 1)
     return charts.panel(layers, look, height=height, title=wording.crossed(slicing))
 
@@ -361,24 +369,24 @@ def tradeoffs(
 ) -> Chart:
     """Draw an accuracy measure against each measure beyond accuracy in ``against`` (default: all), a panel each."""
     table = defaults.read_frame(metrics, NEEDED, what="metrics")
-    (accuracy,) = chosen(table, [] if measure is None else [measure])
-    known = defaults.measures_of(all_users_rows(table))
-    others = [defaults.named(text, known, where="against") for text in against] or beyond_accuracy(known)
+    (accuracy,) = find_measures(table, [] if measure is None else [measure])
+    computed = defaults.measures_of(all_users_rows(table))
+    others = [defaults.find_measure(text, computed, where="against") for text in against] or beyond_accuracy(computed)
     if not others:
         fix = "request measures such as CatalogCoverage@10 or MIUF@10, with train="
         raise NothingToDrawError(Fault("tradeoffs", "no measure beyond accuracy", "at least one", fix))
     panels = []
     for other in others:
         rows = charts.require_rows(tradeoff_rows(table, accuracy, other), with_cutoff(*other))
-        panels.append(_tradeoff(rows, accuracy, other, baseline, look))
+        panels.append(_tradeoff_panel(rows, accuracy, other, baseline, look))
     return charts.combine_panels(panels, look)
 
 
-def beyond_accuracy(known: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> list[MeasureKey]:
+def beyond_accuracy(computed: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> list[MeasureKey]:
     """Choose one cutoff, near 10, of each measure that is not about accuracy."""
-    labels = dict.fromkeys(label for label, _ in (requested or known))
+    labels = dict.fromkeys(label for label, _ in (requested or computed))
     wanted = [label for label in labels if defaults.family_of(label) in defaults.BEYOND_ACCURACY]
-    cutoffs = {label: [k for name, k in known if name == label] for label in wanted}
+    cutoffs = {label: [k for name, k in computed if name == label] for label in wanted}
     return [(label, min(ks, key=lambda k: (abs(k - defaults.USUAL_CUTOFF), k))) for label, ks in cutoffs.items() if ks]
 
 
@@ -386,8 +394,8 @@ def tradeoff_rows(metrics: pa.Table, accuracy: MeasureKey, other: MeasureKey) ->
     """Return a row per model that has a value of both measures."""
     found = []
     for measure in (accuracy, other):
-        known = [row for row in _rows_of_all(metrics, measure) if row[C.VALUE] is not None]
-        found.append({row["model"]: row for row in _estimates(known)})
+        defined = [row for row in _all_users_of(metrics, measure) if row[C.VALUE] is not None]
+        found.append({row["model"]: row for row in _format_estimates(defined)})
     return [
         {"model": model}
         | {
@@ -399,16 +407,16 @@ def tradeoff_rows(metrics: pa.Table, accuracy: MeasureKey, other: MeasureKey) ->
     ]
 
 
-def _tradeoff(
+def _tradeoff_panel(
     rows: Sequence[dict[str, Any]], accuracy: MeasureKey, other: MeasureKey, baseline: str | None, look: Look
 ) -> Chart:
-    alt = charts.library()
-    encoded = charts.by_model(charts.styles([row["model"] for row in rows], look.palette, baseline=baseline), look)
+    alt = charts.import_altair()
+    encoded = charts.encode_models(charts.styles([row["model"] for row in rows], look.palette, baseline=baseline), look)
     names = with_cutoff(*accuracy), with_cutoff(*other)
     x = alt.X("x:Q", scale=alt.Scale(zero=False, padding=16), axis=charts.axis(names[0]))
     y = alt.Y("y:Q", scale=alt.Scale(zero=False, padding=16), axis=charts.axis())
     shown = charts.tooltips(model="model", x_text=names[0], y_text=names[1])
-    data, thin, colour = charts.inline(rows), {"strokeWidth": 1.5, "opacity": 0.6}, encoded["color"]
+    data, thin, colour = charts.to_chart_data(rows), {"strokeWidth": 1.5, "opacity": 0.6}, encoded["color"]
     x_low, y_low = alt.X("x_low:Q", title=names[0]), alt.Y("y_low:Q", title=None)
     layers = [
         charts.layer("rule", data, thin, x=x_low, x2="x_high:Q", y=y, color=colour),

@@ -57,10 +57,10 @@ def pr_curve(
     everyone, panels = sorted({row["model"] for row in means}), []
     styles_by_model = charts.styles(everyone, look.palette, baseline=baseline)
     for model in list(models) or everyone:
-        own = [row for row in means if row["model"] == model]
+        of_model = [row for row in means if row["model"] == model]
         sample = [] if users is None else user_curves(users, model)
         ceiling = None if users is None else mean_recall_ceiling(users, model)
-        panels.append(_pr_curve(model, own, sample, ceiling, styles_by_model[model].colour, look))
+        panels.append(_pr_curve_panel(model, of_model, sample, ceiling, styles_by_model[model].colour, look))
     return charts.combine_panels(panels, look)
 
 
@@ -97,13 +97,13 @@ def user_curves(users: pa.Table, model: str, *, at_most: int = N_CURVES) -> list
     columns = {name: level for name, level in curve_columns().items() if name in users.column_names}
     if not columns:
         return []
-    own = keep(users, **{C.MODEL_ID: model})
-    own = own.filter(pc.is_valid(own[next(iter(columns))]))
-    names = pc.unique(own[C.USER_ID]).to_pylist()
+    of_model = keep(users, **{C.MODEL_ID: model})
+    of_model = of_model.filter(pc.is_valid(of_model[next(iter(columns))]))
+    names = pc.unique(of_model[C.USER_ID]).to_pylist()
     order = np.argsort(user_hashes([str(name) for name in names]), kind="stable")
     chosen = [names[place] for place in order[:at_most]]  # the same ones every time, whatever their values are
-    own = keep(own, **{C.USER_ID: chosen}) if chosen else own.slice(0, 0)
-    rows = enumerate(own.select([C.USER_ID, C.LIST_ID, *columns]).to_pylist())
+    of_model = keep(of_model, **{C.USER_ID: chosen}) if chosen else of_model.slice(0, 0)
+    rows = enumerate(of_model.select([C.USER_ID, C.LIST_ID, *columns]).to_pylist())
     cells = ((place, level, row[column]) for place, row in rows for column, level in columns.items())
     return [{"user": place, "recall": level, "precision": value} for place, level, value in cells if value is not None]
 
@@ -118,15 +118,15 @@ def mean_recall_ceiling(users: pa.Table, model: str) -> float | None:
     """Mean recall that the lists of a model could reach by their length, min(R, n) / R; None if unknown."""
     if not {C.N_RELEVANT, C.N_RECOMMENDED} <= set(users.column_names):
         return None
-    own = keep(users, **{C.MODEL_ID: model, C.K: C.WHOLE_LIST})
-    own = own.filter(pc.greater(own[C.N_RELEVANT], 0))
-    if not own.num_rows:
+    lists = keep(users, **{C.MODEL_ID: model, C.K: C.WHOLE_LIST})
+    lists = lists.filter(pc.greater(lists[C.N_RELEVANT], 0))
+    if not lists.num_rows:
         return None
-    relevant, recommended = (own[name].to_numpy().astype(float) for name in (C.N_RELEVANT, C.N_RECOMMENDED))
+    relevant, recommended = (lists[name].to_numpy().astype(float) for name in (C.N_RELEVANT, C.N_RECOMMENDED))
     return float(np.mean(np.minimum(relevant, recommended) / relevant))
 
 
-def _pr_curve(
+def _pr_curve_panel(
     model: str,
     means: Sequence[Mapping[str, Any]],
     users: Sequence[Mapping[str, Any]],  # rows of the curves of some users
@@ -134,7 +134,7 @@ def _pr_curve(
     colour: str,
     look: Look,
 ) -> Chart:
-    alt, palette = charts.library(), look.palette
+    alt, palette = charts.import_altair(), look.palette
     span = alt.Scale(domain=[0, 1])
     x = alt.X("recall:Q", scale=span, axis=charts.axis("recall", format=".1f"))
     y = alt.Y("precision:Q", scale=span, axis=charts.axis("precision", format=".1f"))
@@ -143,7 +143,7 @@ def _pr_curve(
         faint = {"strokeWidth": 1, "opacity": 0.16, "color": palette.ink}
         layers.append(charts.layer("line", users, faint, x=x, y=y, detail="user:N"))
     shown = [alt.Tooltip("recall:Q"), *charts.tooltips(text="precision", interval="interval")]
-    data, low = charts.inline(means), alt.Y("low:Q", title="precision")
+    data, low = charts.to_chart_data(means), alt.Y("low:Q", title="precision")
     point = {"filled": True, "size": 40, "color": colour, "opacity": 1}
     layers += [
         charts.layer("area", data, {"opacity": 0.2, "color": colour, "clip": True}, x=x, y=low, y2="high:Q"),
@@ -170,16 +170,16 @@ def user_values(
 ) -> Chart:
     """Draw how the values of users are spread on the same axes: a panel a model, users at exactly 0 in an own bar."""
     table = defaults.read_frame(user_metrics, NEEDED, what="user_metrics")
-    wanted = parsed(measure)
-    values = values_of(table, wanted)
+    wanted = parse_measure(measure)
+    values = values_by_model(table, wanted)
     styles_by_model = charts.styles(list(values), look.palette, baseline=baseline)
     edges = bin_edges(list(values.values()))
-    bins = {model: value_bins(own, edges) for model, own in values.items()}
+    bins = {model: value_bins(of_model, edges) for model, of_model in values.items()}
     channels = _shared_channels(with_cutoff(*wanted), wanted, edges, bins.values())
     shown = list(models) or sorted(values)
     if not shown:
         raise NothingToDrawError(Fault("user_metrics", f"no user with a value of {measure}", "at least one"))
-    panels = [_bars(model, bins[model], styles_by_model[model].colour, channels, look) for model in shown]
+    panels = [_bars_panel(model, bins[model], styles_by_model[model].colour, channels, look) for model in shown]
     return charts.combine_panels(panels, look)
 
 
@@ -188,21 +188,21 @@ def user_differences(
 ) -> Chart:
     """Draw how differences of users from the baseline are spread; those without one are counted in the title."""
     table = defaults.read_frame(user_metrics, NEEDED, what="user_metrics")
-    wanted = parsed(measure)
-    found = differences_of(table, wanted, baseline=baseline)
+    wanted = parse_measure(measure)
+    found = differences_by_model(table, wanted, baseline=baseline)
     if not found:
         users = f"no user with {measure} and lists of {baseline} and another model"
         raise NothingToDrawError(Fault("user_metrics", users, "some"))
     edges = difference_edges(list(found.values()))
-    bins = {model: difference_bins(own, edges, wanted) for model, own in found.items()}
+    bins = {model: difference_bins(of_model, edges, wanted) for model, of_model in found.items()}
     channels = _shared_channels(f"difference of {with_cutoff(*wanted)}", wanted, edges, bins.values())
     titles = {model: f"{model}: {win_phrase(found[model], wanted)}" for model in models or sorted(found)}
     return charts.combine_panels(
-        [_difference_bars(title, bins[key], channels, look) for key, title in titles.items()], look
+        [_difference_panel(title, bins[key], channels, look) for key, title in titles.items()], look
     )
 
 
-def parsed(measure: str) -> MeasureKey:
+def parse_measure(measure: str) -> MeasureKey:
     """Read the name of a measure with its cutoff."""
     found = Measure.parse(measure, where="measure")
     return found.label, found.k
@@ -214,31 +214,31 @@ def column_of(label: str) -> str | None:
     return measure.column if measure is not None and measure.has_user_values else None
 
 
-def values_of(users: pa.Table, measure: MeasureKey) -> dict[str, Any]:
+def values_by_model(users: pa.Table, measure: MeasureKey) -> dict[str, Any]:
     """Return the values of users by model, as numpy; a user with several lists has the mean of theirs."""
-    averaged = _averaged(users, measure)
+    averaged = _average_users(users, measure)
     models = averaged[C.MODEL_ID].to_numpy(zero_copy_only=False)
     values = averaged[C.VALUE].to_numpy()
     return {str(model): values[models == model] for model in sorted(set(models.tolist()))}
 
 
-def _averaged(users: pa.Table, measure: MeasureKey) -> pa.Table:
+def _average_users(users: pa.Table, measure: MeasureKey) -> pa.Table:
     """Return a row per model and user with a value: ``model_id, user_id, value``."""
     column = column_of(measure[0])
     if column is None or column not in users.column_names:
-        known = ", ".join(name for name in users.column_names if pa.types.is_floating(users.schema.field(name).type))
+        floating = ", ".join(name for name in users.column_names if pa.types.is_floating(users.schema.field(name).type))
         found = f"no values of {with_cutoff(*measure)}"
-        raise ConfigError(Fault("user_metrics", found, f"a column of: {known or '(none)'}"))
-    own = keep(users, **{C.K: measure[1]})
-    own = own.select([C.MODEL_ID, C.USER_ID, column]).rename_columns([C.MODEL_ID, C.USER_ID, C.VALUE])
-    own = own.filter(pc.is_valid(own[C.VALUE]))
-    averaged = own.group_by([C.MODEL_ID, C.USER_ID]).aggregate([(C.VALUE, "mean")])
+        raise ConfigError(Fault("user_metrics", found, f"a column of: {floating or '(none)'}"))
+    rows = keep(users, **{C.K: measure[1]})
+    rows = rows.select([C.MODEL_ID, C.USER_ID, column]).rename_columns([C.MODEL_ID, C.USER_ID, C.VALUE])
+    rows = rows.filter(pc.is_valid(rows[C.VALUE]))
+    averaged = rows.group_by([C.MODEL_ID, C.USER_ID]).aggregate([(C.VALUE, "mean")])
     return averaged.select([C.MODEL_ID, C.USER_ID, f"{C.VALUE}_mean"]).rename_columns([C.MODEL_ID, C.USER_ID, C.VALUE])
 
 
-def differences_of(users: pa.Table, measure: MeasureKey, *, baseline: str) -> dict[str, Any]:
+def differences_by_model(users: pa.Table, measure: MeasureKey, *, baseline: str) -> dict[str, Any]:
     """Return the difference of each user with a value under both models, by model; of those who share enough users."""
-    averaged = _averaged(users, measure)
+    averaged = _average_users(users, measure)
     of_baseline = keep(averaged, **{C.MODEL_ID: baseline}).select([C.USER_ID, C.VALUE])
     places = pc.index_in(averaged[C.USER_ID], value_set=of_baseline[C.USER_ID].combine_chunks())
     is_paired = pc.is_valid(places)
@@ -246,12 +246,12 @@ def differences_of(users: pa.Table, measure: MeasureKey, *, baseline: str) -> di
     models = paired[C.MODEL_ID].to_numpy(zero_copy_only=False)
     values, others = paired[C.VALUE].to_numpy(), of_baseline[C.VALUE].to_numpy()[place]
     differences = difference_of(values, others)
-    others_served = _serve_others(users, baseline)
+    others_served = _find_other_audiences(users, baseline)
     compared = sorted(set(models.tolist()) - {baseline} - others_served)
     return {str(model): differences[models == model] for model in compared}
 
 
-def _serve_others(users: pa.Table, baseline: str) -> set[str]:
+def _find_other_audiences(users: pa.Table, baseline: str) -> set[str]:
     """Return the models whose lists go to other users than those of a baseline; none if lists are not counted."""
     if C.N_RECOMMENDED not in users.column_names:
         return set()
@@ -287,14 +287,14 @@ def value_bins(values: FloatVector, edges: FloatVector) -> list[dict[str, Any]]:
     """Count users by bin, those at exactly 0 by themselves; shares are of all users with a value."""
     n_users, is_zero = len(values), values == 0
     counts, _ = np.histogram(values[~is_zero], edges)
-    rows = [_bin(low, high, n, n_users) for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True) if n]
+    rows = [_bin_row(low, high, n, n_users) for low, high, n in zip(edges[:-1], edges[1:], counts, strict=True) if n]
     n_zero = int(is_zero.sum())
-    return [{**_bin(0.0, 0.0, n_zero, n_users), "kind": "zero"}, *rows] if n_zero else rows
+    return [{**_bin_row(0.0, 0.0, n_zero, n_users), "kind": "zero"}, *rows] if n_zero else rows
 
 
 def difference_bins(differences: FloatVector, edges: FloatVector, measure: MeasureKey) -> list[dict[str, Any]]:
     """Count users with a difference by bin and kind: a gain or loss, if either side is better."""
-    above, below = _sides(measure)
+    above, below = _kinds_of_difference(measure)
     rows = [row for row in value_bins(differences, edges) if row["kind"] != "zero"]
     return [{**row, "kind": above if row["low"] + row["high"] > 0 else below} for row in rows]
 
@@ -302,18 +302,18 @@ def difference_bins(differences: FloatVector, edges: FloatVector, measure: Measu
 def win_phrase(differences: FloatVector, measure: MeasureKey) -> str:
     """Return for how many users the model is better, or higher if neither side is better, as a phrase."""
     signs = np.sign(differences)
-    n_by_side = dict(zip(_sides(measure), (int((signs == sign).sum()) for sign in (1, -1)), strict=True))
+    n_by_side = dict(zip(_kinds_of_difference(measure), (int((signs == sign).sum()) for sign in (1, -1)), strict=True))
     counts = [f"{side} for {n_by_side[side]:,}" for side in SIDES if side in n_by_side]
     return f"{', '.join(counts)}, equal for {int((signs == 0).sum()):,} users"
 
 
-def _sides(measure: MeasureKey) -> tuple[str, str]:
+def _kinds_of_difference(measure: MeasureKey) -> tuple[str, str]:
     """Return the kinds of a difference above 0 and of one below 0."""
     kinds = {"higher": ("better", "worse"), "lower": ("worse", "better"), "neither": ("higher", "lower")}
     return kinds[defaults.better_of(measure[0])]
 
 
-def _bin(low: float, high: float, n: int, n_users: int) -> dict[str, Any]:
+def _bin_row(low: float, high: float, n: int, n_users: int) -> dict[str, Any]:
     share = int(n) / n_users
     return {
         "low": float(low),
@@ -330,7 +330,7 @@ def _shared_channels(
     title: str, measure: MeasureKey, edges: FloatVector, bins: Iterable[Sequence[Mapping[str, Any]]]
 ) -> dict[str, Any]:
     """Return the channels that the bars of all models share: both axes and the tooltip."""
-    alt = charts.library()
+    alt = charts.import_altair()
     most = max((row["share"] for rows in bins for row in rows), default=1.0)
     span = alt.Scale(domain=[float(edges[0]), float(edges[-1])])
     return {
@@ -340,7 +340,9 @@ def _shared_channels(
     }
 
 
-def _bars(model: str, rows: Sequence[Mapping[str, Any]], colour: str, channels: Mapping[str, Any], look: Look) -> Chart:
+def _bars_panel(
+    model: str, rows: Sequence[Mapping[str, Any]], colour: str, channels: Mapping[str, Any], look: Look
+) -> Chart:
     some = [row for row in rows if row["kind"] == "some"]
     zeros = [{**row, "note": f"{row['part']} at 0"} for row in rows if row["kind"] == "zero"]
     layers = [charts.layer("bar", some, {"color": colour, "opacity": 0.85, "binSpacing": 1}, x2="high:Q", **channels)]
@@ -354,8 +356,8 @@ def _bars(model: str, rows: Sequence[Mapping[str, Any]], colour: str, channels: 
     return charts.panel(layers, look, height=BAR_HEIGHT, title=model)
 
 
-def _difference_bars(title: str, rows: Sequence[Mapping[str, Any]], shared: Mapping[str, Any], look: Look) -> Chart:
-    alt, palette = charts.library(), look.palette
+def _difference_panel(title: str, rows: Sequence[Mapping[str, Any]], shared: Mapping[str, Any], look: Look) -> Chart:
+    alt, palette = charts.import_altair(), look.palette
     colours = [palette.better, palette.worse, palette.muted, palette.muted]
     scale = alt.Scale(domain=list(SIDES), range=colours)
     channels = {**shared, "color": alt.Color("kind:N", scale=scale, legend=None)}

@@ -91,7 +91,7 @@ def test_table_of_the_terminal_shows_names_as_they_are(place: int, monkeypatch: 
 def test_verdict_of_all_rules_shows_names_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", out := io.StringIO())
     failed = {"gate": 1, "model_id": HOSTILE, "verdict": "failed"}
-    console().print(tables.gates_in_a_line([failed]), markup=False, soft_wrap=True)
+    console().print(tables.gates_sentence([failed]), markup=False, soft_wrap=True)
     assert not {"\x1b", "\x07", "\x9b", "\u202e", "\u2066"} & set(out.getvalue())
     assert SEEN in out.getvalue()
 

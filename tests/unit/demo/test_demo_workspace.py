@@ -9,7 +9,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from rankeval_spark import Results
-from rankeval_spark.cli.demo import of_workspace
+from rankeval_spark.cli.demo import workspace_overrides
 from rankeval_spark.config import load_config
 from rankeval_spark.demo import DemoSettings, dataset
 from rankeval_spark.demo.workspace import TABLES, DemoLogs, fingerprint_of, remember
@@ -71,7 +71,7 @@ def test_everything_of_a_demo_is_in_its_workspace(tmp_path: Path, monkeypatch: p
 
 def test_the_paths_of_the_workspace_take_the_place_of_those_of_the_config(tmp_path: Path) -> None:
     workspace = tmp_path / "it's #1: a demo"
-    config = load_config(CONFIG, of_workspace(workspace, CONFIG))
+    config = load_config(CONFIG, workspace_overrides(workspace, CONFIG))
 
     day = dt.date(2026, 1, 1)
     assert {name: one.location(day) for name, one in config.inputs.given.items()} == {

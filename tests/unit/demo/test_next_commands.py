@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rankeval_spark.cli.demo import SHOWN, next_commands, of_workspace, without_variants
+from rankeval_spark.cli.demo import SHOWN, next_commands, without_variants, workspace_overrides
 from rankeval_spark.config import load_config
 from tests.support.cli import PROJECT
 
@@ -22,7 +22,7 @@ def test_the_config_of_the_demo_is_valid_with_the_changes_it_proposes() -> None:
 
 def test_the_last_words_of_a_demo_elsewhere_name_its_config_and_its_workspace(tmp_path: Path) -> None:
     workspace, path = tmp_path / "it's #1: a demo", PROJECT / "conf/demo.yaml"
-    config = load_config(*rerun_of(str(path), *of_workspace(workspace, path)))
+    config = load_config(*rerun_of(str(path), *workspace_overrides(workspace, path)))
 
     assert config.results.location == str(workspace / "results")
     assert list(config.cutoffs) == [5, 10]
@@ -31,7 +31,7 @@ def test_the_last_words_of_a_demo_elsewhere_name_its_config_and_its_workspace(tm
 def test_the_config_of_the_demo_is_that_of_the_default_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
     """So the hash of its config, by which earlier nights are kept, is that of a plain run."""
     monkeypatch.chdir(PROJECT)
-    assert of_workspace(Path("demo"), Path("conf/demo.yaml")) == []
+    assert workspace_overrides(Path("demo"), Path("conf/demo.yaml")) == []
 
 
 def rerun_of(*rerun: str) -> tuple[Path, list[str]]:

@@ -59,15 +59,15 @@ def test_headlines_have_the_cutoff_of_the_first_where_they_are_computed_at_it() 
 
 def test_a_measure_is_found_by_its_name_and_by_another_spelling_of_it() -> None:
     known = [("nDCG", 10), ("IPrec(recall=0.1)", 0), ("Success", 5)]
-    assert defaults.named("nDCG@10", known) == ("nDCG", 10)
-    assert defaults.named("ndcg@10", known) == ("nDCG", 10)
-    assert defaults.named("HR@5", known) == ("Success", 5)
-    assert defaults.named("IPrec@0.1", known) == ("IPrec(recall=0.1)", 0)
+    assert defaults.find_measure("nDCG@10", known) == ("nDCG", 10)
+    assert defaults.find_measure("ndcg@10", known) == ("nDCG", 10)
+    assert defaults.find_measure("HR@5", known) == ("Success", 5)
+    assert defaults.find_measure("IPrec@0.1", known) == ("IPrec(recall=0.1)", 0)
 
 
 def test_a_measure_that_is_not_there_is_an_error_that_names_those_that_are() -> None:
     with pytest.raises(ConfigError, match=r"found 'nDCG@5'; expected one of: nDCG@10; did you mean 'nDCG@10'\?"):
-        defaults.named("nDCG@5", [("nDCG", 10)])
+        defaults.find_measure("nDCG@5", [("nDCG", 10)])
 
 
 def test_models_are_ordered_by_their_values_and_those_without_one_come_last() -> None:

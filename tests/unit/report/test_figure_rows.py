@@ -142,7 +142,7 @@ def users_of(*values: tuple[str, str, float | None], column: str = "ndcg", k: in
 
 def test_bins_hold_every_user_with_a_value_and_zeros_have_a_bar_of_their_own() -> None:
     table = users_of(*(("a", str(n), value) for n, value in enumerate((0.0, 0.0, 0.02, 0.5, 1.0, None))))
-    values = users.values_of(table, ("nDCG", 10))["a"]
+    values = users.values_by_model(table, ("nDCG", 10))["a"]
     bins = users.value_bins(values, users.bin_edges([values]))
     assert [(one["kind"], one["count"], one["share"]) for one in bins] == [
         ("zero", 2, 2 / 5),
@@ -154,7 +154,7 @@ def test_bins_hold_every_user_with_a_value_and_zeros_have_a_bar_of_their_own() -
 
 def test_a_user_with_several_lists_has_the_mean_of_them() -> None:
     table = users_of(("a", "ann", 0.2), ("a", "ann", 0.6), ("a", "bob", 1.0))
-    assert sorted(users.values_of(table, ("nDCG", 10))["a"]) == [pytest.approx(0.4, rel=0, abs=1e-12), 1.0]
+    assert sorted(users.values_by_model(table, ("nDCG", 10))["a"]) == [pytest.approx(0.4, rel=0, abs=1e-12), 1.0]
 
 
 def test_differences_are_those_of_users_with_a_value_under_both_models() -> None:
@@ -162,14 +162,14 @@ def test_differences_are_those_of_users_with_a_value_under_both_models() -> None
         *(("a", "ann", 0.5), ("a", "bob", 0.2), ("a", "cid", 0.3), ("a", "dan", None)),
         *(("b", "ann", 0.25), ("b", "bob", 0.2), ("b", "dan", 0.1), ("b", "eve", 1.0)),
     )
-    found = users.differences_of(table, ("nDCG", 10), baseline="b")
+    found = users.differences_by_model(table, ("nDCG", 10), baseline="b")
     assert {model: sorted(values) for model, values in found.items()} == {"a": [0.0, 0.25]}
     assert users.win_phrase(found["a"], ("nDCG", 10)) == "better for 1, worse for 0, equal for 1 users"
 
 
 def test_rounding_is_neither_a_gain_nor_a_loss() -> None:
     table = users_of(*(("a", "ann", 0.1 + 0.2), ("a", "bob", 0.3)), *(("b", "ann", 0.3), ("b", "bob", 0.1 + 0.2)))
-    found = users.differences_of(table, ("nDCG", 10), baseline="b")["a"]
+    found = users.differences_by_model(table, ("nDCG", 10), baseline="b")["a"]
     assert users.win_phrase(found, ("nDCG", 10)) == "better for 0, worse for 0, equal for 2 users"
 
 

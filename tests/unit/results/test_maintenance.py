@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions
-from rankeval_spark.cli.published import report_lines
+from rankeval_spark.cli.published import maintenance_lines
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.results import published_results, staging
 from rankeval_spark.results.file_store import LocalStorage
@@ -85,7 +85,7 @@ def test_what_was_done_is_reported_without_the_id_of_the_user() -> None:
         compacted={"lists": Compacted(4, 1), "metrics": Compacted(0, 0)},
         unneeded={"lists": 4, "metrics": 0},
     )
-    told = list(report_lines(done, MaintenanceOptions(keep_days=30, erase_user="ann-marie")))
+    told = list(maintenance_lines(done, MaintenanceOptions(keep_days=30, erase_user="ann-marie")))
     assert told[0] == "staging: 1 folders removed; 2 of live runs kept"
     assert told[1].endswith("before 2026-01-01 deleted: 1 nights (nightly, 2025-12-01 to nightly, 2025-12-01)")
     assert told[2].startswith("one user erased, rows: lists 2, user_metrics 4")
@@ -97,7 +97,9 @@ def test_what_was_done_is_reported_without_the_id_of_the_user() -> None:
 
 
 def test_an_unknown_user_is_not_said_to_be_erased() -> None:
-    told = list(report_lines(Maintained(erased={"lists": 0, "checks": 0}), MaintenanceOptions(erase_user="ann-marie")))
+    told = list(
+        maintenance_lines(Maintained(erased={"lists": 0, "checks": 0}), MaintenanceOptions(erase_user="ann-marie"))
+    )
     assert told[0] == "no row of this user was found in lists, checks: is the id right?"
     assert not any("erased" in line for line in told)
 

@@ -29,17 +29,21 @@ _NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded|File 
 _READ_ONLY: Final = "Read-only file system"
 
 
-def translated(error: Exception, locations: Mapping[str, str]) -> Exception:
+def translate_error(error: Exception, locations: Mapping[str, str]) -> Exception:
     """Return the error that a user can act on, with the notes of ``error``, or that itself: nothing is known of it."""
     if isinstance(error, RankevalError):
         return error
     fault = refusal_in(str(error))
-    known = _of_store(error) or _of_machine(error) or (ChecksFailedError(fault) if fault else unreadable_in(str(error)))
-    if known is None and "pyspark" in sys.modules:
+    found = (
+        _store_error(error)
+        or _machine_error(error)
+        or (ChecksFailedError(fault) if fault else unreadable_in(str(error)))
+    )
+    if found is None and "pyspark" in sys.modules:
         from rankeval_spark.inputs.spark import explain  # noqa: PLC0415 - imports pyspark
 
-        known = explain(error, dict(locations))
-    return _instead_of(error, known)
+        found = explain(error, dict(locations))
+    return _with_notes(error, found)
 
 
 def machine_fault(error: Exception) -> Exception:
@@ -47,15 +51,17 @@ def machine_fault(error: Exception) -> Exception:
 
     It may come from any command at any moment, from the start of the session on.
     """
-    return error if isinstance(error, RankevalError) else _instead_of(error, _of_store(error) or _of_machine(error))
+    return (
+        error if isinstance(error, RankevalError) else _with_notes(error, _store_error(error) or _machine_error(error))
+    )
 
 
-def _instead_of(error: Exception, known: FaultsError | None) -> Exception:
-    if known is None:
+def _with_notes(error: Exception, found: FaultsError | None) -> Exception:
+    if found is None:
         return error
     for line in notes_of(error):
-        note(known, line)
-    return known
+        note(found, line)
+    return found
 
 
 @contextmanager
@@ -64,13 +70,13 @@ def translated_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        known = translated(error, {})
+        known = translate_error(error, {})
         if known is error:
             raise
         raise known from error
 
 
-def _of_store(error: Exception) -> FaultsError | None:
+def _store_error(error: Exception) -> FaultsError | None:
     """Return the error of an object store without the bucket, or that did not answer for a minute."""
     if not isinstance(error, OSError) or "://" not in str(error.filename):
         return None
@@ -83,7 +89,7 @@ def _of_store(error: Exception) -> FaultsError | None:
     return None
 
 
-def _of_machine(error: Exception) -> FaultsError | None:
+def _machine_error(error: Exception) -> FaultsError | None:
     """Return the error of a full disk, a file without permission or a lost driver."""
     found = _NO_ROOM.search(str(error))
     if found is not None:
@@ -109,14 +115,14 @@ def _of_machine(error: Exception) -> FaultsError | None:
 
 def _jar_faults(said: str) -> list[Fault]:
     """Return the jars that do not fit the Spark of this process; where all seem to, what Java said of them."""
-    known = list[Fault]()
+    faults = list[Fault]()
     if "pyspark" in sys.modules:
         from rankeval_spark.spark.session.builder import faults_of_jars  # noqa: PLC0415 - imports pyspark
 
         with suppress(Exception):  # the JVM may be gone by now
-            known = faults_of_jars()
+            faults = faults_of_jars()
     expected, fix = (
         "jars that are built for this Spark, Scala and Hadoop",
         "run 'rankeval doctor', and remove other jars",
     )
-    return known or [Fault("jars of Spark", said, expected, fix)]
+    return faults or [Fault("jars of Spark", said, expected, fix)]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
-from operator import and_
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow.compute as pc
@@ -53,8 +52,10 @@ def judge_staged(config: EvaluationConfig, run: StagedRun, previous: Previous | 
 
     def read(name: str, where: Mapping[str, Sequence[str]]) -> pa.Table | None:
         table = run.rows.get(name)
-        conditions = (pc.field(column).isin(list(values)) for column, values in where.items())
-        return None if table is None else table.filter(reduce(and_, conditions))
+        if table is not None:
+            for column, values in where.items():
+                table = table.filter(pc.field(column).isin(list(values)))
+        return table
 
     return _read_and_judge(config, read, previous)
 
@@ -79,7 +80,7 @@ def _read_and_judge(
     labels = {gate.label(config.preset) for gate in config.gates}
     slices = {gate.slice for gate in config.gates} | {C.ALL_USERS}
     where = {C.MEASURE: sorted(labels), C.SLICE: sorted(slices)}
-    means, of_groups, of_pairs = (
+    means, group_rows, pair_rows = (
         [] if table is None else sorted(table.to_pylist(), key=lambda row: (row[C.MODEL_ID], row[C.SLICE_VALUE]))
         for table in (
             read(schemas.METRICS.name, where),
@@ -87,7 +88,7 @@ def _read_and_judge(
             read(schemas.COMPARISONS.name, {**where, **T_TESTS}),
         )
     )
-    return judge_rows(config, metrics=[*means, *of_groups], comparisons=of_pairs, previous=previous)
+    return judge_rows(config, metrics=[*means, *group_rows], comparisons=pair_rows, previous=previous)
 
 
 def judge_rows(
@@ -99,7 +100,7 @@ def judge_rows(
 ) -> list[dict[str, Any]]:
     """Judge every rule by rows in memory: rows of ``schemas.GATES`` from ``gate``, at least one a rule."""
     judges = (_Judge(number, gate, config, previous) for number, gate in enumerate(config.gates, 1))
-    return [row for judge in judges for row in judge.rows(metrics, comparisons)]
+    return [row for judge in judges for row in judge.judge(metrics, comparisons)]
 
 
 def failed(rows: Iterable[Row]) -> list[Row]:
@@ -108,30 +109,35 @@ def failed(rows: Iterable[Row]) -> list[Row]:
 
 
 class _Judge:
-    """One rule, and the rows that it is about."""
+    """Judges the rows that one rule is about."""
 
     def __init__(self, number: int, gate: Gate, config: EvaluationConfig, previous: Previous | None) -> None:
-        self._number, self._gate, self._previous = number, gate, previous
+        self._nan_if_none, self._gate, self._previous = number, gate, previous
         self._baseline = config.comparisons.baseline if config.comparisons else None
         self._least_users = config.slicing.min_slice_size
         self._measure, self._label = gate.parse_measure(config.preset), gate.label(config.preset)
         # The config refuses a comparison by a measure that has no better side.
         self._good_side: Literal["higher", "lower"] = "lower" if self._measure.better == "lower" else "higher"
 
-    def rows(self, metrics: Sequence[Row], comparisons: Sequence[Row]) -> list[dict[str, Any]]:
+    def judge(self, metrics: Sequence[Row], comparisons: Sequence[Row]) -> list[dict[str, Any]]:
+        """Return rows of ``gates`` for the rule: one for each row it is about, and for what it misses."""
         table = comparisons if self._gate.needs_baseline else metrics
         matching = [row for row in table if self._is_wanted(row[C.MODEL_ID]) and self._is_about(row)]
-        judged = [*zip(matching, self._verdicts(matching, metrics), strict=True), *self._vanished_slices(metrics)]
-        found = [self._row(row, verdict) for row, verdict in judged + self._missing(matching, metrics)]
-        present = {row[C.MODEL_ID] for row in found}
+        judged = [
+            *zip(matching, self._judge_each(matching, metrics), strict=True),
+            *self._judge_vanished_slices(metrics),
+            *self._judge_missing_slices(matching, metrics),
+        ]
+        rows = [self._to_row(row, verdict) for row, verdict in judged]
+        present = {row[C.MODEL_ID] for row in rows}
         absent = [name for name in self._gate.models or () if name not in present]
-        if self._gate.models is None and not found:
-            absent = [""]
+        if self._gate.models is None and not rows:
+            absent = [""]  # every model
         values = {C.SLICE_VALUE: self._gate.slice_value, C.SLICE_VALUES: list(self._gate.slice_values or ())}
         without_users = {C.SLICE: self._gate.slice, **values, "n_users": None}
-        return found + [
-            self._row({C.MODEL_ID: name, **without_users}, self._unmatched(name, metrics)) for name in absent
-        ]
+        for name in absent:
+            rows.append(self._to_row({C.MODEL_ID: name, **without_users}, self._judge_absent(name, metrics)))
+        return rows
 
     def _is_wanted(self, model: str) -> bool:
         """Return True if the rule is about a model; by default not where the measure compares others with this one."""
@@ -148,7 +154,7 @@ class _Judge:
     def _is_measured(self, row: Row) -> bool:
         return bool((row[C.MEASURE], row[C.K]) == (self._label, self._measure.k))
 
-    def _vanished_slices(self, metrics: Sequence[Row]) -> list[tuple[Row, GateVerdict]]:
+    def _judge_vanished_slices(self, metrics: Sequence[Row]) -> list[tuple[Row, GateVerdict]]:
         """Find the values of the slice that enough users had on the night before and none has now."""
         if self._previous is None or not self._gate.needs_previous:
             return []
@@ -163,7 +169,7 @@ class _Judge:
             if _key(row) not in present and row["n_earlier_users"] >= self._least_users
         ]
 
-    def _missing(self, judged: Sequence[Row], metrics: Sequence[Row]) -> list[tuple[Row, GateVerdict]]:
+    def _judge_missing_slices(self, judged: Sequence[Row], metrics: Sequence[Row]) -> list[tuple[Row, GateVerdict]]:
         """Find the values of the slice that a model is not judged in, though others, or it alone, have users there.
 
         Others are the baseline, where the model is held against it, and all models where it is not.
@@ -172,41 +178,43 @@ class _Judge:
         if gate.needs_previous or gate.compares_groups or (gate.needs_baseline and self._baseline not in models):
             return []
         here = [row for row in metrics if self._is_about(row) and row["n_users"]]
-        judged_keys, found = {_key(row) for row in judged}, dict[tuple[object, ...], tuple[Row, GateVerdict]]()
+        judged_keys, missing = {_key(row) for row in judged}, dict[tuple[object, ...], tuple[Row, GateVerdict]]()
         for model in sorted(filter(self._is_wanted, models - ({self._baseline} if gate.needs_baseline else set()))):
             others = {model, self._baseline} if gate.needs_baseline else models
             for row in sorted(here, key=lambda row: (row[C.SLICE_VALUE], -row["n_users"])):
-                own = {**row, C.MODEL_ID: model, "n_users": 0}
-                if row[C.MODEL_ID] in others and _key(own) not in judged_keys and _key(own) not in found:
-                    found[_key(own)] = own, self._verdict_without_users(model, row[C.SLICE_VALUE], row["n_users"])
-        return list(found.values())
+                of_model = {**row, C.MODEL_ID: model, "n_users": 0}
+                key = _key(of_model)
+                if row[C.MODEL_ID] in others and key not in judged_keys and key not in missing:
+                    missing[key] = of_model, self._judge_without_users(model, row[C.SLICE_VALUE], row["n_users"])
+        return list(missing.values())
 
-    def _verdict_without_users(self, model: str, slice_value: str, most_users_of_others: int) -> GateVerdict:
+    def _judge_without_users(self, model: str, slice_value: str, most_users_of_others: int) -> GateVerdict:
         """Judge a slice where a model has no users, or none in common with the baseline."""
-        what = self._what(model, slice_value)
+        what = self._describe(model, slice_value)
         if most_users_of_others < self._least_users:
             return arithmetic.too_few_users(what, most_users_of_others, self._least_users)
         if self._gate.needs_baseline:
             return arithmetic.no_common_users(what, str(self._baseline))
         return arithmetic.missing_slice(what)
 
-    def _verdicts(self, rows: Sequence[Row], metrics: Sequence[Row]) -> Sequence[GateVerdict]:
+    def _judge_each(self, rows: Sequence[Row], metrics: Sequence[Row]) -> Sequence[GateVerdict]:
         """Return a verdict for each row, in their order."""
-        gate, evidence_of = self._gate, self._of_value
+        gate, to_evidence = self._gate, self._evidence_of_value
         if gate.needs_previous:
-            evidence_of = self._of_night
+            to_evidence = self._evidence_of_night_change
         elif gate.needs_baseline:
-            evidence_of = partial(self._of_change, metrics)
-        evidence = [evidence_of(row) for row in rows]
+            to_evidence = partial(self._evidence_of_difference, metrics)
+        evidence = [to_evidence(row) for row in rows]
         if gate.alpha is None:
-            found = [self._verdict(each) for each in evidence]
+            verdicts = [self._judge_one(each) for each in evidence]
         else:
-            found = arithmetic.no_significant_regression(evidence, alpha=gate.alpha, least_users=self._least_users)
+            verdicts = arithmetic.no_significant_regression(evidence, alpha=gate.alpha, least_users=self._least_users)
         if not gate.is_comparison:
-            return found
-        return [with_exact_test(gate, *each) for each in zip(rows, evidence, found, strict=True)]
+            return verdicts
+        return [with_exact_test(gate, *each) for each in zip(rows, evidence, verdicts, strict=True)]
 
-    def _verdict(self, evidence: Evidence) -> GateVerdict:
+    def _judge_one(self, evidence: Evidence) -> GateVerdict:
+        """Judge by a gain, a margin or bounds, whichever the rule has."""
         gate, least, rel = self._gate, self._least_users, self._gate.relative
         if gate.least_gain is not None:
             return arithmetic.least_change(evidence, least=gate.least_gain, is_relative=rel, least_users=least)
@@ -220,16 +228,17 @@ class _Judge:
         high = math.inf if gate.at_most is None else gate.at_most
         return arithmetic.value_bounds(evidence, low=low, high=high, least_users=least)
 
-    def _of_value(self, row: Row) -> Evidence:
-        """Return the evidence of a row of ``metrics``."""
-        what = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE])
-        too_few = self._gate.group_kind is not None and row[C.VALUE] is None and row["is_small"]
-        estimate = _estimate(row, C.VALUE, "ci")
+    def _evidence_of_value(self, row: Row) -> Evidence:
+        """Return the evidence in a row of ``metrics``."""
         return Evidence(
-            what, row["n_users"], estimate, has_too_few_groups=too_few, unsupported=self._unsupported_by([row])
+            self._describe(row[C.MODEL_ID], row[C.SLICE_VALUE]),
+            row["n_users"],
+            _estimate(row, C.VALUE, "ci"),
+            has_too_few_groups=self._gate.group_kind is not None and row[C.VALUE] is None and row["is_small"],
+            unsupported=self._lacking_support([row]),
         )
 
-    def _unsupported_by(self, rows: Sequence[Row]) -> str:
+    def _lacking_support(self, rows: Sequence[Row]) -> str:
         """Return the effective sample of the row of ``metrics`` that has the least, in words, if it is too small."""
         lacking = [row for row in rows if row.get("has_support") is False]
         if not lacking:
@@ -238,22 +247,22 @@ class _Judge:
         found = f"an effective sample of {round(least['n_effective']):,} of {least['n_users']:,} users"
         return f"{found} of {least[C.MODEL_ID]}, where a verdict needs {self._least_users}"
 
-    def _of_change(self, metrics: Sequence[Row], row: Row) -> Evidence:
-        """Return the evidence of a row of ``comparisons``, whose tests are all symmetric."""
+    def _evidence_of_difference(self, metrics: Sequence[Row], row: Row) -> Evidence:
+        """Return the evidence in a row of ``comparisons``, whose tests are all symmetric."""
         both = [_key(row), _key({**row, C.MODEL_ID: row[C.BASELINE_MODEL_ID]})]
-        unsupported = self._unsupported_by([other for other in metrics if _key(other) in both])
+        unsupported = self._lacking_support([other for other in metrics if _key(other) in both])
         difference = _estimate(row, "delta", "ci")
         freedom = row["n_users"] - 1.0
         half = (difference.high - difference.low) / 2
         # The two-sided p is split; all tests of ``comparisons`` are symmetric.
-        p, delta = _number(row["p_value"]), difference.value
+        p, delta = _nan_if_none(row["p_value"]), difference.value
         p_less = p_greater = math.nan if math.isnan(p) else 1.0
         if delta != 0:
             p_less, p_greater = (p / 2, 1 - p / 2) if delta < 0 else (1 - p / 2, p / 2)
         return Evidence(
-            self._what(row[C.MODEL_ID], row[C.SLICE_VALUE]),
+            self._describe(row[C.MODEL_ID], row[C.SLICE_VALUE]),
             row["n_users"],
-            Estimate(_number(row[C.VALUE]), math.nan, math.nan),
+            Estimate(_nan_if_none(row[C.VALUE]), math.nan, math.nan),
             row[C.BASELINE_MODEL_ID],
             difference,
             _estimate(row, "relative_delta", "relative_ci"),
@@ -267,9 +276,9 @@ class _Judge:
             withheld=why_withheld(row),
         )
 
-    def _of_night(self, row: Row) -> Evidence:
-        """Return the evidence of a row of ``metrics`` with its change since a night whose users partly differ."""
-        what, value = self._what(row[C.MODEL_ID], row[C.SLICE_VALUE]), _estimate(row, C.VALUE, "ci")
+    def _evidence_of_night_change(self, row: Row) -> Evidence:
+        """Return the evidence in a row of ``metrics`` with its change since a night whose users partly differ."""
+        what, value = self._describe(row[C.MODEL_ID], row[C.SLICE_VALUE]), _estimate(row, C.VALUE, "ci")
         previous, lacking = self._previous, ""
         night = f"the night of {previous.day}" if previous else ""
         changes = (other for other in (previous.rows if previous else ()) if other["n_earlier_users"])
@@ -282,7 +291,7 @@ class _Judge:
             lacking = f"whole files of {night} (run it again)"
         elif change is None:
             lacking = f"value of the same definition on {night}"
-        unsupported = self._unsupported_by([row])
+        unsupported = self._lacking_support([row])
         if change is not None and change.get("reason") == TOO_LITTLE_SUPPORT:
             unsupported = unsupported or f"an effective sample of {night} below {self._least_users} users"
         if change is None or lacking:
@@ -294,51 +303,53 @@ class _Judge:
             night,
             _estimate(change, "delta", "ci"),
             _estimate(change, "relative_delta", "relative_ci"),
-            _number(change["std_error"]),
-            _number(change["freedom"]),
-            _number(change["p_less"]),
-            _number(change["p_greater"]),
+            _nan_if_none(change["std_error"]),
+            _nan_if_none(change["freedom"]),
+            _nan_if_none(change["p_less"]),
+            _nan_if_none(change["p_greater"]),
             better=self._good_side,
             is_paired=False,
             unsupported=unsupported,
         )
 
-    def _what(self, model: str, slice_value: str) -> str:
+    def _describe(self, model: str, slice_value: str) -> str:
+        """Write which value a verdict is about, such as ``als: nDCG@10, country = AT``."""
         gate, name = self._gate, with_cutoff(self._label, self._measure.k)
         if gate.slice == C.ALL_USERS:
             return f"{model}: {name}"
         is_named = slice_value or not gate.compares_groups
         return f"{model}: {name}, {gate.slice} = {slice_value}" if is_named else f"{model}: {name} by {gate.slice}"
 
-    def _unmatched(self, model: str, metrics: Sequence[Row]) -> GateVerdict:
-        """Return why a rule has no row: no baseline, no user in the slice, or no such row."""
+    def _judge_absent(self, model: str, metrics: Sequence[Row]) -> GateVerdict:
+        """Return why a rule has no row of a model ('': of every one): no baseline, no user in the slice, or no row."""
         gate, names = self._gate, sorted({row[C.MODEL_ID] for row in metrics})
 
-        def models_there(name: str) -> str:  # one that is misspelt looks like one that is not there yet
+        def list_models(name: str) -> str:  # one that is misspelt looks like one that is not there yet
             there = f"the models of this night: {', '.join(names)}" if names else ""
             return "; ".join(filter(None, (there, nearest(name, names))))
 
         if gate.needs_baseline and self._baseline not in names:
-            what = self._what(model or "every model", gate.slice_value or "any")
-            return arithmetic.no_baseline(what, f"baseline {self._baseline}", models_there(str(self._baseline)))
+            what = self._describe(model or "every model", gate.slice_value or "any")
+            return arithmetic.no_baseline(what, f"baseline {self._baseline}", list_models(str(self._baseline)))
         is_elsewhere = any(row[C.SLICE] == C.ALL_USERS and row[C.MODEL_ID] == model for row in metrics)
         if gate.slice != C.ALL_USERS and (is_elsewhere or not model):
             where = gate.slice if gate.slice_values is None else f"{gate.slice} = {gate.slice_value}"
             return arithmetic.missing_slice(f"{model or 'every model'}, {where}")
         is_named = not model or gate.models == (model,)
-        hint = "" if not model or is_elsewhere else models_there(model)
+        hint = "" if not model or is_elsewhere else list_models(model)
         return arithmetic.no_match(f"{gate}" if is_named else f"{gate}, model {model},", hint)
 
-    def _row(self, about: Row, verdict: GateVerdict) -> dict[str, Any]:
+    def _to_row(self, about: Row, verdict: GateVerdict) -> dict[str, Any]:
+        """Build a row of ``gates``."""
         return {
-            "gate": self._number,
+            "gate": self._nan_if_none,
             **{name: about[name] for name in (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.SLICE_VALUES)},
             C.MEASURE: self._label,
             C.K: self._measure.k,
             "rule": str(self._gate),
             "verdict": verdict.outcome,
-            "observed": _nullable(verdict.observed),
-            "bound": _nullable(verdict.bound),
+            "observed": _finite_or_none(verdict.observed),
+            "bound": _finite_or_none(verdict.bound),
             "n_users": about["n_users"],
             "explanation": verdict.sentence,
         }
@@ -349,14 +360,14 @@ def _key(row: Row) -> tuple[object, ...]:
 
 
 def _estimate(row: Row, value: str, ends: str) -> Estimate:
-    return Estimate(*(_number(row[name]) for name in (value, f"{ends}_low", f"{ends}_high")))
+    return Estimate(*(_nan_if_none(row[name]) for name in (value, f"{ends}_low", f"{ends}_high")))
 
 
-def _number(value: float | None) -> float:
+def _nan_if_none(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def _nullable(value: float) -> float | None:
+def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 

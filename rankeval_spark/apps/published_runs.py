@@ -47,7 +47,7 @@ class PastNight:
     @property
     def config(self) -> EvaluationConfig:
         """The config it ran with."""
-        return _config(self.row["config"], os.getcwd())
+        return _read_config(self.row["config"], os.getcwd())
 
     @property
     def recorded_config(self) -> dict[str, Any]:
@@ -141,9 +141,9 @@ def published_nights(
     dates: Sequence[date] = (),  # only these; all where none is named
 ) -> list[PastNight]:
     """List the published nights, oldest first; raises InputError if none was published, or one of the dates was not."""
-    rows = _newest_runs(spark, root, evaluation)
+    rows = _find_newest_runs(spark, root, evaluation)
     require_dates(root, "published run", dates, {row[C.EVALUATION_DATE] for row in rows})
-    return _with_all_columns(spark, root, [row for row in rows if not dates or row[C.EVALUATION_DATE] in dates])
+    return _load_nights(spark, root, [row for row in rows if not dates or row[C.EVALUATION_DATE] in dates])
 
 
 def chosen_nights(
@@ -157,18 +157,18 @@ def chosen_nights(
         nights = published_nights(spark, root, evaluation=evaluation, dates=[day])
         names = chosen_evaluations((night.evaluation for night in nights), evaluation)
         return [night for night in nights if night.evaluation in names]
-    rows = {(row[C.EVALUATION], row[C.EVALUATION_DATE]): row for row in _newest_runs(spark, root, evaluation)}
+    rows = {(row[C.EVALUATION], row[C.EVALUATION_DATE]): row for row in _find_newest_runs(spark, root, evaluation)}
     newest = newest_nights({night: _has_means(row) for night, row in rows.items()}, evaluation)
-    return _with_all_columns(spark, root, [rows[night] for night in sorted(newest.items())])
+    return _load_nights(spark, root, [rows[night] for night in sorted(newest.items())])
 
 
 def dates_after(spark: SparkSession | None, root: str, night: PastNight) -> list[date]:
     """List the published dates of the same evaluation after a night."""
-    days = (row[C.EVALUATION_DATE] for row in _newest_runs(spark, root, night.evaluation))
+    days = (row[C.EVALUATION_DATE] for row in _find_newest_runs(spark, root, night.evaluation))
     return [day for day in days if day > night.evaluation_date]
 
 
-def _newest_runs(
+def _find_newest_runs(
     spark: SparkSession | None,
     root: str,
     evaluation: str | None,
@@ -192,25 +192,25 @@ def _newest_runs(
     return [newest[night] for night in sorted(newest)]
 
 
-def unknown_evaluation(root: str, what: str, evaluation: str | None, known: Collection[str]) -> Fault:
+def unknown_evaluation(root: str, what: str, evaluation: str | None, there: Collection[str]) -> Fault:
     """Build the fault of an evaluation that the results lack; ``what`` names what is missing."""
-    if evaluation is None or not known:
+    if evaluation is None or not there:
         return Fault(f"results root {root}", f"no {what}", "at least one", "run an evaluation first")
-    names = sorted(set(known))
+    names = sorted(set(there))
     expected = f"one of the evaluations: {', '.join(names)}"
     return Fault(f"results root {root}", f"no {what} of {evaluation}", expected, nearest(evaluation, names))
 
 
-def require_dates(root: str, what: str, dates: Collection[date], known: Collection[date]) -> None:
+def require_dates(root: str, what: str, dates: Collection[date], there: Collection[date]) -> None:
     """Refuse the dates that the results lack, with the days that are nearest to the first."""
-    missing = sorted(set(dates) - set(known))
+    missing = sorted(set(dates) - set(there))
     if missing:
-        found, there = (", ".join(map(str, days)) for days in (missing, sorted(known)))
-        expected, hint = f"one of the dates: {there}", nearest_days(missing[0], known)
-        raise InputError(Fault(f"results root {root}", f"no {what} of {found}", expected, hint))
+        expected = f"one of the dates: {', '.join(map(str, sorted(there)))}"
+        found = f"no {what} of {', '.join(map(str, missing))}"
+        raise InputError(Fault(f"results root {root}", found, expected, nearest_days(missing[0], there)))
 
 
-def _with_all_columns(spark: SparkSession | None, root: str, events: Sequence[Event]) -> list[PastNight]:
+def _load_nights(spark: SparkSession | None, root: str, events: Sequence[Event]) -> list[PastNight]:
     """Read the full records of some published runs by their keys; the config alone is 10 KB."""
     days, runs = (sorted({event[name] for event in events}) for name in (C.EVALUATION_DATE, C.RUN_ID))
     where = [_PUBLISHED, (C.EVALUATION_DATE, "in", days), (C.RUN_ID, "in", runs)]
@@ -220,7 +220,7 @@ def _with_all_columns(spark: SparkSession | None, root: str, events: Sequence[Ev
 
 
 @lru_cache(maxsize=64)
-def _config(recorded: str, folder: str) -> EvaluationConfig:
+def _read_config(recorded: str, folder: str) -> EvaluationConfig:
     """Read a config as it was recorded; many nights have the same, and it takes 3 ms."""
     return read_recorded(recorded_values(recorded), folder=folder)
 
@@ -232,7 +232,7 @@ def published_dates(spark: SparkSession, config: EvaluationConfig, evaluation: s
     """
     columns = ("config", "config_hash", "defaults_version", "reason")
     try:
-        events = _newest_runs(spark, config.results.location, evaluation, also=columns, is_lenient=False)
+        events = _find_newest_runs(spark, config.results.location, evaluation, also=columns, is_lenient=False)
     except (DamagedResultsError, LostCommitsError):
         raise
     except FaultsError:  # no root, or nothing of this evaluation in it; if more is wrong, the first run says so
@@ -267,7 +267,7 @@ def earlier_nights(
     newest = events.take(pa.array([place[day] for day in days], pa.int64()))
     is_like = pc.and_(_have_means(newest), pc.equal(newest["sample_share"], night.sample_share))
     alike = newest.select(C.RUN_KEY).filter(is_like)
-    return _with_all_columns(spark, root, alike[-at_most:].to_pylist()) if alike.num_rows else []
+    return _load_nights(spark, root, alike[-at_most:].to_pylist()) if alike.num_rows else []
 
 
 def _has_means(event: Event) -> bool:
@@ -287,7 +287,7 @@ def run_with_means(spark: SparkSession | None, root: str, night: NightKey) -> st
     return runs[0] if runs else None
 
 
-def means_of(
+def read_means(
     spark: SparkSession | None, root: str, evaluation: str, nights: Sequence[PastNight]
 ) -> list[dict[str, Any]]:
     """Read the rows of ``metrics`` over all users of some published nights: a few hundred a night.

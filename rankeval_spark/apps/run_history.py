@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.gates import Previous
 from rankeval_spark.apps.notebook.hosts import is_of_spark
-from rankeval_spark.apps.published_runs import PastNight, earlier_nights, means_of, run_with_means
+from rankeval_spark.apps.published_runs import PastNight, earlier_nights, read_means, run_with_means
 from rankeval_spark.columns import MIN_NIGHTS
 from rankeval_spark.config.check_thresholds import MIN_COUNTED
 from rankeval_spark.config.slicing import ReportedSlices
@@ -69,29 +69,29 @@ class RunHistory:
     wait: Callable[[], None] | None = None  # called before they are looked up: one of them may be about to be published
     warnings: list[str] = field(default_factory=list)  # about those left out, whose files are missing or damaged
 
-    def volume(self, counts: Mapping[str, int]) -> list[CheckCount]:
+    def check_volume(self, counts: Mapping[str, int]) -> list[CheckCount]:
         """Compare the rows of the inputs with those of the nights before; no fact where these are too few."""
-        return to_volume_facts(counts, self.facts, self._within(self.config.checks.volume.window_days))
+        return to_volume_facts(counts, self.facts, self._nights_within(self.config.checks.volume.window_days))
 
-    def of_means(self, metrics: pa.Table) -> list[CheckCount]:
+    def check_means(self, metrics: pa.Table) -> list[CheckCount]:
         """Count the means of a run that left the band of the nights before, and models that are absent or shrank.
 
         No fact where these nights are too few; means that were defined otherwise then make no band.
         """
-        within = self._within(self.config.checks.drift.window_days)
+        within = self._nights_within(self.config.checks.drift.window_days)
         band = within if len(within) >= MIN_NIGHTS else []
         last = last_alike(self.facts, self._nights)
         read = [*band, *([last] if last and last not in band else [])]
         if not read:
             return []
         try:
-            rows = means_of(self.spark, self._root, self.facts.evaluation, read)
+            rows = read_means(self.spark, self._root, self.facts.evaluation, read)
         except DamagedResultsError as error:
             whole = [night for night in read if (night.evaluation, night.evaluation_date) not in error.nights]
             if len(whole) == len(read):
                 raise
             self.warnings.extend(f"{LEFT_OUT}: {fault}" for fault in error.faults)
-            rows = means_of(self.spark, self._root, self.facts.evaluation, whole)
+            rows = read_means(self.spark, self._root, self.facts.evaluation, whole)
             band, last = [night for night in band if night in whole], last if last in whole else None
         tonight = metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
         found: list[CheckCount] = []
@@ -102,7 +102,7 @@ class RunHistory:
                 for row in rows
                 if then.get(row[C.EVALUATION_DATE], {}).get(key := (row[C.MEASURE], row[C.K])) == now.get(key)
             ]
-            drifted = fact_of(tonight, alike, links={fact.measure: fact.link for fact in self.facts.measures})
+            drifted = to_drift_fact(tonight, alike, links={fact.measure: fact.link for fact in self.facts.measures})
             found += [] if drifted is None else [drifted]
         if last is not None:
             before = [row for row in rows if row[C.EVALUATION_DATE] == last.evaluation_date]
@@ -111,14 +111,14 @@ class RunHistory:
 
     def previous(self, run: StagedRun) -> Previous | None:
         """Compare the users of a run with those of the last night, as far as rules ask for it."""
-        if not rules_of(self.config) or schemas.USER_METRICS.name not in run.n_rows:
+        if not previous_night_rules(self.config) or schemas.USER_METRICS.name not in run.n_rows:
             return None
         users = run.staging.scan(schemas.USER_METRICS.name)
         metrics, slices = run.rows.get(schemas.METRICS.name), segments_by_slice(self.config)
         unsupported = () if metrics is None else unsupported_in(metrics)
         tonight = NightSide(self.facts.definitions, slices, users, self.config.policies.unit, unsupported)
         results = Results(self.spark, self._root) if is_of_spark(users) else Results(self._root)
-        found = since_previous(results, self.config, tonight, self._nights)
+        found = compare_with_previous(results, self.config, tonight, self._nights)
         self.warnings.extend(f"{LEFT_OUT}: {fault}" for fault in (found.damage if found else ()))
         return found
 
@@ -138,7 +138,7 @@ class RunHistory:
         days = max(checks.drift.window_days, checks.volume.window_days)
         return earlier_nights(self.spark, self._root, self.facts, at_most=days, is_lenient=False)
 
-    def _within(self, days: int) -> list[PastNight]:
+    def _nights_within(self, days: int) -> list[PastNight]:
         first = self.facts.evaluation_date - timedelta(days=days)
         return [night for night in self._nights if night.evaluation_date >= first]
 
@@ -166,22 +166,22 @@ def to_volume_facts(counts: Mapping[str, int], facts: RunRecord, nights: Sequenc
     sample is an evaluation of its own, and dates without rows are left out. ``count`` of the ``total`` rows, of
     the night with more, are the difference.
     """
-    asked, found = json.loads(facts.config), []
+    asked, facts_of_inputs = json.loads(facts.config), []
     for name, n_rows in counts.items():
-        alike = (night for night in nights if _is_alike(asked, night, name, with_models=True))
+        alike = (night for night in nights if _reads_alike(asked, night, name, with_models=True))
         past = [night.n_input_rows[name] for night in alike]
         if len(past) >= MIN_COUNTED:
             usual = round(median(past))
             off = abs(n_rows - usual)
             words = f"{n_rows:,} rows, {usual:,} by the median of {len(past)} nights"
-            found.append(CheckCount(name, check_rows.VOLUME, off, max(n_rows, usual), [words] if off else []))
-    return found
+            facts_of_inputs.append(CheckCount(name, check_rows.VOLUME, off, max(n_rows, usual), [words] if off else []))
+    return facts_of_inputs
 
 
 def last_alike(facts: RunRecord, nights: Sequence[PastNight]) -> PastNight | None:
     """Return the newest night whose config reads the log alike, whichever models it asks for."""
     asked = json.loads(facts.config)
-    alike = (night for night in reversed(nights) if _is_alike(asked, night, check_rows.RECOMMENDATIONS))
+    alike = (night for night in reversed(nights) if _reads_alike(asked, night, check_rows.RECOMMENDATIONS))
     return next(alike, None)
 
 
@@ -230,7 +230,7 @@ def users_with_list(rows: Sequence[Numbers], config: Mapping[str, Any]) -> dict[
     }
 
 
-def _is_alike(asked: Mapping[str, Any], night: PastNight, name: str, *, with_models: bool = False) -> bool:
+def _reads_alike(asked: Mapping[str, Any], night: PastNight, name: str, *, with_models: bool = False) -> bool:
     """Return True if a night read the same rows of an input; with models, the same models of the log too."""
     if name not in night.n_input_rows:
         return False
@@ -240,11 +240,13 @@ def _is_alike(asked: Mapping[str, Any], night: PastNight, name: str, *, with_mod
         if (named is None) != (named_then is None) or sorted(named or ()) != sorted(named_then or ()):
             return False
     sections = [config["inputs"].get(name) or {} for config in (asked, then)]
-    now, before = ({key: value for key, value in own.items() if value and key not in _NOT_ROWS} for own in sections)
+    now, before = (
+        {key: value for key, value in section.items() if value and key not in _NOT_ROWS} for section in sections
+    )
     return bool(now == before)
 
 
-def fact_of(
+def to_drift_fact(
     tonight: Sequence[Numbers], earlier: Sequence[Numbers], *, links: Mapping[str, str] = MappingProxyType({})
 ) -> CheckCount | None:
     """Count the means that left their band; None where no mean has a value and a band, so that nothing is checked.
@@ -302,9 +304,9 @@ class NightSide:
             unsupported = unsupported_in(results.arrow(schemas.METRICS.name, columns=SUPPORT, **of_night))
         return cls(night.definitions, segments_by_slice(config), users, config.policies.unit, unsupported)
 
-    def makes(self, name: str, as_on: NightSide) -> bool:
+    def has_same_slice(self, name: str, other: NightSide) -> bool:
         """Return True if a slice was made of the same segments on both nights."""
-        return name in self.slices and self.slices[name] == as_on.slices.get(name)
+        return name in self.slices and self.slices[name] == other.slices.get(name)
 
 
 def segments_by_slice(config: EvaluationConfig) -> dict[str, tuple[str, ...]]:
@@ -322,7 +324,7 @@ def changes_between(
     """
     alike = {key for key, definition in now.definitions.items() if definition == before.definitions.get(key)}
     same = [measure for measure in measures if (measure.label, measure.k) in alike and measure.is_mean_of_users]
-    made = [now.slices[name] for name in dict.fromkeys(slices) if now.makes(name, before)]
+    made = [now.slices[name] for name in dict.fromkeys(slices) if now.has_same_slice(name, before)]
     if not same or not made:
         return []
     reported = ReportedSlices(made, config.slicing.min_slice_size, config.intervals.confidence)
@@ -331,7 +333,7 @@ def changes_between(
 
     name, differences = published.NIGHT_CHANGES, published.NightDifferences(changes)
     totals = published.UserTotals(changes.measures, {name: differences}, differences.segments, n_nights=2)
-    found = to_rows(totals_of_users([now.user_metrics, before.user_metrics], totals)[name])
+    found = to_rows(sum_users([now.user_metrics, before.user_metrics], totals)[name])
     unsupported, untested = {*now.unsupported, *before.unsupported}, dict.fromkeys(("p_value", "p_less", "p_greater"))
     return [
         {**row, **untested, "reason": TOO_LITTLE_SUPPORT} if unsupported and support_key(row) in unsupported else row
@@ -339,19 +341,19 @@ def changes_between(
     ]
 
 
-def rules_of(config: EvaluationConfig) -> list[Gate]:
+def previous_night_rules(config: EvaluationConfig) -> list[Gate]:
     """Return the rules that compare a night with the one before it."""
     return [gate for gate in config.gates if gate.needs_previous]
 
 
-def since_previous(
+def compare_with_previous(
     results: Results[Any], config: EvaluationConfig, now: NightSide, earlier: Sequence[PastNight]
 ) -> Previous | None:
     """Compare a night with the last of the earlier ones, by what the rules of the config are about; None without any.
 
     ``results`` are the published nights, on the host that has the rows of ``now``.
     """
-    rules = rules_of(config)
+    rules = previous_night_rules(config)
     if not rules or not earlier:
         return None
     night = earlier[-1]
@@ -368,7 +370,7 @@ def since_previous(
     return Previous(night.evaluation_date, rows)
 
 
-def totals_of_users(nights: Sequence[Any], totals: UserTotals) -> dict[str, pa.Table]:
+def sum_users(nights: Sequence[Any], totals: UserTotals) -> dict[str, pa.Table]:
     """Add up the users of published nights: rows of ``schemas.USER_METRICS`` as ``Results.scan`` returns them."""
     if is_of_spark(nights[0]):
         from rankeval_spark.spark.plans.result_frames import to_published_users  # noqa: PLC0415 - imports pyspark

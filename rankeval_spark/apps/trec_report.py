@@ -65,13 +65,13 @@ class Line:
     """One line for each topic and one for all of them."""
 
     name: str  # as it is printed
-    of: Measure | Count | str  # what it shows: a measure, something counted, or ``runid``, ``num_q``, ``relstring``
+    subject: Measure | Count | str  # a measure, something counted, or ``runid``, ``num_q``, ``relstring``
     n_characters: int = 10  # of ``relstring``: how many ranks it shows
 
     @property
     def is_sum(self) -> bool:
         """True if the line for all topics shows a sum rather than a mean; all of these are whole numbers."""
-        return callable(self.of) and self.name.startswith("num_")
+        return callable(self.subject) and self.name.startswith("num_")
 
     @property
     def is_geometric(self) -> bool:
@@ -166,11 +166,11 @@ def requested_lines(texts: Sequence[str], *, level: float, version: Version) -> 
     faults: list[Fault] = []
     for text in texts:
         try:
-            names = _trec_names(text, version)
+            names = _find_trec_names(text, version)
             for name, parameters in names:
-                lines = _trec_lines(name, parameters, level=level, version=version, where=f"-m {text}")
+                lines = _parse_trec_lines(name, parameters, level=level, version=version, where=f"-m {text}")
                 of_trec.setdefault(name, []).extend(lines)
-            ours += [] if names else [_own_line(text, level)]
+            ours += [] if names else [_parse_own_line(text, level)]
         except FaultsError as error:
             faults += error.faults
     if faults:
@@ -179,7 +179,7 @@ def requested_lines(texts: Sequence[str], *, level: float, version: Version) -> 
     return list({line.name: line for line in [*in_order, *ours]}.values())
 
 
-def _trec_names(text: str, version: Version) -> list[tuple[str, str]]:
+def _find_trec_names(text: str, version: Version) -> list[tuple[str, str]]:
     """Find the names of trec_eval that one ``-m`` means, each with its parameters; none for a measure of ours."""
     where, missing = f"-m {text}", _SINCE_10 if version == OLD else frozenset()
     if text in NICKNAMES:
@@ -196,11 +196,11 @@ def _trec_names(text: str, version: Version) -> list[tuple[str, str]]:
     return [(name, parameters)] if name in _ALL else []
 
 
-def _trec_lines(name: str, parameters: str, *, level: float, version: Version, where: str) -> Iterator[Line]:
+def _parse_trec_lines(name: str, parameters: str, *, level: float, version: Version, where: str) -> Iterator[Line]:
     """Yield the lines of a measure of trec_eval."""
 
     def ours(text: str, **values: object) -> Measure:
-        return _at_level(
+        return _set_level(
             Measure.parse(text.format(need="v9" if version == OLD else "v10", **values), where=where), level
         )
 
@@ -233,15 +233,15 @@ def _trec_lines(name: str, parameters: str, *, level: float, version: Version, w
         yield Line(name, ours(_WHOLE[name]) if name in _WHOLE else _COUNTED.get(name, name))
 
 
-def _own_line(text: str, level: float) -> Line:
+def _parse_own_line(text: str, level: float) -> Line:
     """Read a measure of ours; ConfigError if its number is no mean over topics, or it reads more than the two files."""
     where = f"-m {text}"
     try:
         measure = Measure.parse(text, where=where)
     except UnknownMeasureError as error:
-        known = [*_ALL, *NICKNAMES]
-        expected = f"one of trec_eval's ({', '.join(known)}) or of ours (rankeval measures)"
-        fix = nearest(re.split("[.(@]", text)[0], [*known, *registry.all_names()])
+        names = [*_ALL, *NICKNAMES]
+        expected = f"one of trec_eval's ({', '.join(names)}) or of ours (rankeval measures)"
+        fix = nearest(re.split("[.(@]", text)[0], [*names, *registry.all_names()])
         raise ConfigError(replace(error.faults[0], expected=expected, fix=fix)) from None
     found = expected = ""
     if requires := MeasureSet.of([measure]).requiring():
@@ -255,11 +255,11 @@ def _own_line(text: str, level: float) -> Line:
     if found:
         raise ConfigError(Fault(where, found, expected, "rankeval run, or evaluate(), has it"))
     names_its_level = re.search(r"\brel\s*=", text, re.IGNORECASE)
-    measure = measure if names_its_level else _at_level(measure, level)
+    measure = measure if names_its_level else _set_level(measure, level)
     return Line(str(measure), measure)
 
 
-def _at_level(measure: Measure, level: float) -> Measure:
+def _set_level(measure: Measure, level: float) -> Measure:
     """Set the relevance level where a measure has one."""
     if measure.entry.defaults.get("rel") is None:
         return measure
@@ -300,16 +300,16 @@ class Report:
     def text(self) -> Iterator[str]:
         """Write lines of the form ``name, topic, value`` between tabs, topics in the order of their bytes."""
 
-        def written(line: Line, values: Sequence[float]) -> list[str]:
+        def format_values(line: Line, values: Sequence[float]) -> list[str]:
             return [f"{value:.0f}" if line.is_sum else f"{value:6.4f}" for value in values]
 
         if self.settings.per_topic:
             columns = []
             for line in self.lines:
-                if line.of == "relstring":
+                if line.subject == "relstring":
                     columns.append((line.name, self._relevance_strings(line.n_characters)))
-                elif not line.is_geometric and not isinstance(line.of, str):
-                    columns.append((line.name, written(line, self.values[line.name].tolist())))
+                elif not line.is_geometric and not isinstance(line.subject, str):
+                    columns.append((line.name, format_values(line, self.values[line.name].tolist())))
             # The version before tells nothing of a missing topic, though it counts.
             is_shown = self.matched.is_in_run | (self.settings.version != OLD)
             for place in np.flatnonzero(is_shown).tolist():
@@ -318,8 +318,9 @@ class Report:
         if self.settings.has_summary:
             texts = {"runid": self.run_name, "num_q": str(len(self.matched.topics))}
             for line in self.lines:
-                if line.of != "relstring":
-                    cell = texts[line.of] if isinstance(line.of, str) else written(line, [self.total(line)])[0]
+                if line.subject != "relstring":
+                    is_text = isinstance(line.subject, str)
+                    cell = texts[str(line.subject)] if is_text else format_values(line, [self.total(line)])[0]
                     yield f"{line.name:<22}\tall\t{cell}"
 
     def total(self, line: Line) -> float:
@@ -359,44 +360,44 @@ def evaluate_files(qrels_path: Path, run_path: Path, settings: Settings) -> Repo
     _refuse_repeated_documents(qrels_path, qrels)
     _refuse_repeated_documents(run_path, run)
     name, of_old = run.name, settings.version == OLD
-    run = run if settings.own_item == "keep" else _without_own(run)
-    qrels = _without_own(qrels) if settings.own_item == "drop_both" else qrels
+    run = run if settings.own_item == "keep" else _drop_own_documents(run)
+    qrels = _drop_own_documents(qrels) if settings.own_item == "drop_both" else qrels
     if of_old:
         with np.errstate(over="ignore"):  # what is too large becomes infinite, as in C
             run = run._replace(score=run.score.astype(np.float32))
-    matched = _match(qrels, run, max_documents=settings.max_documents, judged_only=settings.judged_only)
+    matched = _match_topics(qrels, run, max_documents=settings.max_documents, judged_only=settings.judged_only)
     if not settings.is_complete:
         missing = [matched.topics[place] for place in np.flatnonzero(~matched.is_in_run).tolist()]
         if len(missing) == len(matched.topics):
             found, fix = "no topic of the judgements", "are the files swapped?"
             raise InputError(Fault(str(run_path), found, "at least one", fix))
         if missing and not of_old:
-            own = " but itself" if settings.own_item != "keep" else ""
+            but_itself = " but itself" if settings.own_item != "keep" else ""
             more = f", nor for {len(missing) - 1:,} more" if len(missing) > 1 else ""
             found, expected = (
-                f"no document{own} for topic {missing[0]!r}{more}",
+                f"no document{but_itself} for topic {missing[0]!r}{more}",
                 "some for every topic of the judgements",
             )
             raise InputError(Fault(str(run_path), found, expected, "give -c to count missing topics as 0"))
         matched = matched.keep(matched.is_in_run)
-    return Report(lines, matched, _values(lines, matched.lists, settings.level), name, settings)
+    return Report(lines, matched, _compute_values(lines, matched.lists, settings.level), name, settings)
 
 
-def _values(lines: Sequence[Line], lists: Lists, level: float) -> dict[str, FloatVector]:
+def _compute_values(lines: Sequence[Line], lists: Lists, level: float) -> dict[str, FloatVector]:
     """Compute what each line shows, topic by topic: all measures in one go."""
-    wanted = MeasureSet.of([line.of for line in lines if isinstance(line.of, Measure)])
+    wanted = MeasureSet.of([line.subject for line in lines if isinstance(line.subject, Measure)])
     scores = wanted.score(lists) if wanted.measures else {}
     whole = lists.cut([C.WHOLE_LIST])
     judged = (lists.hit_gain >= 0).astype(np.float64)
     counts = TopicCounts(whole.n_recommended, whole.n_relevant(level), whole.hits(level), whole.sum_hits(judged))
     values = {}
     for line in lines:
-        if isinstance(line.of, Measure):
-            found = scores[line.of.column][:, wanted.ks.index(line.of.k)]
+        if isinstance(line.subject, Measure):
+            found = scores[line.subject.column][:, wanted.ks.index(line.subject.k)]
             # A topic without a relevant document counts as one without a hit.
-            values[line.name] = np.where(np.isnan(found), line.of.without_relevant, found)
-        elif not isinstance(line.of, str):
-            values[line.name] = line.of(counts)[:, 0]
+            values[line.name] = np.where(np.isnan(found), line.subject.without_relevant, found)
+        elif not isinstance(line.subject, str):
+            values[line.name] = line.subject(counts)[:, 0]
     return values
 
 
@@ -417,7 +418,7 @@ class Matched:
         return Matched(topics, self.is_in_run[is_kept], Lists(lists.n_recommended[is_kept], **fields))
 
 
-def _match(qrels: Qrels, run: TrecRun, *, max_documents: int | None, judged_only: bool) -> Matched:
+def _match_topics(qrels: Qrels, run: TrecRun, *, max_documents: int | None, judged_only: bool) -> Matched:
     """Rank and match by the engine, topics as users and documents as items; topics without a judgement are left out.
 
     Documents are in the order of their scores, ties in that of the bytes of their ids, both descending. Of each topic
@@ -458,7 +459,7 @@ def _match(qrels: Qrels, run: TrecRun, *, max_documents: int | None, judged_only
     return Matched(batch.users.to_pylist(), ranked.length > 0, lists.judged_only() if judged_only else lists)
 
 
-def _without_own(file: File) -> File:
+def _drop_own_documents(file: File) -> File:
     """Leave out the documents that are their topic, as in retrieval of documents for a document."""
     is_kept = pc.not_equal(file.topic, file.document)
     rows = np.flatnonzero(to_numpy(is_kept))

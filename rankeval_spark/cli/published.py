@@ -95,9 +95,9 @@ def _judge_night(
 ) -> list[dict[str, Any]]:
     results = results_of(spark, root)
     previous = None
-    if run_history.rules_of(config):
+    if run_history.previous_night_rules(config):
         earlier = earlier_nights(spark, root, night, at_most=1)
-        previous = run_history.since_previous(results, config, run_history.NightSide.of(results, night), earlier)
+        previous = run_history.compare_with_previous(results, config, run_history.NightSide.of(results, night), earlier)
         for fault in previous.damage if previous else ():
             say_note(str(fault))
     return gates.judge_published(config, results, night, previous)

@@ -298,7 +298,7 @@ class PreparedNight:
                 words = f"lists rank {n_candidates:,} sampled candidates: "
                 words += "no value or order of models holds for the whole catalogue"
                 self.facts.append(CheckCount(check_rows.RECOMMENDATIONS, check_rows.SAMPLED_CANDIDATES, 1, 1, [words]))
-            self.facts += self.history.volume(self.counts)
+            self.facts += self.history.check_volume(self.counts)
             step.n_rows = sum(fact.count for fact in self.facts if fact.check == check_rows.ROWS)
             reason = self._why_empty()
             if reason is not None:  # to join with nothing says nothing
@@ -318,7 +318,7 @@ class PreparedNight:
         stage_results(self.recorded, runner.metrics, runner.comparisons, self.plan.request, steps=self.steps)
         metrics = self.recorded.rows.get(schemas.METRICS.name)
         with self.steps.step("drift"):
-            self.facts += [] if metrics is None else self.history.of_means(metrics)
+            self.facts += [] if metrics is None else self.history.check_means(metrics)
         self._refuse()
         if self.plan.config.gates:  # whatever the rules say, the results are published
             with self.steps.step("gate") as step:

@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark import __version__, schemas
-from rankeval_spark.apps.error_translation import translated
+from rankeval_spark.apps.error_translation import translate_error
 from rankeval_spark.config import check_roots, least_cost
 from rankeval_spark.config.evaluation_config import DEFAULTS_VERSION
 from rankeval_spark.config.loading import read_recorded, recorded_values
@@ -151,6 +151,6 @@ def failures_recorded(recorded: StagedRun, steps: Steps, inputs: Callable[[], Se
         raise
     except Exception as error:
         read = inputs()
-        cause = interruption(error) or translated(error, {each.name: each.location for each in read})
+        cause = interruption(error) or translate_error(error, {each.name: each.location for each in read})
         record_failure(recorded, steps, read, cause)
         raise cause from error

@@ -94,13 +94,15 @@ def _missing_faults(keys: Mapping[str, Any], given: Mapping[str, tuple[str, ...]
             yield Fault(f"/{name}", "nothing", expected, "give it, or leave these measures out")
     if "slices" in keys and "slicing" in keys:
         slicing = keys["slicing"]
-        known = [name for name in given.get("segments", ()) if name != C.USER_ID]
+        segments = [name for name in given.get("segments", ()) if name != C.USER_ID]
         columns = (
-            f"a column of segments: {', '.join(known)}" if known else "segments=, a table with the users' segments"
+            f"a column of segments: {', '.join(segments)}"
+            if segments
+            else "segments=, a table with the users' segments"
         )
-        for name in dict.fromkeys(name for one in keys["slices"] for name in one):
-            if name not in (*known, *slicing.computed):
-                yield Fault("/slices", repr(name), columns, nearest(name, known))
+        for name in dict.fromkeys(name for crossing in keys["slices"] for name in crossing):
+            if name not in (*segments, *slicing.computed):
+                yield Fault("/slices", repr(name), columns, nearest(name, segments))
         for fault in band_faults(slicing.bands, slices=keys["slices"], given=given):
             yield replace(fault, where="/slicing.bands")
     for name, inputs in lacking_inputs(keys["policies"], given).items() if "policies" in keys else ():
@@ -108,7 +110,7 @@ def _missing_faults(keys: Mapping[str, Any], given: Mapping[str, tuple[str, ...]
         yield Fault(f"/{inputs[0]}", "nothing", expected, f"give it, or set {name} to keep")
 
 
-def validated_call(arguments: Mapping[str, Any], frames: Mapping[str, object]) -> Call:
+def validate_call(arguments: Mapping[str, Any], frames: Mapping[str, object]) -> Call:
     """Validate the arguments of ``evaluate`` by name; ConfigError with all faults at once.
 
     ``frames`` are the inputs, opened.
@@ -120,7 +122,7 @@ def validated_call(arguments: Mapping[str, Any], frames: Mapping[str, object]) -
         raise ConfigError(*(Fault(f"evaluate({one}=)", f"a {kind_of(v)}", expected, fix) for one, v in refused.items()))
     segments = frames["segments"]
     baseline, given = arguments["baseline"], {name: () for name in _NEEDED if arguments.get(name) is not None}
-    compared, faults = _compared(baseline, arguments["comparisons"])
+    compared, faults = _merge_baseline(baseline, arguments["comparisons"])
     values = {
         **{name: arguments[name] for name in Call.model_fields if name in arguments},
         "comparisons": compared,
@@ -136,7 +138,7 @@ def validated_call(arguments: Mapping[str, Any], frames: Mapping[str, object]) -
     except ConfigError as error:
         measures = arguments["measures"] if isinstance(arguments["measures"], list | tuple) else ()
         texts = {locate(("measures", index)): str(text).strip() for index, text in enumerate(measures)}
-        found = (_with_its_measure(fault, texts.get(fault.where, "")) for fault in error.faults)
+        found = (_move_measure(fault, texts.get(fault.where, "")) for fault in error.faults)
         raise ConfigError(*faults, *found) from None
     if faults:
         raise ConfigError(*faults)
@@ -146,21 +148,21 @@ def validated_call(arguments: Mapping[str, Any], frames: Mapping[str, object]) -
 _ARGUMENT: Final = locate_in_call("evaluate")
 
 
-def _compared(baseline: object, comparisons: object) -> tuple[object, list[Fault]]:
+def _merge_baseline(baseline: object, comparisons: object) -> tuple[object, list[Fault]]:
     """Return the section of comparisons with the argument ``baseline``, and what is wrong where it names another."""
     if isinstance(comparisons, Comparisons):
         comparisons = comparisons.model_dump(exclude_unset=True)
     if baseline is None or not isinstance(comparisons, Mapping | None):
         return comparisons, []
-    own = (comparisons or {}).get("baseline")
+    named = (comparisons or {}).get("baseline")
     faults = []
-    if own not in (None, baseline):
-        found, fix = f"{baseline!r}, while comparisons have the baseline {own!r}", "leave one of them out"
+    if named not in (None, baseline):
+        found, fix = f"{baseline!r}, while comparisons have the baseline {named!r}", "leave one of them out"
         faults.append(Fault("evaluate(baseline=)", found, "one baseline", fix))
     return {**(comparisons or {}), "baseline": baseline}, faults
 
 
-def _with_its_measure(fault: Fault, text: str) -> Fault:
+def _move_measure(fault: Fault, text: str) -> Fault:
     """Write the text of a measure behind its place instead of behind what was found, because a call has no lines."""
     if not fault.found.endswith(f" in {text!r}"):
         return fault
@@ -170,19 +172,19 @@ def _with_its_measure(fault: Fault, text: str) -> Fault:
 
 def name_misplaced_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Raise InvalidCallError, with the place where it belongs, for an argument that a function does not have."""
-    known = list(inspect.signature(function).parameters)
+    parameters = list(inspect.signature(function).parameters)
 
     @wraps(function)
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
-        unknown = [name for name in kwargs if name not in known]
+        unknown = [name for name in kwargs if name not in parameters]
         if unknown:
-            raise InvalidCallError(*(_misplaced_fault(name, kwargs[name], known) for name in unknown))
+            raise InvalidCallError(*(_misplaced_fault(name, kwargs[name], parameters) for name in unknown))
         return function(*args, **kwargs)
 
     return checked
 
 
-def _misplaced_fault(name: str, value: object, known: Sequence[str]) -> Fault:
+def _misplaced_fault(name: str, value: object, parameters: Sequence[str]) -> Fault:
     text = shortened(repr(value))
     places = [
         f"{section}={{{name!r}: {text}}}" for section, model in SECTION_MODELS.items() if name in model.model_fields
@@ -194,6 +196,8 @@ def _misplaced_fault(name: str, value: object, known: Sequence[str]) -> Fault:
     ]
     places += [f"inputs={{{name!r}: {text}}}"] if name in FrameInputs.model_fields else []
     sections = (key for model in SECTION_MODELS.values() for key in model.model_fields)
-    fix = _ELSEWHERE.get(name) or (f"write {' or '.join(places)}" if places else nearest(name, [*known, *sections]))
-    expected = "an argument of evaluate" if fix else f"one of {', '.join(known)}"
+    fix = _ELSEWHERE.get(name) or (
+        f"write {' or '.join(places)}" if places else nearest(name, [*parameters, *sections])
+    )
+    expected = "an argument of evaluate" if fix else f"one of {', '.join(parameters)}"
     return Fault(f"evaluate({name}=)", "an unknown argument", expected, fix)

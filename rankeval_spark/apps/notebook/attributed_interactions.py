@@ -89,11 +89,11 @@ def attributed_interactions(
                 raise InputError(Fault(_place((each,)), f"a {kind_of(frame)}", "a DataFrame of Spark", fix))
         if fault := zone_fault(time_zone):
             raise ConfigError(replace(fault, where=_place(("time_zone",))))
-        log = _canonical(recommendations, schemas.RECOMMENDATIONS, C.RECOMMENDED_AT, time_zone)
+        log = _to_canonical(recommendations, schemas.RECOMMENDATIONS, C.RECOMMENDED_AT, time_zone)
         log = usable_rows.keep_usable(log, log_checks(log.columns, are_judged=False))
         if C.LIST_ID in held_out.columns:
             raise InputError(attributed_lists_fault(attribution))
-        judged = _canonical(held_out, schemas.HELD_OUT, C.INTERACTED_AT, time_zone)
+        judged = _to_canonical(held_out, schemas.HELD_OUT, C.INTERACTED_AT, time_zone)
         judged = usable_rows.keep_usable(judged, held_out_checks(schemas.HELD_OUT.key))
         # A row for each list and item, at the earliest time of the list; lists without any time leave.
         of_list = Window.partitionBy(C.MODEL_ID, C.USER_ID, C.LIST_ID)
@@ -105,7 +105,7 @@ def attributed_interactions(
         events = models.join(judged.where(F.col(_TIME).isNotNull()), on=[C.USER_ID], how="inner")
         events = events.select(C.MODEL_ID, C.USER_ID, C.ITEM_ID, _TIME, C.GAIN)
         rows = exposures.unionByName(events, allowMissingColumns=True)
-    return _claimed(rows, policies).select(
+    return _find_lists(rows, policies).select(
         C.MODEL_ID,
         C.USER_ID,
         F.col(_LIST)[C.LIST_ID].alias(C.LIST_ID),
@@ -117,7 +117,7 @@ def attributed_interactions(
     )
 
 
-def _canonical(frame: DataFrame, schema: Schema, time: str, time_zone: str) -> DataFrame:
+def _to_canonical(frame: DataFrame, schema: Schema, time: str, time_zone: str) -> DataFrame:
     """Return the canonical columns, of score and rank those that the table has, and the time in microseconds."""
     found = from_frame(schema.name, frame, schema, time_zone=time_zone)
     if time not in found.given:
@@ -127,20 +127,20 @@ def _canonical(frame: DataFrame, schema: Schema, time: str, time_zone: str) -> D
     return found.frame.drop(*lacking).withColumn(_TIME, F.unix_micros(time))
 
 
-def _claimed(rows: DataFrame, policies: Policies) -> DataFrame:
+def _find_lists(rows: DataFrame, policies: Policies) -> DataFrame:
     """Find the lists in whose window an interaction falls, those with the item first; a list may not be as late.
 
     All of them, or the last or first of those with the item or, without one, the last or first of all.
     """
     pick = {"last_touch": F.max, "first_touch": F.min, "all": F.collect_set}[policies.attribution]
 
-    def claimed_by(*keys: str) -> Column:
+    def lists_before(*keys: str) -> Column:
         return pick(_LIST).over(Window.partitionBy(*keys).orderBy(_TIME).rangeBetween(-policies.window, -1))
 
     claims = rows.select(
         "*",
-        claimed_by(C.MODEL_ID, C.USER_ID, C.ITEM_ID).alias("_with_item"),
-        claimed_by(C.MODEL_ID, C.USER_ID).alias("_of_any"),
+        lists_before(C.MODEL_ID, C.USER_ID, C.ITEM_ID).alias("_with_item"),
+        lists_before(C.MODEL_ID, C.USER_ID).alias("_of_any"),
     ).where(F.col(C.GAIN).isNotNull())
     if policies.attribution == "all":
         every = claims.drop(_LIST).select("*", F.explode("_of_any").alias(_LIST))

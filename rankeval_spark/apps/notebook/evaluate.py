@@ -6,8 +6,14 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rankeval_spark.apps.notebook.arguments import name_misplaced_arguments, validated_call
-from rankeval_spark.apps.notebook.hosts import column_names, is_of_spark, is_on_spark, opened, warn_of_likely_mistakes
+from rankeval_spark.apps.notebook.arguments import name_misplaced_arguments, validate_call
+from rankeval_spark.apps.notebook.hosts import (
+    column_names,
+    is_of_spark,
+    is_on_spark,
+    open_inputs_of_call,
+    warn_of_likely_mistakes,
+)
 from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.refusals import in_words_of_a_call
 
@@ -137,8 +143,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     with in_words_of_a_call(is_on_spark=is_of_spark(recommendations)):
         given = {"recommendations": recommendations, "held_out": held_out}
         given |= {"segments": segments, "train": train, "items": items}
-        frames = opened(given, inputs, evaluation_date)
-        call = validated_call(arguments, frames)
+        frames = open_inputs_of_call(given, inputs, evaluation_date)
+        call = validate_call(arguments, frames)
         request = call.request
         columns = {name: column_names(frame) for name, frame in frames.items()}
         log = [*columns["recommendations"], *call.inputs.recommendations.columns]

@@ -32,7 +32,7 @@ def is_on_spark(frames: Mapping[str, object]) -> bool:
     raise InputError(*(Fault(f"evaluate({name}=)", text, "inputs of one kind", fix) for name, text in found.items()))
 
 
-def opened(frames: Mapping[str, object], inputs: object, date: object) -> dict[str, object]:
+def open_inputs_of_call(frames: Mapping[str, object], inputs: object, date: object) -> dict[str, object]:
     """Open paths, and the segments where they are a stream, so that their columns are known; all faults at once.
 
     ``inputs`` and ``date`` are arguments of the call, which are validated later.
@@ -49,14 +49,14 @@ def opened(frames: Mapping[str, object], inputs: object, date: object) -> dict[s
                 fix = "leave the format out, or give the path of the files"
                 raise ConfigError(Fault(f"{name}.format", f"a format of a {kind_of(frame)}", "a path with it", fix))
             elif name == "segments":
-                found[name] = _streamed(frame)
+                found[name] = _open_stream(frame)
         except FaultsError as error:
             errors.append(error)
     raise_together(errors)
     return found
 
 
-def _streamed(frame: object) -> object:
+def _open_stream(frame: object) -> object:
     """Open an input that is nothing but a stream of Arrow, so that its columns are known before it is read, once."""
     if not hasattr(type(frame), "__arrow_c_stream__") or hasattr(frame, "columns"):
         return frame
@@ -84,12 +84,12 @@ def warn_of_likely_mistakes(
     for note, kind in request.notes.items():
         if kind == "doubtful":
             warn_user(f"evaluate(measures=): {note}; write the measure that is meant, with its options")
-    if likely := _misnamed(C.MODEL_ID, log):
+    if likely := _find_misnamed(C.MODEL_ID, log):
         warn_user(
             "recommendations have no column 'model_id', so all lists count as those of one model; "
             f"if {likely!r} names the models, rename it to model_id"
         )
-    if likely := _misnamed(C.GAIN, held_out):
+    if likely := _find_misnamed(C.GAIN, held_out):
         warn_user(
             f"held_out has no column 'gain', so each of its rows has the gain 1; if {likely!r} holds the gains, "
             f"rename it to gain, or pass inputs={{'held_out': {{'gains': {{'column': {likely!r}, 'edges': [...]}}}}}}"
@@ -99,7 +99,7 @@ def warn_of_likely_mistakes(
         warn_user(f"segments= is given and not used; slices={names[:1]!r} makes slices of it")
 
 
-def _misnamed(canonical: str, columns: Sequence[str]) -> str | None:
+def _find_misnamed(canonical: str, columns: Sequence[str]) -> str | None:
     """Return the column that is likely meant where the canonical one is not there."""
     return None if canonical in columns else next(iter(columns_by_name(canonical, columns)), None)
 

@@ -93,7 +93,9 @@ def compare_nights(
     correction = config.comparisons.correction if config.comparisons else "holm"
     return ComparisonResult(
         with_adjusted_p(rows, measures=measures, correction=correction, alpha=1 - config.intervals.confidence),
-        _notes(now, before, measures, [name for name in names if not sides[0].makes(name, sides[1])]),
+        _describe_differences(
+            now, before, measures, [name for name in names if not sides[0].has_same_slice(name, sides[1])]
+        ),
     )
 
 
@@ -110,19 +112,19 @@ def compare_models(
     of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
     names, measures = selection.slices_of(night.config), selection.measures_of(night)
     models = results.arrow(schemas.METRICS.name, columns=[C.MODEL_ID], **of_night)
-    known = sorted(set(models[C.MODEL_ID].to_pylist()))
-    if baseline not in known:
-        expected = f"previous, a date as YYYY-MM-DD, or a model of {night}: {', '.join(known)}"
-        raise ConfigError(Fault("--against", repr(baseline), expected, nearest(baseline, known)))
-    own = night.config.comparisons
-    if own is not None and own.baseline == baseline:
+    models_there = sorted(set(models[C.MODEL_ID].to_pylist()))
+    if baseline not in models_there:
+        expected = f"previous, a date as YYYY-MM-DD, or a model of {night}: {', '.join(models_there)}"
+        raise ConfigError(Fault("--against", repr(baseline), expected, nearest(baseline, models_there)))
+    of_measure = night.config.comparisons
+    if of_measure is not None and of_measure.baseline == baseline:
         all_rows = results.arrow(schemas.COMPARISONS.name, **of_night).to_pylist()
     else:
         of_models: dict[str, Any] = {C.MODEL_ID: [baseline, *selection.models]} if selection.models else {}
         users = results.scan(schemas.USER_METRICS.name, **of_night, **of_models)
         metrics = results.arrow(schemas.METRICS.name, columns=[*SUPPORT, "n_extra_users"], **of_night, **of_models)
         are_judged = has_judged_lists(results, night)
-        all_rows = _computed(users, night, baseline, selection, measures, metrics, are_judged=are_judged)
+        all_rows = _compute_differences(users, night, baseline, selection, measures, metrics, are_judged=are_judged)
     wanted: dict[str, Sequence[str]] = {C.BASELINE_MODEL_ID: [baseline], C.SLICE: names, **T_TESTS}
     wanted |= {C.MODEL_ID: selection.models} if selection.models else {}
     rows = [row for row in all_rows if all(row[name] in values for name, values in wanted.items())]
@@ -130,9 +132,9 @@ def compare_models(
         measure: [row for row in rows if (row[C.MEASURE], row[C.K]) == (measure.label, measure.k)]
         for measure in measures
     }
-    without = [measure for measure, own in found.items() if not own]
-    kept = [row for own in found.values() for row in own]
-    return ComparisonResult(kept, _listed("no mean over users, or no user with a value", without))
+    without = [measure for measure, of_measure in found.items() if not of_measure]
+    kept = [row for of_measure in found.values() for row in of_measure]
+    return ComparisonResult(kept, _note_left_out("no mean over users, or no user with a value", without))
 
 
 def with_adjusted_p(
@@ -143,24 +145,24 @@ def with_adjusted_p(
     p = np.array([np.nan if row["p_value"] is None else row["p_value"] for row in found])
     adjusted = multiple_testing.adjust(p, np.zeros(len(p), dtype=np.int64), correction=correction, alpha=alpha)
     better = {measure.label: measure.better for measure in measures}
-    made = []
-    for row, own, size in zip(found, adjusted.p, adjusted.family_size, strict=True):
+    with_verdicts = []
+    for row, adjusted_p, size in zip(found, adjusted.p, adjusted.family_size, strict=True):
         reason, verdict, good = None, None, better[row[C.MEASURE]]
         if row.get("reason") == TOO_LITTLE_SUPPORT:
             reason, verdict = TOO_LITTLE_SUPPORT, "undecided"
         elif row["p_value"] is None:
             few = "few_users" if row["n_earlier_users"] else "no_users_then"
             reason = few if row["n_users"] else "no_users_now"
-        if not np.isnan(own):
+        if not np.isnan(adjusted_p):
             side = "better" if good != "neither" and (row["delta"] > 0) == (good == "higher") else "worse"
-            verdict = "undecided" if own > alpha else "different" if good == "neither" else side
+            verdict = "undecided" if adjusted_p > alpha else "different" if good == "neither" else side
         test: dict[str, Any] = {"test": UNPAIRED, "correction": correction, "family_size": int(size)}
-        test["p_adjusted"] = None if np.isnan(own) else float(own)
-        made.append({**row, **test, "reason": reason, "verdict": verdict})
-    return made
+        test["p_adjusted"] = None if np.isnan(adjusted_p) else float(adjusted_p)
+        with_verdicts.append({**row, **test, "reason": reason, "verdict": verdict})
+    return with_verdicts
 
 
-def _computed(
+def _compute_differences(
     user_metrics: Any,  # noqa: ANN401 - what `Results.scan` gives
     night: PastNight,
     baseline: str,
@@ -182,7 +184,7 @@ def _computed(
         slices=[made[name] for name in selection.slices_of(config) if name != C.ALL_USERS],
         comparisons=comparisons,
     )
-    from rankeval_spark.apps.run_history import totals_of_users  # noqa: PLC0415 - imports the engine
+    from rankeval_spark.apps.run_history import sum_users  # noqa: PLC0415 - imports the engine
     from rankeval_spark.engine.planning import outputs_of  # noqa: PLC0415 - as above
     from rankeval_spark.sums.published import UserTotals  # noqa: PLC0415 - as above
     from rankeval_spark.sums.sums import COMPARISONS, Differences  # noqa: PLC0415 - as above
@@ -193,7 +195,7 @@ def _computed(
     counted = metrics.slice(0, 0) if request.policies.population == "run" else metrics
     unjudged = tuple((COMPARISONS, rows) for rows in differences.unjudged(counted))
     totals = UserTotals(request.measure_set, {COMPARISONS: differences}, segments, unit, known=unjudged)
-    return to_rows(totals_of_users([user_metrics], totals)[COMPARISONS])
+    return to_rows(sum_users([user_metrics], totals)[COMPARISONS])
 
 
 def _require_means(*nights: PastNight) -> None:
@@ -201,23 +203,27 @@ def _require_means(*nights: PastNight) -> None:
         raise InputError(*(Fault(str(night), f"nothing measured: {night.row['reason']}", "means") for night in empty))
 
 
-def _notes(now: PastNight, before: PastNight, measures: Sequence[Measure], unmade: Sequence[str]) -> list[str]:
+def _describe_differences(
+    now: PastNight, before: PastNight, measures: Sequence[Measure], unmade: Sequence[str]
+) -> list[str]:
     """Return notes on what of two nights is not compared, and whether they ran alike."""
     then, day = before.definitions, before.evaluation_date
     means = [measure for measure in measures if measure.is_mean_of_users]
-    known = [measure for measure in means if (measure.label, measure.k) in then]
-    notes = _listed("no means over users", [measure for measure in measures if measure not in means])
-    notes += _listed(f"not requested on {day}", [measure for measure in means if measure not in known])
+    computed_then = [measure for measure in means if (measure.label, measure.k) in then]
+    notes = _note_left_out("no means over users", [measure for measure in measures if measure not in means])
+    notes += _note_left_out(f"not requested on {day}", [measure for measure in means if measure not in computed_then])
     otherwise = [
-        measure for measure in known if now.definitions[measure.label, measure.k] != then[measure.label, measure.k]
+        measure
+        for measure in computed_then
+        if now.definitions[measure.label, measure.k] != then[measure.label, measure.k]
     ]
-    notes += _listed(f"of other options or policies on {day}", otherwise)
-    notes += _listed(f"slices that {day} does not have", unmade)
+    notes += _note_left_out(f"of other options or policies on {day}", otherwise)
+    notes += _note_left_out(f"slices that {day} does not have", unmade)
     if now.config_hash != before.config_hash:
         notes.append("the two nights ran with different configs; compared is what both define alike")
     return notes
 
 
-def _listed(why: str, what: Iterable[object]) -> list[str]:
+def _note_left_out(why: str, what: Iterable[object]) -> list[str]:
     names = ", ".join(map(str, what))
     return [f"not compared, {why}: {names}"] if names else []

@@ -58,25 +58,25 @@ def report_tables(
 
     Raises InputError without such a night; ConfigError if an evaluation has to be named, or nothing has that baseline.
     """
-    runs = _events(results)
+    runs = _read_events(results)
     run = chosen_run(runs.select([*_NIGHT, "status", "recorded_at", "n_rows"]), evaluation=evaluation, day=day)
     name, day = str(run[C.EVALUATION]), run[C.EVALUATION_DATE]
     if not _has_commit(runs):
         return ReportTables.of_runs(runs)
-    days = [night for own, night in results.nights() if own == name and night <= day][-MAX_NIGHTS:]
+    days = [night for of_night, night in results.nights() if of_night == name and night <= day][-MAX_NIGHTS:]
     before = [earlier for earlier in days if earlier != day]
 
     def read(schema: Schema, days: Sequence[date] = (), **wanted: str) -> pa.Table:
         """Read the night, and what is wanted of earlier days; damaged ones are left out with a warning."""
-        own = _read(results, schema, evaluation=name, date=day)
+        of_night = _read(results, schema, evaluation=name, date=day)
         try:
-            earlier = _read(results, schema, evaluation=name, date=days, **wanted) if days else own.slice(0, 0)
+            earlier = _read(results, schema, evaluation=name, date=days, **wanted) if days else of_night.slice(0, 0)
         except DamagedResultsError as error:
             for fault in error.faults:
                 warn_user(f"an earlier night is left out: {fault}")
             whole = sorted(set(days) - {damaged for _, damaged in error.nights})
             earlier = _read(results, schema, evaluation=name, date=whole, **wanted)
-        return pa.concat_tables([own, earlier], promote_options="default")
+        return pa.concat_tables([of_night, earlier], promote_options="default")
 
     since = pc.greater_equal(runs[C.EVALUATION_DATE], pa.scalar(min([*days, day]), pa.date32()))
     tables = ReportTables(
@@ -88,10 +88,10 @@ def report_tables(
         checks=read(schemas.CHECKS),
         user_metrics=empty_table(schemas.USER_METRICS),
     )
-    return _with_users(results, tables, Night(tables, evaluation=name, day=day, baseline=baseline))
+    return _add_users(results, tables, Night(tables, evaluation=name, day=day, baseline=baseline))
 
 
-def _events(results: Results[Any]) -> pa.Table:
+def _read_events(results: Results[Any]) -> pa.Table:
     """Read the events of all runs, up to the versions that are read; again if a run published meanwhile."""
     while True:
         runs = to_arrow(results.refresh().runs())
@@ -113,7 +113,7 @@ def _read(results: Results[Any], schema: schemas.Schema, **wanted: Any) -> pa.Ta
     return results.arrow(schema.name, **wanted) if is_there else empty_table(schema)
 
 
-def _with_users(results: Results[Any], tables: ReportTables, night: Night) -> ReportTables:
+def _add_users(results: Results[Any], tables: ReportTables, night: Night) -> ReportTables:
     """Add rows of single users: the columns and cutoffs that are drawn, of a sample where there are many users."""
     table = schemas.USER_METRICS.name
     wanted: dict[str, Any] = {"evaluation": night.evaluation, "date": night.day}
@@ -126,11 +126,11 @@ def _with_users(results: Results[Any], tables: ReportTables, night: Night) -> Re
     scan = results.scan(table, **wanted, k=sorted(ks))
     of_measures = [*curve_columns(), *filter(None, (column_of(label) for label, _ in night.headlines))]
     named = dict.fromkeys([*_NIGHT, *KEY, C.K, C.N_RELEVANT, C.N_RECOMMENDED, *of_measures])
-    users = _sampled(scan, [name for name in named if name in scan.schema.names], share)
+    users = _read_sample(scan, [name for name in named if name in scan.schema.names], share)
     return replace(tables, user_metrics=users, user_share=share)
 
 
-def _sampled(scan: Any, columns: list[str], share: float) -> pa.Table:  # noqa: ANN401 - a dataset or a DataFrame
+def _read_sample(scan: Any, columns: list[str], share: float) -> pa.Table:  # noqa: ANN401 - a dataset or a DataFrame
     """Read the rows of the users with the lowest hashes, up to a share.
 
     ``--sample-users`` goes by the remainder of the same hash, so that these are a sample of its users too.

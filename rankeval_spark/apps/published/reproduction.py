@@ -135,11 +135,11 @@ def find_run(spark: SparkSession | None, root: str, run_id: str) -> RecordedRun:
 
 def require_published(root: str, run_id: str, events: Sequence[Event]) -> None:
     """Raise InputError, with the nearest id, where no event says that a run was published."""
-    own = [row["status"] for row in events if row[C.RUN_ID] == run_id]
-    if "PUBLISHED" in own:
+    outcomes = [row["status"] for row in events if row[C.RUN_ID] == run_id]
+    if "PUBLISHED" in outcomes:
         return
-    if own:
-        found = f"run {run_id!r}, which ended as {own[-1]}"
+    if outcomes:
+        found = f"run {run_id!r}, which ended as {outcomes[-1]}"
         raise InputError(Fault(f"results root {root}", found, "a run that was published"))
     ids = [row[C.RUN_ID] for row in events if row["status"] == "PUBLISHED"]
     hint = nearest(run_id, ids) or (f"the newest is {ids[-1]!r}" if ids else "")
@@ -195,10 +195,10 @@ def _compare_tables(
         counts = {row["table"]: row.asDict() for row in table_diff.difference_counts(rows).collect()}
         compared = []
         for schema in (each for each in schemas.PUBLISHED if each.name in rows):
-            own = counts[schema.name]
+            counted = counts[schema.name]
             # Of checks and gates some rows are left out, and none is ever removed: all that are there were published.
-            n_recorded = own["n_published"] if schema.name in CARRIED else recorded.get(schema.name, 0)
-            found = TableComparison(n_recorded=n_recorded, **own)
+            n_recorded = counted["n_published"] if schema.name in CARRIED else recorded.get(schema.name, 0)
+            found = TableComparison(n_recorded=n_recorded, **counted)
             if not found.is_equal or found.n_rounded:
                 columns = table_diff.differences_by_column(rows[schema.name]).collect()
                 found = replace(

@@ -59,11 +59,13 @@ def past_nights(
     fix = "set results.lists: true and run the date again, or choose others with --date and --evaluation"
     without = [night for night in measured if not night.has_lists]
     faults = [Fault(str(night), "no published lists", "the lists of the night", fix) for night in without]
-    deleted = results_of(spark, root).deleted(evaluation=evaluation)
-    is_deleted = {key for key, tables in deleted.items() if schemas.LISTS.name in tables}
-    gone = [each for each in nights if (each.evaluation, each.evaluation_date) in is_deleted and each not in without]
-    if gone:  # most nights of a year: one sentence for all
-        where = str(gone[0]) if len(gone) == 1 else f"{len(gone)} nights, {gone[0]} to {gone[-1]}"
+    deletions = results_of(spark, root).deleted(evaluation=evaluation)
+    without_lists = {key for key, tables in deletions.items() if schemas.LISTS.name in tables}
+    deleted = [
+        night for night in nights if (night.evaluation, night.evaluation_date) in without_lists and night not in without
+    ]
+    if deleted:  # most nights of a year: one sentence for all
+        where = str(deleted[0]) if len(deleted) == 1 else f"{len(deleted)} nights, {deleted[0]} to {deleted[-1]}"
         fix = f"{FIX}, or choose others with --date"
         faults.append(Fault(where, f"no lists: {DELETED}", "the lists of the night", fix))
     fix = "run the date again with such a measure in its config"
@@ -153,7 +155,7 @@ def _stage_rest(
         run.stage(name, rows)
 
 
-def _totals(
+def _plan_sums(
     request: Request, night: PastNight, results: Results[Any], *, has_one_list: bool
 ) -> tuple[PublishedLists, sums.ListTotals]:
     """Plan what is made of the lists: rows of users, means and comparisons."""
@@ -174,7 +176,7 @@ def _stage_users_here(
                 staged.add(pa.Table.from_batches([batch]).drop_columns(list(C.RUN_KEY)))
         step.n_rows = run.n_rows[schemas.LISTS.name]
     has_one_list = lists.filter(pc.field(C.LIST_ID) != C.ONE_LIST).count_rows() == 0
-    source, totals = _totals(request, night, results, has_one_list=has_one_list)
+    source, totals = _plan_sums(request, night, results, has_one_list=has_one_list)
     partials = []
     with steps.step("score") as step:
         with run.staged_in_parts(schemas.USER_METRICS.name) as staged:
@@ -203,7 +205,7 @@ def _stage_users_on_spark(
         step.n_rows = run.n_rows[schemas.LISTS.name]
         lists = run.staging.read(schemas.LISTS.name)
         has_one_list = lists.where(F.col(C.LIST_ID) != C.ONE_LIST).isEmpty()
-    source, totals = _totals(request, night, results, has_one_list=has_one_list)
+    source, totals = _plan_sums(request, night, results, has_one_list=has_one_list)
     kept = result_frames.to_packed(lists.select(*source.columns).repartition(C.USER_ID), totals)
     kept = kept.persist(StorageLevel.MEMORY_AND_DISK)
     try:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.night_plan import pinned, plan_again
-from rankeval_spark.apps.published_runs import means_of
+from rankeval_spark.apps.published_runs import read_means
 from rankeval_spark.engine.arrays import to_texts
 from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.hosts.in_process import InProcess
@@ -49,7 +49,7 @@ def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence
     """
     plan = plan_again(night, pinned(night.row), night.measures)
     # With the models that it published, one without a list for the users among them.
-    names = {row[C.MODEL_ID] for row in means_of(spark, root, night.evaluation, [night])} - {C.ONE_MODEL}
+    names = {row[C.MODEL_ID] for row in read_means(spark, root, night.evaluation, [night])} - {C.ONE_MODEL}
     models = tuple(sorted(names)) or plan.request.models
     plan = replace(plan, request=plan.request.copy_with(comparisons=None, models=models))
     try:
@@ -59,12 +59,12 @@ def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence
         if missing := [size.fault for size in chain.from_iterable(sizes) if size.fault is not None]:
             raise InputError(*missing) from reason
         require_spark(str(reason))
-        found = _found_on_spark(spark, plan, users)
+        found = _user_lists_on_spark(spark, plan, users)
     else:
         tables = read_tables(inputs, sample_share=plan.sample_share)
-        log, held_out = (_of_users(source, users) for source in (tables.recommendations, tables.held_out))
-        own = replace(tables, recommendations=log, held_out=held_out)
-        usable = Usable(own, plan.request, os.cpu_count() or 1)
+        log, held_out = (_keep_users(source, users) for source in (tables.recommendations, tables.held_out))
+        of_users = replace(tables, recommendations=log, held_out=held_out)
+        usable = Usable(of_users, plan.request, os.cpu_count() or 1)
         host = InProcess(usable)
         judged = usable.held_out.select([*schemas.HELD_OUT.key_in(usable.held_out.column_names), C.GAIN])
         found = UserLists(host.ranked_items, judged, host.user_values)
@@ -77,12 +77,12 @@ def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence
     return found
 
 
-def _of_users(source: Source, users: Sequence[str]) -> Source:
+def _keep_users(source: Source, users: Sequence[str]) -> Source:
     ids = source.table[C.USER_ID].cast(pa.string())
     return replace(source, table=source.table.filter(pc.is_in(ids, value_set=to_texts(users))), unreadable=None)
 
 
-def _found_on_spark(spark: SparkSession, plan: NightPlan, users: Sequence[str]) -> UserLists:
+def _user_lists_on_spark(spark: SparkSession, plan: NightPlan, users: Sequence[str]) -> UserLists:
     from pyspark.sql import functions as F  # noqa: PLC0415 - pyspark is an extra
 
     from rankeval_spark.hosts.on_spark import OnSpark, inputs_of  # noqa: PLC0415 - as above

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from rankeval_spark.apps.notebook.arguments import validated_call
+from rankeval_spark.apps.notebook.arguments import validate_call
 from rankeval_spark.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ ASKED: Final = {"measures": ["R@5"], "preset": None, "models": None, "slices": (
 
 def requested(**asked: Any) -> Request:  # noqa: ANN401 - as `evaluate` takes them
     """Ask for something in a call without segments, training data and items."""
-    return validated_call({**ASKED, "baseline": None, "comparisons": None, **asked}, {"segments": None})
+    return validate_call({**ASKED, "baseline": None, "comparisons": None, **asked}, {"segments": None})
 
 
 def test_all_that_bands_and_item_slices_lack_is_reported_at_once() -> None:

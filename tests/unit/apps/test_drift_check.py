@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rankeval_spark.apps.run_history import fact_of
+from rankeval_spark.apps.run_history import to_drift_fact
 
 if TYPE_CHECKING:
     from rankeval_spark.result_rows.check_rows import CheckCount
@@ -22,7 +22,7 @@ def row(value: float | None, *, measure: str = "nDCG", k: int = 10, day: int = 7
 
 
 def checked(tonight: list[dict[str, Any]], past: list[dict[str, Any]], **links: dict[str, str]) -> CheckCount:
-    fact = fact_of(tonight, past, **links)
+    fact = to_drift_fact(tonight, past, **links)
     assert fact is not None
     return fact
 
@@ -40,7 +40,7 @@ def test_a_mean_outside_the_band_of_seven_nights_is_counted_and_named() -> None:
 
 def test_nights_without_a_value_do_not_count_and_a_mean_without_one_has_not_drifted() -> None:
     past = [row(0.3 if day else None, day=day) for day in range(7)]
-    assert fact_of([row(0.1)], past) is None
+    assert to_drift_fact([row(0.1)], past) is None
     past.append(row(0.3, day=8))
     fact = checked(
         [row(None), row(0.1, model_id="popular")], [*past, *(row(0.3, day=day, model_id="popular") for day in range(7))]
@@ -50,10 +50,10 @@ def test_nights_without_a_value_do_not_count_and_a_mean_without_one_has_not_drif
 
 def test_where_no_mean_can_be_held_against_a_band_nothing_is_checked() -> None:
     past = [row(0.3, day=day) for day in range(7)]
-    assert fact_of([row(0.1)], []) is None
-    assert fact_of([row(0.1)], past[1:]) is None
-    assert fact_of([row(None)], past) is None
-    assert fact_of([], past) is None
+    assert to_drift_fact([row(0.1)], []) is None
+    assert to_drift_fact([row(0.1)], past[1:]) is None
+    assert to_drift_fact([row(None)], past) is None
+    assert to_drift_fact([], past) is None
 
 
 def test_only_the_means_that_are_farthest_outside_are_named() -> None:

@@ -34,7 +34,7 @@ def failure_of(measure: str, ranking: Ranking) -> JudgementError:
 )
 def test_refused_judgement_ends_as_one_readable_fault(measure: str) -> None:
     raised = failure_of(measure, Ranking([2000]))
-    translated = error_translation.translated(as_spark_reports(raised), {})
+    translated = error_translation.translate_error(as_spark_reports(raised), {})
     assert isinstance(translated, ChecksFailedError)
     assert translated.faults == raised.faults
     assert all([raised.faults[0].found, raised.faults[0].expected, raised.faults[0].fix])
@@ -44,7 +44,7 @@ def test_policy_that_met_its_case_is_named() -> None:
     error = RuntimeError(
         "[USER_RAISED_EXCEPTION] [rankeval:ties] a list with tied scores, and the policy ties is 'error'"
     )
-    translated = error_translation.translated(error, {})
+    translated = error_translation.translate_error(error, {})
     assert isinstance(translated, ChecksFailedError)
     assert translated.faults[0] == Fault(
         "policies.ties", "a list with tied scores", "no such case", "choose another policy: item_asc, item_desc or rank"
@@ -56,7 +56,7 @@ def test_input_that_cannot_be_used_is_named_without_a_policy() -> None:
         "[USER_RAISED_EXCEPTION] [rankeval:items] vectors of two lengths, 2 numbers for 'a' and 3 numbers for 'c'; "
         "expected one length; fix: give each item a vector of one length. SQLSTATE: P0001\n\tat org.x.Y"
     )
-    translated = error_translation.translated(error, {})
+    translated = error_translation.translate_error(error, {})
     assert isinstance(translated, ChecksFailedError)
     found = "vectors of two lengths, 2 numbers for 'a' and 3 numbers for 'c'"
     assert translated.faults == (Fault("inputs.items", found, "one length", "give each item a vector of one length"),)
@@ -64,7 +64,7 @@ def test_input_that_cannot_be_used_is_named_without_a_policy() -> None:
 
 def test_other_failures_stay_what_they_are() -> None:
     error = RuntimeError("Job aborted due to stage failure: out of memory")
-    assert error_translation.translated(error, {}) is error
+    assert error_translation.translate_error(error, {}) is error
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_full_disk_is_reported_as_one(text: str) -> None:
     error = OSError(text)
     note(error, "run r could not be recorded as FAILED: no room")
 
-    known = error_translation.translated(error, {})
+    known = error_translation.translate_error(error, {})
 
     assert isinstance(known, EnvironmentFaultError)
     assert "disk: found no room: No space left on device; expected room for staging" in str(known)
@@ -103,7 +103,7 @@ def test_a_lost_driver_is_reported_as_such(error: Exception) -> None:
 
 def test_a_call_that_java_refused_is_no_driver_that_is_gone() -> None:
     error = Py4JError("An error occurred while calling o5.f. Trace:\npy4j.Py4JException: Method f([]) does not exist")
-    assert error_translation.translated(error, {}) is error
+    assert error_translation.translate_error(error, {}) is error
 
 
 def test_limit_that_is_exceeded_is_named_as_the_setting_it_is() -> None:
@@ -111,7 +111,7 @@ def test_limit_that_is_exceeded_is_named_as_the_setting_it_is() -> None:
         "PythonException: [rankeval:max_rows_per_user] user 'robot' with 9 rows or more in all inputs together; "
         "expected at most 5; fix: leave this user out, or raise max_rows_per_user.\n\tat org.x.Y"
     )
-    translated = error_translation.translated(error, {})
+    translated = error_translation.translate_error(error, {})
     assert isinstance(translated, ChecksFailedError)
     assert translated.faults[0].where == "inputs.max_rows_per_user"
     assert translated.faults[0].fix.endswith("raise max_rows_per_user")
@@ -127,7 +127,7 @@ def test_limit_that_is_exceeded_is_named_as_the_setting_it_is() -> None:
     ids=["mounted read-only", "no permission", "Java"],
 )
 def test_a_root_that_turns_read_only_is_a_matter_of_its_set_up(error: Exception) -> None:
-    for known in (error_translation.translated(error, {}), error_translation.machine_fault(error)):
+    for known in (error_translation.translate_error(error, {}), error_translation.machine_fault(error)):
         assert isinstance(known, ConfigError)
         assert known.exit_code == 2
         assert "/results/" in known.faults[0].found

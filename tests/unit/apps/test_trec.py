@@ -148,7 +148,7 @@ def test_summary_is_that_of_trec_eval_9(tmp_path: Path) -> None:
 
     theirs = of_trec_9(run, judgements)
     for line in report.lines:
-        if line.of not in NOT_NUMBERS:
+        if line.subject not in NOT_NUMBERS:
             each = [values[line.name] for values in theirs.values()]
             expected = pytrec_eval.compute_aggregated_measure(line.name, each)
             assert report.total(line) == pytest.approx(expected, rel=0, abs=1e-9), line.name
@@ -166,7 +166,7 @@ def test_with_c_missing_topics_count_as_empty_lists(tmp_path: Path) -> None:
     of_missing = [found[topic] for topic in missing]
     assert {value for values in of_missing for name, value in values.items() if name not in {"num_rel"}} == {0.0}
     ap = [found[topic]["map"] for topic in judgements]
-    means = {line.name: report.total(line) for line in report.lines if line.of not in NOT_NUMBERS}
+    means = {line.name: report.total(line) for line in report.lines if line.subject not in NOT_NUMBERS}
     assert means["map"] == pytest.approx(sum(ap) / len(judgements), rel=0, abs=1e-12)
     expected = np.exp(np.mean(np.log(np.maximum(ap, 1e-5))))
     assert means["gm_map"] == pytest.approx(expected, rel=0, abs=1e-12)

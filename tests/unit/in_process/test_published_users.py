@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from rankeval_spark.apps.run_history import totals_of_users
+from rankeval_spark.apps.run_history import sum_users
 from rankeval_spark.config.inference import Comparisons
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.slicing import ReportedSlices, Slicing
@@ -89,7 +89,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 def changes(nights: tuple[ds.Dataset, ds.Dataset]) -> list[dict[str, Any]]:
     differences = NightDifferences(NightChanges(MEANS, ReportedSlices(SLICES, 5, 0.95)))
     totals = UserTotals(MEANS, {NIGHT_CHANGES: differences}, differences.segments, n_nights=2)
-    return in_order(totals_of_users(nights, totals)[NIGHT_CHANGES].to_pylist())
+    return in_order(sum_users(nights, totals)[NIGHT_CHANGES].to_pylist())
 
 
 def comparisons(night: ds.Dataset) -> list[dict[str, Any]]:
@@ -102,7 +102,7 @@ def comparisons(night: ds.Dataset) -> list[dict[str, Any]]:
     )
     differences = Differences(request, outputs_of(request, averages_lists=True))
     totals = UserTotals(MEASURES, {COMPARISONS: differences}, tuple(request.segments))
-    return in_order(totals_of_users([night], totals)[COMPARISONS].to_pylist())
+    return in_order(sum_users([night], totals)[COMPARISONS].to_pylist())
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -157,7 +157,7 @@ def parts_of(nights: tuple[ds.Dataset, ds.Dataset]) -> Iterator[list[pa.Table]]:
             return ()
 
     seen: list[list[pa.Table]] = []
-    totals_of_users(nights, UserTotals(MEANS, {"parts": Parts()}, ("country",), n_nights=2))
+    sum_users(nights, UserTotals(MEANS, {"parts": Parts()}, ("country",), n_nights=2))
     return iter(seen)
 
 

@@ -94,7 +94,7 @@ def test_hadoop_aws_of_another_hadoop_is_named() -> None:
     ],
 )
 def test_errors_of_jars_end_as_a_fault_of_the_environment(text: str, said: str) -> None:
-    error = error_translation.translated(RuntimeError(text), {})
+    error = error_translation.translate_error(RuntimeError(text), {})
 
     assert isinstance(error, EnvironmentFaultError)
     assert error.exit_code == 8

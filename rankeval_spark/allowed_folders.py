@@ -61,7 +61,7 @@ _own: set[str] = set()  # temporary folders that this process made, which no con
 
 def is_limited(environment: Mapping[str, str] = os.environ) -> bool:
     """Return True if the environment names the allowed folders."""
-    return bool(_given(environment))
+    return bool(_allowed_roots(environment))
 
 
 def require_allowed(*places: tuple[str, str], default: str = "", environment: Mapping[str, str] = os.environ) -> None:
@@ -84,10 +84,10 @@ def outside_faults(
     places: Iterable[tuple[str, str]], *, default: str = "", environment: Mapping[str, str] = os.environ
 ) -> list[Fault]:
     """Return the first of the paths outside the allowed folders, as :func:`require_allowed` refuses them."""
-    given = _given(environment)
+    given = _allowed_roots(environment)
     if not given:
         return []
-    roots = [_real(root, default) for root in (*given, *_own)]
+    roots = [_normalise(root, default) for root in (*given, *_own)]
 
     def is_below(path: str) -> bool:
         return any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots)
@@ -97,7 +97,7 @@ def outside_faults(
     faults = (
         Fault(where, repr(path), expected, fix)
         for where, path in places
-        if not all(is_below(_real(form, default)) for form in (path, unquote(path)))
+        if not all(is_below(_normalise(form, default)) for form in (path, unquote(path)))
     )
     return list(islice(faults, MAX_SHOWN))
 
@@ -159,11 +159,11 @@ def temporary_folder() -> Iterator[str]:
             _own.discard(folder)
 
 
-def _given(environment: Mapping[str, str]) -> list[str]:
+def _allowed_roots(environment: Mapping[str, str]) -> list[str]:
     return [root.strip() for root in environment.get(VARIABLE, "").split(",") if root.strip()]
 
 
-def _real(path: str, default: str) -> str:
+def _normalise(path: str, default: str) -> str:
     """Write a path in the one form in which it is compared; ``?`` and ``#`` are characters of names to Spark."""
     if not scheme_of(path) and scheme_of(default) not in ("", "file"):
         path = f"{default.rstrip('/')}{path}"

@@ -83,34 +83,34 @@ def require_same(what: str, found: Iterable[str], expected: Iterable[str]) -> No
         raise TypeError(message)
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
     """Return the question whether the most similar known name is meant; empty if no name is similar."""
-    candidates = {known_name.casefold(): known_name for known_name in known}
+    candidates = {known_name.casefold(): known_name for known_name in names}
     close = get_close_matches(name.casefold(), list(candidates), n=1, cutoff=0.6)
     return f"did you mean {candidates[close[0]]!r}?" if close else ""
 
 
-def listed(name: str, known: Collection[str], at_most: int = 20) -> str:
+def listed(name: str, names: Collection[str], at_most: int = 20) -> str:
     """Return known names for a message: all of them or, of more than ``at_most``, those most similar to ``name``.
 
     >>> listed("c", ["a", "b"]), listed("nDCG@11", ["AP@1", "nDCG@10", "nDCG@1"], 2)
     ('a, b', 'nDCG@1, nDCG@10 and 1 more')
     """
-    if len(known) <= at_most:
-        return ", ".join(known)
-    close = get_close_matches(name, known, n=min(at_most, MAX_SIMILAR), cutoff=0.0)
-    return f"{', '.join(close)} and {len(known) - len(close):,} more"
+    if len(names) <= at_most:
+        return ", ".join(names)
+    close = get_close_matches(name, names, n=min(at_most, MAX_SIMILAR), cutoff=0.0)
+    return f"{', '.join(close)} and {len(names) - len(close):,} more"
 
 
-def nearest_days(day: dt.date, known: Collection[dt.date]) -> str:
+def nearest_days(day: dt.date, days_there: Collection[dt.date]) -> str:
     """Return the nearest days before and after ``day`` in words; empty without any.
 
     >>> days = [dt.date(2026, 1, n) for n in (1, 2, 5)]
     >>> nearest_days(dt.date(2026, 1, 3), days), nearest_days(dt.date(2026, 2, 1), days)
     ('the nearest are 2026-01-02 and 2026-01-05', 'the nearest is 2026-01-05')
     """
-    days = [max((other for other in known if other < day), default=None)]
-    days.append(min((other for other in known if other > day), default=None))
+    days = [max((other for other in days_there if other < day), default=None)]
+    days.append(min((other for other in days_there if other > day), default=None))
     found = [str(other) for other in days if other]
     return f"the nearest {'is' if len(found) == 1 else 'are'} {' and '.join(found)}" if found else ""
 

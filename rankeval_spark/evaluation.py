@@ -72,7 +72,7 @@ class Evaluation(Generic[Frame]):
     def _repr_html_(self) -> str:
         """Show in a notebook what was requested, and the leaderboard if it is known; nothing is computed for it."""
         is_known = "_metrics" in vars(self)
-        rows = self._leaderboard(self.request.measure_set.measures).to_pylist() if is_known else None
+        rows = self._build_leaderboard(self.request.measure_set.measures).to_pylist() if is_known else None
         return notebook.summary(self.request, type(self).__name__, rows)
 
     @property
@@ -243,13 +243,13 @@ class Evaluation(Generic[Frame]):
         the distances to the means of the groups. Simulated sizes are in docs/slices.md.
         """
         given = {"measures": measures, "replicates": replicates, "seed": seed, "correction": correction}
-        asked = self._gap_tests_of(given)
+        asked = self._validate_gap_tests(given)
         gaps = gap_rows.gaps_of(self._metrics, asked)
         tests = {GAP_TESTS: sums.GapTests(gap_rows.GapBootstrap.of(gaps, self.request, asked.draws))}
         found = self.host.totals(tests)[GAP_TESTS]
         return self.host.frame(gap_rows.to_rows(gaps, found, asked, alpha=1 - self.request.intervals.confidence))
 
-    def _gap_tests_of(self, given: Mapping[str, Any]) -> GapTests:
+    def _validate_gap_tests(self, given: Mapping[str, Any]) -> GapTests:
         """Validate the arguments of :meth:`gap_tests`, and find the measures to test if none are named.
 
         ConfigError with all faults at once.
@@ -260,12 +260,12 @@ class Evaluation(Generic[Frame]):
             found, expected = "users with several lists, and means over lists", "means over users"
             raise ConfigError(Fault("gap_tests", found, expected, "evaluate with unit='user'"))
         measures = request.measure_set
-        known = [
+        testable = [
             str(measure)
             for measure in measures.per_list
             if measure.column in measures.comparable and measure.weight_column is None
         ]
-        others = {str(measure) for measure in measures.measures} - {*known}
+        others = {str(measure) for measure in measures.measures} - {*testable}
         faults = []
         if not request.slices:
             faults.append(Fault("evaluate(slices=)", "none", "segments whose groups are compared"))
@@ -273,14 +273,14 @@ class Evaluation(Generic[Frame]):
             where = place(("measures", index))
             if name in others:
                 faults.append(Fault(where, repr(name), "a measure that is a mean over users"))
-            elif name not in known:
-                expected = f"a measure of the evaluation: {', '.join(known)}"
-                faults.append(Fault(where, repr(name), expected, nearest(name, known)))
-        if not known and not asked.measures:
+            elif name not in testable:
+                expected = f"a measure of the evaluation: {', '.join(testable)}"
+                faults.append(Fault(where, repr(name), expected, nearest(name, testable)))
+        if not testable and not asked.measures:
             faults.append(Fault(place(("measures",)), "none", "a measure that is a mean over users"))
         if faults:
             raise ConfigError(*faults)
-        return asked.model_copy(update={"measures": tuple(known) if asked.measures is None else asked.measures})
+        return asked.model_copy(update={"measures": tuple(testable) if asked.measures is None else asked.measures})
 
     @refusals_of_call()
     def leaderboard(self, k: int | None = None) -> Frame:
@@ -303,7 +303,7 @@ class Evaluation(Generic[Frame]):
         if not measures:
             cutoffs = ", ".join(map(str, sorted({measure.k for measure in self.request.measure_set.measures})))
             raise ConfigError(Fault("leaderboard(k=)", repr(k), f"a requested cutoff: {cutoffs}"))
-        return self.host.frame(self._leaderboard(measures))
+        return self.host.frame(self._build_leaderboard(measures))
 
     @refusals_of_call()
     def agreement(self, baseline: str, *, k: int = 10, p: float = 0.9) -> Frame:
@@ -370,7 +370,7 @@ class Evaluation(Generic[Frame]):
             raise ConfigError(*faults)
         return self.host.hit_ranks(self.ranked_items, model, baseline)
 
-    def _leaderboard(self, measures: Sequence[Measure]) -> pa.Table:
+    def _build_leaderboard(self, measures: Sequence[Measure]) -> pa.Table:
         names = {(measure.label, measure.k): str(measure) for measure in measures}
         return to_leaderboard(self._metrics, names, is_lower_better=measures[0].better == "lower")
 

@@ -33,7 +33,7 @@ _LINKAGE: Final = re.compile(
 _NO_DELTA: Final = re.compile(r"Failed to find (?:the )?data source: delta\b")
 
 
-def of_jars(text: str) -> str:
+def describe_linkage_error(text: str) -> str:
     """Return what an error of Java or Spark says of jars that do not fit together; empty for any other error."""
     found = _LINKAGE.search(text) or _NO_DELTA.search(text)
     return first_line(found[0]) if found else ""
@@ -44,22 +44,22 @@ def jar_faults(jars: Mapping[str, Sequence[str]], *, spark: str, hadoop: str, pa
 
     `jars`: names of the files by kind; `spark`: its line, such as 4.2; `package`: the build of Delta for it.
     """
-    faults, deltas = list[Fault](), _names(jars.get(DELTA, ()))
-    own = f"{package.partition(':')[2].replace(':', '-')}.jar"
+    faults, deltas = list[Fault](), _plain_names(jars.get(DELTA, ()))
+    expected_jar = f"{package.partition(':')[2].replace(':', '-')}.jar"
     if len(deltas) > 1:
         found = f"{len(deltas)} on the class path: {', '.join(deltas)}"
-        fix = f"remove {' and '.join(name for name in deltas if name != own)}: {_REMEDY}"
-        faults.append(Fault("Delta jars", found, f"{own} alone, for Spark {spark}", fix))
+        fix = f"remove {' and '.join(name for name in deltas if name != expected_jar)}: {_REMEDY}"
+        faults.append(Fault("Delta jars", found, f"{expected_jar} alone, for Spark {spark}", fix))
     else:
-        faults += [fault for name in deltas for fault in _of_build(name, spark, own, package)]
-    storages = _names(jars.get(STORAGE, ()))
+        faults += [fault for name in deltas for fault in _find_wrong_build(name, spark, expected_jar, package)]
+    storages = _plain_names(jars.get(STORAGE, ()))
     versions = {match[3] for name in deltas if (match := _DELTA_JAR.fullmatch(name))}
     known = {match[1] for name in storages if (match := _STORAGE_JAR.fullmatch(name))}
     if deltas and (not storages or len(storages) > 1 or (versions and known and known.isdisjoint(versions))):
         found = f"{', '.join(storages) or 'no delta-storage jar'} next to {', '.join(deltas)}"
         wanted = f"one delta-storage jar of {' or '.join(sorted(versions)) or 'its version'}"
         faults.append(Fault("Delta storage jar", found, wanted, _REMEDY))
-    for name in _names(jars.get(S3A, ())):
+    for name in _plain_names(jars.get(S3A, ())):
         version = _S3A_JAR.fullmatch(name)
         if version and hadoop and version[1] != hadoop:
             fix = f"take hadoop-aws-{hadoop}.jar, and the SDK of AWS that it was built with"
@@ -67,7 +67,7 @@ def jar_faults(jars: Mapping[str, Sequence[str]], *, spark: str, hadoop: str, pa
     return faults
 
 
-def _of_build(name: str, spark: str, own: str, package: str) -> list[Fault]:
+def _find_wrong_build(name: str, spark: str, expected_jar: str, package: str) -> list[Fault]:
     """Find a Delta jar that is built for another Spark; a name that says nothing of it is no fault."""
     built = _DELTA_JAR.fullmatch(name)
     if built is None:
@@ -77,10 +77,12 @@ def _of_build(name: str, spark: str, own: str, package: str) -> list[Fault]:
     if is_old or scala != "2.13" or (line is not None and line != spark):
         of_spark = f"Spark {line}" if line else "Spark 3" if is_old else "another Spark"
         found = f"{name}, which is built for {of_spark} and Scala {scala}"
-        return [Fault("Delta jar", found, f"{own}, for Spark {spark}", f"replace it, as by --packages {package}")]
+        return [
+            Fault("Delta jar", found, f"{expected_jar}, for Spark {spark}", f"replace it, as by --packages {package}")
+        ]
     return []
 
 
-def _names(files: Sequence[str]) -> list[str]:
+def _plain_names(files: Sequence[str]) -> list[str]:
     """Return the names of jars, each once; a resolver puts the group before them."""
     return sorted({name.removeprefix("io.delta_").removeprefix("org.apache.hadoop_") for name in files})

@@ -59,7 +59,7 @@ _FIXES: Final[Mapping[str, str]] = {
 }
 
 
-def refusal_in(text: str, *, is_call: bool = False) -> Fault | None:
+def find_refusal(text: str, *, is_call: bool = False) -> Fault | None:
     """Find what a policy, an input or a measure refused; None where nothing of it is in the text.
 
     With ``is_call``, the settings are arguments of ``evaluate``, and not keys of a config.
@@ -80,7 +80,7 @@ def refusal_in(text: str, *, is_call: bool = False) -> Fault | None:
     return None
 
 
-def unreadable_in(text: str) -> InputError | None:
+def find_unreadable(text: str) -> InputError | None:
     """Read the faults of unreadable columns from the text of a worker's error; None if it has none."""
     found = _UNREADABLE.search(text)
     faults = _FAULT.finditer(found["faults"]) if found else ()
@@ -101,7 +101,7 @@ def refusals_of_call() -> Iterator[None]:
     except ChecksFailedError as error:
         raise RefusedCallError(*error.faults) from error
     except ValueError as error:  # of the engine, whose errors are known by their text here as on Spark
-        fault = refusal_in(str(error), is_call=True)
+        fault = find_refusal(str(error), is_call=True)
         if fault is None:
             raise
         raise RefusedCallError(fault) from error
@@ -224,7 +224,7 @@ fix="pass policies={'population': 'judged'}")
 def _setting_rules(argument: str, sections: Mapping[str, str]) -> Iterator[Rewrite]:
     """Yield the rules for settings and their values; texts mean the setting ``argument`` where they name none."""
 
-    def passing(name: str, words: str) -> str:
+    def write_pass(name: str, words: str) -> str:
         """Write ``rank, or item_asc`` as ``pass policies={'ties': 'rank'}, or 'item_asc'``."""
         quoted = re.sub(_WORD, lambda found: _VALUES.get(found[0], repr(found[0])), words)
         quoted = re.sub(r"'(\d+)'", r"\1", quoted)
@@ -238,9 +238,9 @@ def _setting_rules(argument: str, sections: Mapping[str, str]) -> Iterator[Rewri
     yield rf"\b({names}) ('{_WORD}')", r"\1=\2"
     yield rf"\bbut ({names}): ({_WORD})$", r"but \1='\2'"
     yield rf"\bleave the ({names}) out", r"leave \1= out"
-    yield rf"\b(?:set|use) ({names})(?: (?:to )?({_WORDS})|$)", lambda found: passing(found[1], found[2] or "...")
+    yield rf"\b(?:set|use) ({names})(?: (?:to )?({_WORDS})|$)", lambda found: write_pass(found[1], found[2] or "...")
     choice = rf"\bchoose (?:the policy|another policy:|other (ties), such as) ({_WORDS})"
-    yield choice, lambda found: passing(found[1] or argument, found[2])
+    yield choice, lambda found: write_pass(found[1] or argument, found[2])
     number = r"-?[\d.]+"
     yield rf"^write \[({number})\]$", rf"write {argument}=[\1]"
     yield r"^write \[(.*)\]$", lambda found: f"write {argument}=[{json.dumps(found[1], ensure_ascii=False)}]"
@@ -249,10 +249,10 @@ def _setting_rules(argument: str, sections: Mapping[str, str]) -> Iterator[Rewri
         yield r"\bdid you mean '([^']+)'\? rename it to (\w+)$", r"\g<0>" + renamed
 
 
-def _python_type(name: str) -> str:
+def _write_python_type(name: str) -> str:
     """Write a type of Spark as Python does.
 
-    >>> _python_type("array<bigint>"), _python_type("array<struct<movieId:bigint,rating:double>>")
+    >>> _write_python_type("array<bigint>"), _write_python_type("array<struct<movieId:bigint,rating:double>>")
     ('list[int64]', 'list[dict[movieId: int64, rating: float64]]')
     """
     words = re.sub(r"[a-z_]+\b(?!:)", lambda found: _PYTHON_TYPES.get(found[0], found[0]), name)
@@ -276,5 +276,5 @@ _RULES: Final[tuple[Rewrite, ...]] = (
 # Names of the types of columns.
 _TYPES: Final[Rewrite] = (
     r"(?:(?<=type )|(?<=read as ))[a-z_]+\d*(?:<\S*>)?|(?<= has )(?:bigint|string)$",
-    lambda found: _python_type(found[0]),
+    lambda found: _write_python_type(found[0]),
 )

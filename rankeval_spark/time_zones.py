@@ -50,7 +50,7 @@ def to_utc(local: IntVector, zone: str) -> IntVector:
     """
     if zone == UTC:
         return local
-    starts, offsets = _changes(zone)
+    starts, offsets = _offset_changes(zone)
     place = np.searchsorted(starts[1:] + offsets[:-1], local, side="right")
     moments: IntVector = np.maximum(local - offsets[place], starts[place])
     return moments
@@ -60,7 +60,7 @@ def to_local(moments: IntVector, zone: str) -> IntVector:
     """Return what the clocks of a zone show at moments, both in microseconds since 1970."""
     if zone == UTC:
         return moments
-    starts, offsets = _changes(zone)
+    starts, offsets = _offset_changes(zone)
     return moments + offsets[np.searchsorted(starts[1:], moments, side="right")]
 
 
@@ -86,7 +86,7 @@ def clock_of(moment: dt.datetime, zone: str) -> dt.datetime:
 
 
 @cache
-def _changes(zone: str) -> tuple[IntVector, IntVector]:
+def _offset_changes(zone: str) -> tuple[IntVector, IntVector]:
     """Return when each offset of a zone begins, and the offsets: int64, shape (n_offsets,), microseconds.
 
     Offsets are looked up every three days, because clocks have changed and changed back in four; where two differ, the

@@ -84,7 +84,7 @@ def ranked_items(
     inputs, request = _read_arguments(
         "ranked_items", recommendations, held_out, {"models": models, "policies": policies}
     )
-    ranked = _ranked(inputs, _judgements(inputs, request.policies), request.policies)
+    ranked = _rank_lists(inputs, _reduce_judgements(inputs, request.policies), request.policies)
     return ranked.select(*_LIST, C.ITEM_ID, C.RANK, C.GAIN, _is_relevant().alias("is_relevant"))
 
 
@@ -124,10 +124,10 @@ def user_metrics(
     asked = {"measures": ["nDCG"], "cutoffs": cutoffs, "models": models, "policies": policies}
     inputs, request = _read_arguments("user_metrics", recommendations, held_out, asked)
     rules, ks = request.policies, request.measure_set.ks
-    judgements = _judgements(inputs, rules)
-    users, lists = _of_users(judgements, ks), _of_lists(_ranked(inputs, judgements, rules), ks)
+    judgements = _reduce_judgements(inputs, rules)
+    users, lists = _sum_users(judgements, ks), _sum_lists(_rank_lists(inputs, judgements, rules), ks)
     if rules.missing == "zero":
-        found = _of_models(users, inputs, request).join(lists, on=[C.MODEL_ID, C.USER_ID], how="left")
+        found = _repeat_for_models(users, inputs, request).join(lists, on=[C.MODEL_ID, C.USER_ID], how="left")
     else:
         found = lists.join(users, on=[C.USER_ID], how="left" if rules.population == "run" else "inner")
     sums = [name for name in (*users.columns, *lists.columns) if name not in _LIST and not name.startswith("first_")]
@@ -148,9 +148,9 @@ def _read_arguments(
     frames = {"recommendations": recommendations, "held_out": held_out}
     fix = "spark.createDataFrame makes one; evaluate() takes those of other libraries"
     faults = [
-        Fault(place((name,)), f"a {kind_of(one)}", "a DataFrame of Spark", fix)
-        for name, one in frames.items()
-        if not isinstance(one, DataFrame)
+        Fault(place((name,)), f"a {kind_of(frame)}", "a DataFrame of Spark", fix)
+        for name, frame in frames.items()
+        if not isinstance(frame, DataFrame)
     ]
     if faults:
         raise InputError(*faults)
@@ -161,7 +161,7 @@ def _read_arguments(
     return inputs, request
 
 
-def _judgements(inputs: InputFrames, rules: Policies) -> DataFrame:
+def _reduce_judgements(inputs: InputFrames, rules: Policies) -> DataFrame:
     """Reduce the judgements to one row for each user and item.
 
     Sums are the same in any order, because what each addition loses is added at the end (Neumaier, 1974): 0.7, 0.2 and
@@ -184,7 +184,7 @@ def _judgements(inputs: InputFrames, rules: Policies) -> DataFrame:
     return usable.groupBy(C.USER_ID, C.ITEM_ID).agg(gain.alias(C.GAIN))
 
 
-def _ranked(inputs: InputFrames, judgements: DataFrame, rules: Policies) -> DataFrame:
+def _rank_lists(inputs: InputFrames, judgements: DataFrame, rules: Policies) -> DataFrame:
     """Rank the lists: a row for each list and item, with its rank, its gain and the hits up to it."""
     log = inputs.recommendations
     items = keep_usable(log, log_checks(log.columns, are_judged=False))
@@ -192,7 +192,7 @@ def _ranked(inputs: InputFrames, judgements: DataFrame, rules: Policies) -> Data
     if rules.judged_only:
         items = items.where(F.col(C.GAIN) >= 0)
     items = items.repartition(*_LIST)  # one exchange for both windows: the first alone would need another
-    best_first = _best_first(items, rules)
+    best_first = _sort_columns(items, rules)
     if rules.duplicates == "best":
         copy = F.row_number().over(Window.partitionBy(*_LIST, C.ITEM_ID).orderBy(*best_first))
         items = items.withColumn("_copy", copy).where(F.col("_copy") == 1)
@@ -207,7 +207,7 @@ def _ranked(inputs: InputFrames, judgements: DataFrame, rules: Policies) -> Data
     return items.select(*_LIST, C.ITEM_ID, rank.alias(C.RANK), C.GAIN, n_above.alias(_N_ABOVE))
 
 
-def _best_first(items: DataFrame, rules: Policies) -> list[Column]:
+def _sort_columns(items: DataFrame, rules: Policies) -> list[Column]:
     """Sort by score, or by rank without one; then as ``ties`` says, and at last by what else the log has."""
     ranks, gain = [F.asc_nulls_last(C.RANK)] if C.RANK in items.columns else [], F.coalesce(C.GAIN, F.lit(0.0))
     order = ranks
@@ -234,21 +234,21 @@ def _is_within(k: int) -> Column:
     return F.lit(True) if k == C.WHOLE_LIST else F.col(C.RANK) <= k
 
 
-def _discounted(k: int) -> Column:
+def _sum_discounted(k: int) -> Column:
     """Sum the gains at ranks up to k, each discounted by its rank."""
     gain = F.greatest(F.col(C.GAIN), F.lit(0.0)) / F.log2(F.col(C.RANK) + 1)
     return F.sum(F.when(_is_within(k), gain))
 
 
-def _of_users(judgements: DataFrame, ks: Sequence[int]) -> DataFrame:
+def _sum_users(judgements: DataFrame, ks: Sequence[int]) -> DataFrame:
     """Count the judgements of each user, and discount their gains in the best order up to each cutoff."""
     place = F.row_number().over(Window.partitionBy(C.USER_ID).orderBy(F.desc(C.GAIN)))
     counts = (F.count("*").alias(C.N_JUDGED), F.count_if(_is_relevant()).alias(C.N_RELEVANT))
-    ideals = (_discounted(k).alias(f"ideal_{k}") for k in ks)
+    ideals = (_sum_discounted(k).alias(f"ideal_{k}") for k in ks)
     return judgements.withColumn(C.RANK, place).groupBy(C.USER_ID).agg(*counts, *ideals)
 
 
-def _of_lists(ranked: DataFrame, ks: Sequence[int]) -> DataFrame:
+def _sum_lists(ranked: DataFrame, ks: Sequence[int]) -> DataFrame:
     """Sum up each list: its last rank, and up to each cutoff its hits, the first one, precisions and gains."""
     sums = [F.max(C.RANK).alias("last_rank")]
     for k in ks:
@@ -257,7 +257,7 @@ def _of_lists(ranked: DataFrame, ks: Sequence[int]) -> DataFrame:
             F.count_if(is_hit).alias(f"hits_{k}"),
             F.min(F.when(is_hit, F.col(C.RANK))).alias(f"first_{k}"),
             F.sum(F.when(is_hit, F.col(_N_ABOVE) / F.col(C.RANK))).alias(f"precisions_{k}"),
-            _discounted(k).alias(f"gains_{k}"),
+            _sum_discounted(k).alias(f"gains_{k}"),
         ]
     return ranked.groupBy(*_LIST).agg(*sums)
 
@@ -272,7 +272,7 @@ def _policy_faults(policies: Policies, place: Locate) -> Iterator[Fault]:
             yield Fault(place((name,)), repr(found), expected, f"call evaluate({name}={found!r})")
 
 
-def _of_models(users: DataFrame, inputs: InputFrames, request: Request) -> DataFrame:
+def _repeat_for_models(users: DataFrame, inputs: InputFrames, request: Request) -> DataFrame:
     """Repeat the users for each model: those that are named, or those of the log, which a subquery finds."""
     if request.models is None and inputs.has_model_id:
         names = inputs.recommendations.where(F.col(C.MODEL_ID).isNotNull()).select(C.MODEL_ID).distinct()

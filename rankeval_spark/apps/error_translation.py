@@ -21,8 +21,8 @@ from rankeval_spark.errors import (
     note,
     notes_of,
 )
-from rankeval_spark.jar_faults import of_jars
-from rankeval_spark.refusals import refusal_in, unreadable_in
+from rankeval_spark.jar_faults import describe_linkage_error
+from rankeval_spark.refusals import find_refusal, find_unreadable
 
 # Texts of the system, the same in Python and in Java: of a disk that takes no more, and of one mounted read-only.
 _NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded|File too large")
@@ -33,11 +33,11 @@ def translate_error(error: Exception, locations: Mapping[str, str]) -> Exception
     """Return the error that a user can act on, with the notes of ``error``, or that itself: nothing is known of it."""
     if isinstance(error, RankevalError):
         return error
-    fault = refusal_in(str(error))
+    fault = find_refusal(str(error))
     found = (
         _store_error(error)
         or _machine_error(error)
-        or (ChecksFailedError(fault) if fault else unreadable_in(str(error)))
+        or (ChecksFailedError(fault) if fault else find_unreadable(str(error)))
     )
     if found is None and "pyspark" in sys.modules:
         from rankeval_spark.inputs.spark import explain  # noqa: PLC0415 - imports pyspark
@@ -100,7 +100,7 @@ def _machine_error(error: Exception) -> FaultsError | None:
     if is_denied or _READ_ONLY in str(error):  # a root became read-only, or has other permissions
         expected, fix = "files that can be read and written", "check the permissions and the mounts, and run again"
         return ConfigError(Fault("files of the run", first_line(str(error)), expected, fix))
-    if said := of_jars(str(error)):
+    if said := describe_linkage_error(str(error)):
         return EnvironmentFaultError(*_jar_faults(said))
     # A lost JVM: py4j has no answer, no connection, or an error without Java's trace.
     protocol = sys.modules.get("py4j.protocol")
@@ -117,10 +117,10 @@ def _jar_faults(said: str) -> list[Fault]:
     """Return the jars that do not fit the Spark of this process; where all seem to, what Java said of them."""
     faults = list[Fault]()
     if "pyspark" in sys.modules:
-        from rankeval_spark.spark.session.builder import faults_of_jars  # noqa: PLC0415 - imports pyspark
+        from rankeval_spark.spark.session.builder import find_jar_faults  # noqa: PLC0415 - imports pyspark
 
         with suppress(Exception):  # the JVM may be gone by now
-            faults = faults_of_jars()
+            faults = find_jar_faults()
     expected, fix = (
         "jars that are built for this Spark, Scala and Hadoop",
         "run 'rankeval doctor', and remove other jars",

@@ -16,7 +16,7 @@ from rankeval_spark.cli.terminal import console as standard_console, json_text, 
 from rankeval_spark.errors import ExitCode
 from rankeval_spark.spark.session import machine_checks
 from rankeval_spark.spark.session.jars import FOLDER, cached_jars
-from rankeval_spark.spark.session.machine_checks import PYSPARK, Check, within
+from rankeval_spark.spark.session.machine_checks import PYSPARK, Check, run_within
 from rankeval_spark.spark.session.settings import CACHE_VARIABLE, cache_dir, find_spark_home
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def doctor_command(
             found.append(check)
         return [check.name for check in found if not check.ok]
 
-    faults = run(iter(machine_checks.checks(results_root, tell)))
+    faults = run(iter(machine_checks.check_machine(results_root, tell)))
     conclusion = "This machine is fit for a run."
     if not faults and is_quick:
         conclusion += " No session was started; leave out --quick to try one."
@@ -81,7 +81,7 @@ def _session_checks(jars: Sequence[Path] | None, tell: Callable[[str], None]) ->
     """Yield the checks of a session that starts as that of a run, with a cache that is removed again."""
     from rankeval_spark.spark.session import build_session  # noqa: PLC0415 - imports pyspark
 
-    run, sessions = partial(within, tell=tell), list["SparkSession"]()
+    run, sessions = partial(run_within, tell=tell), list["SparkSession"]()
 
     def start() -> Check:
         sessions.append(build_session("rankeval doctor", settings={"spark.driver.memory": "1g"}, jars=jars))

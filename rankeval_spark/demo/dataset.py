@@ -106,21 +106,21 @@ _AGE_BANDS: Final = {0: "under 18", 18: "18-24", 25: "25-34", 35: "35-44", 45: "
 _ACTIVITY_TIERS: Final = {0: "cold", 1: "light", 20: "medium", 100: "heavy"}
 
 
-def segments_of(users: pd.DataFrame, *, train: pd.DataFrame) -> pd.DataFrame:
+def make_segments(users: pd.DataFrame, *, train: pd.DataFrame) -> pd.DataFrame:
     """Return the segments of every user: age band, gender, occupation, and tier of their activity in ``train``."""
     n_interactions = users[USER_ID].map(train[USER_ID].value_counts()).fillna(0)
     return pd.DataFrame(
         {
             USER_ID: users[USER_ID],
-            AGE_BAND: _banded(users[AGE], _AGE_BANDS),
+            AGE_BAND: _to_bands(users[AGE], _AGE_BANDS),
             GENDER: users[GENDER],
             OCCUPATION: users[OCCUPATION],
-            ACTIVITY: _banded(n_interactions, _ACTIVITY_TIERS),
+            ACTIVITY: _to_bands(n_interactions, _ACTIVITY_TIERS),
         }
     )
 
 
-def _banded(values: pd.Series[int], bands: dict[int, str]) -> pd.Series[str]:
+def _to_bands(values: pd.Series[int], bands: dict[int, str]) -> pd.Series[str]:
     return pd.cut(values, [*bands, np.inf], right=False, labels=list(bands.values())).astype(object)
 
 

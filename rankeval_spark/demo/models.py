@@ -30,7 +30,7 @@ class Factors:
     ids: NDArray[np.int64]  # shape (n,), ascending
     vectors: FloatMatrix  # shape (n, rank)
 
-    def of(self, ids: NDArray[np.int64]) -> FloatMatrix:
+    def vectors_of(self, ids: NDArray[np.int64]) -> FloatMatrix:
         """Return the vectors of ``ids``, which are sorted and hold all of ``self.ids``; NaN for the others."""
         vectors = np.full((len(ids), self.vectors.shape[1]), np.nan)
         vectors[np.searchsorted(ids, self.ids)] = self.vectors
@@ -82,7 +82,7 @@ def item_knn(training: Training, *, n: int, liked_rating: float, n_neighbours: i
 
 def matrix_factorisation(training: Training, *, n: int, users: Factors, items: Factors) -> pd.DataFrame:
     """Score an item by the inner product of the user's vector and its own, where ALS learnt both."""
-    scores = users.of(training.user_ids) @ items.of(training.item_ids).T
+    scores = users.vectors_of(training.user_ids) @ items.vectors_of(training.item_ids).T
     return _best_unseen(training, np.nan_to_num(scores, nan=-np.inf), n=n)
 
 

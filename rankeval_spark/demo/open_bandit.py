@@ -93,9 +93,9 @@ def read_wheel(wheel: Path) -> Impressions:
 def estimate(impressions: Impressions) -> Estimates:
     """Estimate the clicks of Thompson sampling from the random log, and compare with its own log."""
     logs, random = impressions.logs, impressions.logs[RANDOM]
-    own = {policy: _measured(log, log[C.PROPENSITY], ["IPS"])["IPS"] for policy, log in logs.items()}
+    own = {policy: _measure(log, log[C.PROPENSITY], ["IPS"])["IPS"] for policy, log in logs.items()}
     measures = ["IPS", "SNIPS", "ImportanceWeight", "ImportanceWeight(power='2')"]
-    found = _measured(random, _chance_of(impressions), measures)
+    found = _measure(random, _estimate_chances(impressions), measures)
     rows = (
         ("random", "its own log", own[RANDOM]),
         ("Thompson sampling", "random log, IPS", found["IPS"]),
@@ -107,7 +107,7 @@ def estimate(impressions: Impressions) -> Estimates:
     return Estimates(shown, len(random), len(random) * weight**2 / square, weight)
 
 
-def _chance_of(impressions: Impressions) -> pd.Series[float]:
+def _estimate_chances(impressions: Impressions) -> pd.Series[float]:
     """Return the probability with which Thompson sampling shows the item of each random impression at its position.
 
     Each time it draws a click rate of every item from the prior, and shows the items with the greatest ones in their
@@ -121,7 +121,7 @@ def _chance_of(impressions: Impressions) -> pd.Series[float]:
     return pd.Series(counts[random[C.ITEM_ID], random[_POSITION] - 1] / _DRAWS)
 
 
-def _measured(log: pd.DataFrame, score: pd.Series[float], measures: list[str]) -> dict[str, dict[str, Any]]:
+def _measure(log: pd.DataFrame, score: pd.Series[float], measures: list[str]) -> dict[str, dict[str, Any]]:
     """Compute off-policy measures; each impression is a user of its own, and its item is the list."""
     shown = log[[C.ITEM_ID]].assign(**{C.USER_ID: range(len(log))})
     tables = (shown.assign(**{C.SCORE: score}), shown.assign(**{name: log[name] for name in (C.GAIN, C.PROPENSITY)}))

@@ -25,7 +25,7 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.demo import dataset, models, movielens
-from rankeval_spark.demo.dataset import Cut, rolling_cuts, segments_of
+from rankeval_spark.demo.dataset import Cut, make_segments, rolling_cuts
 from rankeval_spark.demo.models import Factors
 from rankeval_spark.demo.movielens import DataUnavailableError
 from rankeval_spark.spark.session import cache_dir
@@ -105,7 +105,9 @@ class DemoLogs:
     n_held_out: int
 
     @classmethod
-    def of(cls, folder: Path, data: Dataset, *, dates: tuple[dt.date, ...], n_rows: Mapping[str, int]) -> DemoLogs:
+    def describe(
+        cls, folder: Path, data: Dataset, *, dates: tuple[dt.date, ...], n_rows: Mapping[str, int]
+    ) -> DemoLogs:
         """Describe logs that were just written from ``data``."""
         n_users, n_items, n_ratings = map(len, (data.users, data.items, data.interactions))
         logged = n_rows[RECOMMENDATIONS], n_rows[HELD_OUT]
@@ -135,18 +137,18 @@ def read_kept(folder: Path, fingerprint: str) -> DemoLogs | None:
         manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
         dates = tuple(dt.date.fromisoformat(date) for date in manifest["logs"]["dates"])
         logs = DemoLogs(**{**manifest["logs"], "folder": folder, "was_reused": True, "dates": dates})
-    except (OSError, ValueError, KeyError, TypeError):  # none, or not one that `remember` wrote
+    except (OSError, ValueError, KeyError, TypeError):  # none, or not one that `remember_logs` wrote
         return None
     has_tables = all((logs.table(name) / "_delta_log").is_dir() for name in TABLES)
     return logs if has_tables and manifest.get("fingerprint") == fingerprint else None
 
 
-def forget(folder: Path) -> None:
+def forget_logs(folder: Path) -> None:
     """Drop the note before the tables change, so that half-written logs are never taken for whole ones."""
     (folder / _MANIFEST).unlink(missing_ok=True)
 
 
-def remember(logs: DemoLogs, fingerprint: str) -> None:
+def remember_logs(logs: DemoLogs, fingerprint: str) -> None:
     """Write the note, last and in one step."""
     # Where the folder is and whether it was reused is up to the reader.
     fields = {name: value for name, value in asdict(logs).items() if name not in ("folder", "was_reused")}
@@ -181,13 +183,15 @@ def prepare(
     if kept := read_kept(folder, fingerprint):
         progress(f"logs of an earlier demo with equal data and settings: kept, {kept.summary()}")
         return kept
-    forget(folder)
+    forget_logs(folder)
     tables = _make_logs(spark, data, settings, progress)
     progress("writing the logs")
     for name, frame in tables.items():
         _write(frame, folder / name)
-    logs = DemoLogs.of(folder, data, dates=settings.dates, n_rows={name: len(frame) for name, frame in tables.items()})
-    remember(logs, fingerprint)
+    logs = DemoLogs.describe(
+        folder, data, dates=settings.dates, n_rows={name: len(frame) for name, frame in tables.items()}
+    )
+    remember_logs(logs, fingerprint)
     progress(f"logs written: {logs.summary()}")
     return logs
 
@@ -220,11 +224,11 @@ def _make_logs(
         )
     # A fit is hundreds of tiny Spark tasks in a row; run in parallel they keep more than one core busy.
     with ThreadPoolExecutor(max_workers=len(cuts)) as pool:
-        recommended = list(pool.map(partial(_recommendations, spark, data=data, settings=settings), cuts))
+        recommended = list(pool.map(partial(_recommend, spark, data=data, settings=settings), cuts))
     frames = {
         RECOMMENDATIONS: recommended,
         HELD_OUT: [cut.held_out[[C.USER_ID, C.ITEM_ID, C.GAIN]] for cut in cuts],
-        SEGMENTS: [segments_of(data.users, train=cut.train) for cut in cuts],
+        SEGMENTS: [make_segments(data.users, train=cut.train) for cut in cuts],
     }
     dates = [cut.date for cut in cuts]
     return {
@@ -233,7 +237,7 @@ def _make_logs(
     }
 
 
-def _recommendations(spark: SparkSession, cut: Cut, *, data: Dataset, settings: DemoSettings) -> pd.DataFrame:
+def _recommend(spark: SparkSession, cut: Cut, *, data: Dataset, settings: DemoSettings) -> pd.DataFrame:
     """Train the models on one cut; one row per (model, user, item)."""
     training = models.Training.of(cut.train, data)
     n, liked_rating = settings.n_recommendations, settings.liked_rating

@@ -177,7 +177,7 @@ class OnSpark(Host[DataFrame]):
 
     def _merged(self, packed: DataFrame, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
         """Merge what workers added up, and what is counted of the other inputs."""
-        others = result_frames.to_partials(self.inputs, self.input_checks) if ITEMS in sums else None
+        others = result_frames.pack_input_partials(self.inputs, self.input_checks) if ITEMS in sums else None
         return result_frames.to_totals(packed if others is None else packed.unionByName(others), sums)
 
     @property

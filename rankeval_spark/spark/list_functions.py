@@ -76,11 +76,11 @@ def register_functions(
     for name, measure in FUNCTIONS.items():
         option = f"dcg={dcg!r}" if measure in _OF_GAINS else f"rel={rel!r}"
         parsed = Measure.parse(f"{measure}({option})@1", where="register_functions")
-        found[f"{prefix}{name}"] = _function(f"{prefix}{name}", parsed)
+        found[f"{prefix}{name}"] = _build_function(f"{prefix}{name}", parsed)
     return {name: spark.udf.register(name, function) for name, function in found.items()}
 
 
-def _function(name: str, measure: Measure) -> UserDefinedFunctionLike:
+def _build_function(name: str, measure: Measure) -> UserDefinedFunctionLike:
     """Return the Pandas UDF of a measure."""
 
     def compute(hit_ranks: pd.Series, hit_gains: pd.Series, judged_gains: pd.Series, k: pd.Series) -> pd.Series:
@@ -96,7 +96,7 @@ def _function(name: str, measure: Measure) -> UserDefinedFunctionLike:
 def _to_lists(name: str, columns: Mapping[str, pd.Series]) -> Lists:
     """Build the batch that kernels read; hits and judgements of a list can be in any order."""
     (hit_list, rank), (gain_list, hit_gain), (judged_list, judged_gain) = (
-        _flattened(f"{name}({column})", arrays) for column, arrays in columns.items()
+        _flatten(f"{name}({column})", arrays) for column, arrays in columns.items()
     )
     if not np.array_equal(hit_list, gain_list):
         fix = "take both columns from the same row of lists"
@@ -111,7 +111,7 @@ def _to_lists(name: str, columns: Mapping[str, pd.Series]) -> Lists:
     return Lists(n_recommended, *hits, judged_list=judged_list, judged_gain=judged_gain[best_first])
 
 
-def _flattened(place: str, arrays: pd.Series) -> tuple[IntVector, FloatVector]:
+def _flatten(place: str, arrays: pd.Series) -> tuple[IntVector, FloatVector]:
     """Return the list of each number, and the numbers; NULL has none."""
     try:
         column = pa.Array.from_pandas(arrays).cast(pa.list_(pa.float64()))

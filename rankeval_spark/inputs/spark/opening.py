@@ -22,7 +22,7 @@ from rankeval_spark.inputs import input_files, trec_files
 from rankeval_spark.inputs.input_columns import CORRUPT, NANOSECONDS, PARQUET_UUID, UUIDS
 from rankeval_spark.inputs.input_files import EXPECTED, RFC_4180, check_header, missing_input_fault
 from rankeval_spark.inputs.spark import probes
-from rankeval_spark.jar_faults import of_jars
+from rankeval_spark.jar_faults import describe_linkage_error
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -283,7 +283,9 @@ def as_input_error(name: str, location: str, expected: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:
-        if of_jars(str(error)):  # which is no fault of the input: `apps.error_translation` says what it is one of
+        if describe_linkage_error(
+            str(error)
+        ):  # which is no fault of the input: `apps.error_translation` says what it is one of
             raise
         text = str(error)
         if "ClassNotFoundException" in text and "FileSystem" in text:

@@ -40,25 +40,27 @@ def with_bands(users: DataFrame, *, bands: Mapping[str, Band]) -> DataFrame:
     """Replace the numbers in the columns of ``bands`` by the names of their bands; NULL and NaN become NULL."""
 
     def label(name: str, place: int) -> Column:
-        number, edges = _number(name), F.col(f"_edges_{place}")
+        number, edges = _finite_number(name), F.col(f"_edges_{place}")
         band = F.get(f"_names_{place}", F.size(F.filter(edges, lambda edge: edge <= number)))
         return F.when(number.isNotNull() & (F.size(edges) > 0), band)
 
     labels = {name: label(name, place) for place, name in enumerate(bands)}
     columns = (F.col(C.quoted_name(name)) for name in users.columns)
-    return _with_columns(_with_edges(users, users, bands), labels).select(*columns)
+    return _add_columns(_add_edges(users, users, bands), labels).select(*columns)
 
 
 def join_segments(segments: DataFrame, computed: DataFrame, *, absent: Mapping[str, str]) -> DataFrame:
     """Join segments that are computed to others; either may lack users. ``absent``: values of those, by segment."""
     joined = segments.join(computed, on=[C.USER_ID], how="full")
     filled = {name: F.coalesce(C.quoted_name(name), F.lit(text)) for name, text in absent.items()}
-    return _with_columns(joined, {name: column for name, column in filled.items() if name in joined.columns})
+    return _add_columns(joined, {name: column for name, column in filled.items() if name in joined.columns})
 
 
 def to_facts(users: DataFrame, *, bands: Mapping[str, Band], name: str) -> DataFrame:
     """Record the edges of each column, and how many users have no number: facts as ``check`` makes them."""
-    counts = [F.count_if(_number(column).isNull()).alias(f"_count_{place}") for place, column in enumerate(bands)]
+    counts = [
+        F.count_if(_finite_number(column).isNull()).alias(f"_count_{place}") for place, column in enumerate(bands)
+    ]
     facts = (
         F.struct(
             F.lit(name).alias("input"),
@@ -70,10 +72,10 @@ def to_facts(users: DataFrame, *, bands: Mapping[str, Band], name: str) -> DataF
         for place, column in enumerate(bands)
     )
     counted = users.agg(*counts, F.count("*").alias("_total"))
-    return _with_edges(counted, users, bands).select(F.inline(F.array(*facts)))
+    return _add_edges(counted, users, bands).select(F.inline(F.array(*facts)))
 
 
-def _with_edges(frame: DataFrame, users: DataFrame, bands: Mapping[str, Band]) -> DataFrame:
+def _add_edges(frame: DataFrame, users: DataFrame, bands: Mapping[str, Band]) -> DataFrame:
     """Add the lists of :func:`bands.lists_of` of each band, such as ``_edges_0``: the same in all rows."""
     given = {
         f"_{name}_{place}": F.array(*map(F.lit, values))
@@ -81,14 +83,14 @@ def _with_edges(frame: DataFrame, users: DataFrame, bands: Mapping[str, Band]) -
         if band.edges is not None
         for name, values in lists_of(np.array(band.edges, dtype=np.float64), band).items()
     }
-    frame = _with_columns(frame, given)
+    frame = _add_columns(frame, given)
     quantiles, names = (
         Quantiles({place: band for place, band in enumerate(bands.values()) if band.edges is None}),
         [*bands],
     )
     if not quantiles.bands:
         return frame
-    doubles = {place: _number(names[place]).cast("double") for place in quantiles.bands}
+    doubles = {place: _finite_number(names[place]).cast("double") for place in quantiles.bands}
     is_finite = {place: F.abs(number) != F.lit(float("inf")) for place, number in doubles.items()}
     numbers = users.select(
         *(F.when(is_finite[place], number).alias(f"_number_{place}") for place, number in doubles.items())
@@ -102,11 +104,11 @@ def _with_edges(frame: DataFrame, users: DataFrame, bands: Mapping[str, Band]) -
     return frame.crossJoin(F.broadcast(edges))
 
 
-def _number(name: str) -> Column:
+def _finite_number(name: str) -> Column:
     number = F.col(C.quoted_name(name))
     return F.when(~F.isnan(number), number)
 
 
-def _with_columns(frame: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
+def _add_columns(frame: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
     """Add columns to a frame; none is fine, which ``withColumns`` of Spark Connect refuses."""
     return frame.withColumns(dict(columns)) if columns else frame

@@ -32,8 +32,8 @@ from rankeval_spark.engine.facts import (
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.engine.ranked_lists import ITEMS
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.spark.plans.moved_rows import in_one_frame
-from rankeval_spark.spark.plans.usable_rows import has_keys, input_failure, is_finite_vector, quoted
+from rankeval_spark.spark.plans.moved_rows import append_with_kinds
+from rankeval_spark.spark.plans.usable_rows import has_keys, is_finite_vector, quote_key, raise_input_error
 
 if TYPE_CHECKING:
     from datetime import date
@@ -124,24 +124,24 @@ def _to_catalogue(sources: FactFrames, *, needs: Iterable[str]) -> DataFrame:
     }
     row = F.struct(*(facts[name]().alias(name) for name in sorted(needs)))
     once = items.groupBy(C.ITEM_ID).agg(F.first(row).alias("_row"), F.count("*").alias("_n_rows"))
-    what = F.concat(F.lit("item "), quoted(F.col(C.ITEM_ID)), F.lit(" twice in the catalogue"))
-    failure = input_failure("items", what, expected=ONCE_EXPECTED, fix=ONCE_FIX)
+    what = F.concat(F.lit("item "), quote_key(F.col(C.ITEM_ID)), F.lit(" twice in the catalogue"))
+    failure = raise_input_error("items", what, expected=ONCE_EXPECTED, fix=ONCE_FIX)
     is_unique = F.when(F.col("_n_rows") > 1, failure.cast("boolean")).otherwise(F.lit(True))
     unique = once.where(is_unique).select(C.ITEM_ID, "_row.*")
-    return _with_equal_lengths(unique) if N.ITEM_VECTORS in unique.columns else unique
+    return _require_equal_lengths(unique) if N.ITEM_VECTORS in unique.columns else unique
 
 
-def _with_equal_lengths(catalogue: DataFrame) -> DataFrame:
+def _require_equal_lengths(catalogue: DataFrame) -> DataFrame:
     """Fail the job where two items have vectors of different lengths: there is no angle between them."""
     length = F.struct(F.size(N.ITEM_VECTORS).alias("n"), C.ITEM_ID)
     of_item = F.when(F.col(N.ITEM_VECTORS).isNotNull(), length)
     lengths = catalogue.agg(F.min(of_item).alias("_shortest"), F.max(of_item).alias("_longest"))
     shown = [
-        F.concat(F.col(f"{end}.n").cast("string"), F.lit(" numbers for "), quoted(F.col(f"{end}.{C.ITEM_ID}")))
+        F.concat(F.col(f"{end}.n").cast("string"), F.lit(" numbers for "), quote_key(F.col(f"{end}.{C.ITEM_ID}")))
         for end in ("_shortest", "_longest")
     ]
     what = F.concat(F.lit("vectors of two lengths, "), shown[0], F.lit(" and "), shown[1])
-    failure = input_failure("items", what, expected=ONE_LENGTH_EXPECTED, fix=ONE_LENGTH_FIX)
+    failure = raise_input_error("items", what, expected=ONE_LENGTH_EXPECTED, fix=ONE_LENGTH_FIX)
     is_equal = F.when(F.col("_shortest.n") < F.col("_longest.n"), failure.cast("boolean")).otherwise(F.lit(True))
     return catalogue.crossJoin(F.broadcast(lengths)).where(is_equal).drop("_shortest", "_longest")
 
@@ -183,7 +183,7 @@ def to_constants(
     rows[TOTAL] = reduce(DataFrame.crossJoin, totals)
     columns = {field.name: field.dataType for frame in rows.values() for field in frame.schema}
     gathered = GatheredRows(shared, CATALOGUE in rows, sources.evaluation_date)
-    in_one_place = in_one_frame(rows, columns=columns).repartition(1)
+    in_one_place = append_with_kinds(rows, columns=columns).repartition(1)
     return in_one_place.mapInArrow(gathered.to_cell, f"{row_kinds.SHARED} binary")
 
 
@@ -194,25 +194,25 @@ def to_pairs(lists: DataFrame, *, sources: FactFrames, depth: int) -> DataFrame:
     counted separately and meet the pairs of the lists in a join, so that nothing is collected or broadcast on purpose.
     """
     key: list[str] = [name for name in C.LIST_KEY if name in lists.columns]
-    one, other = F.col("_one"), F.col("_other")
-    later = F.filter(_down_to(depth), lambda item: item[C.RANK] > one[C.RANK])
-    pairs = lists.select(*key, ITEMS, F.explode(_down_to(depth)).alias("_one")).select(
+    first_item, other = F.col("_one"), F.col("_other")
+    later = F.filter(_items_to_rank(depth), lambda item: item[C.RANK] > first_item[C.RANK])
+    pairs = lists.select(*key, ITEMS, F.explode(_items_to_rank(depth)).alias("_one")).select(
         *key, "_one", F.explode(later).alias("_other")
     )
     in_lists = pairs.select(
         *key,
-        one[C.RANK].alias("earlier"),
+        first_item[C.RANK].alias("earlier"),
         other[C.RANK].alias("later"),
         # In the order of the ids, as co-occurrences are counted: whichever of the two is ahead.
-        F.least(one[C.ITEM_ID], other[C.ITEM_ID]).alias("_low"),
-        F.greatest(one[C.ITEM_ID], other[C.ITEM_ID]).alias("_high"),
+        F.least(first_item[C.ITEM_ID], other[C.ITEM_ID]).alias("_low"),
+        F.greatest(first_item[C.ITEM_ID], other[C.ITEM_ID]).alias("_high"),
     )
     similar = in_lists.join(_to_similarities(require_input(sources.train)), on=["_low", "_high"], how="inner")
     pair = F.struct("later", "earlier", "similarity")
     return similar.groupBy(*key).agg(F.array_sort(F.collect_list(pair)).alias(C.PAIRS))
 
 
-def _down_to(depth: int) -> Column:
+def _items_to_rank(depth: int) -> Column:
     """Return the items of a list down to a rank; all of them where it is 0."""
     return F.filter(ITEMS, lambda item: item[C.RANK] <= depth) if depth else F.col(ITEMS)
 
@@ -223,10 +223,12 @@ def to_familiarity(lists: DataFrame, *, sources: FactFrames, depth: int) -> Data
     Only users of the training data have rows; an item that has no user in common with any of theirs has 0.
     """
     train = require_input(sources.train)
-    wanted = lists.select(C.USER_ID, F.explode(_down_to(depth)).alias("_item"))
-    own = to_user_items(train).select(C.USER_ID, F.col(C.ITEM_ID).alias("_own"))
-    with_own = wanted.select(C.USER_ID, f"_item.{C.ITEM_ID}").distinct().join(own, on=[C.USER_ID], how="inner")
-    pairs = with_own.select(
+    wanted = lists.select(C.USER_ID, F.explode(_items_to_rank(depth)).alias("_item"))
+    train_items = to_user_items(train).select(C.USER_ID, F.col(C.ITEM_ID).alias("_own"))
+    with_train_items = (
+        wanted.select(C.USER_ID, f"_item.{C.ITEM_ID}").distinct().join(train_items, on=[C.USER_ID], how="inner")
+    )
+    pairs = with_train_items.select(
         *(C.USER_ID, C.ITEM_ID),
         F.least(C.ITEM_ID, "_own").alias("_low"),
         F.greatest(C.ITEM_ID, "_own").alias("_high"),

@@ -58,7 +58,7 @@ class MovedRows:
         return {C.MODEL_ID: "string", C.USER_ID: self.id_types[C.USER_ID], **of_list}
 
 
-def unite(
+def unite_and_exchange(
     inputs: Mapping[int, DataFrame],  # by their number in :mod:`engine.row_kinds`; all have ``user_id``
     *,
     constants: DataFrame | None,  # one row with what is the same for all users
@@ -69,7 +69,7 @@ def unite(
 
     Only the first row of each partition has the constants.
     """
-    united = in_one_frame(inputs, columns=columns)
+    united = append_with_kinds(inputs, columns=columns)
     # Rows without a user, which workers only count, spread over all partitions.
     plain = [name for name, type_ in columns.items() if not isinstance(type_, T.ArrayType | T.MapType | T.StructType)]
     others = F.xxhash64(*(name for name in plain if name != C.USER_ID)).cast(columns[C.USER_ID])
@@ -80,28 +80,30 @@ def unite(
     is_first = F.monotonically_increasing_id().bitwiseAND((1 << _ROW_NUMBER_BITS) - 1) == 0
     found = constants.select(F.struct(*constants.columns)).scalar()
     in_first = (
-        F.when(is_first, found[field.name]).otherwise(nothing(field.dataType)).alias(field.name)
+        F.when(is_first, found[field.name]).otherwise(empty_value(field.dataType)).alias(field.name)
         for field in constants.schema
     )
     return exchanged.select("*", *in_first)
 
 
-def in_one_frame(inputs: Mapping[int, DataFrame], *, columns: Mapping[str, T.DataType]) -> DataFrame:
+def append_with_kinds(inputs: Mapping[int, DataFrame], *, columns: Mapping[str, T.DataType]) -> DataFrame:
     """Append frames with different columns, each row with the number of its frame: :data:`row_kinds.KIND`.
 
-    A frame that has this column says itself what its rows are; one that lacks another has :func:`nothing` there.
+    A frame that has this column says itself what its rows are; one that lacks another has :func:`empty_value` there.
     """
     conformed = []
     for kind, frame in inputs.items():
         number = (
             row_kinds.KIND if row_kinds.KIND in frame.columns else F.lit(kind).cast("tinyint").alias(row_kinds.KIND)
         )
-        own = (F.col(name) if name in frame.columns else nothing(type_).alias(name) for name, type_ in columns.items())
-        conformed.append(frame.select(number, *own))
+        selected = (
+            F.col(name) if name in frame.columns else empty_value(type_).alias(name) for name, type_ in columns.items()
+        )
+        conformed.append(frame.select(number, *selected))
     return reduce(DataFrame.unionByName, conformed)
 
 
-def nothing(type_: T.DataType) -> Column:
+def empty_value(type_: T.DataType) -> Column:
     """Build the cheapest value of a type: NULL, but an empty array or map, and a struct of such values.
 
     Spark asks Arrow for the size of a batch after every row, and Arrow walks over all NULL arrays of the batch each
@@ -112,7 +114,7 @@ def nothing(type_: T.DataType) -> Column:
     if isinstance(type_, T.MapType):
         return F.create_map().cast(type_)
     if isinstance(type_, T.StructType):
-        return F.struct(*(nothing(field.dataType).alias(field.name) for field in type_.fields))
+        return F.struct(*(empty_value(field.dataType).alias(field.name) for field in type_.fields))
     return F.lit(None).cast(type_)
 
 
@@ -133,5 +135,5 @@ def user_types(measures: Sequence[str], *, user: str = "string") -> dict[str, st
     return {**types, C.USER_ID: user, **dict.fromkeys(measures, "double")}
 
 
-def type_of(frame: DataFrame, name: str) -> str:
+def type_name_of(frame: DataFrame, name: str) -> str:
     return frame.schema[name].dataType.simpleString()

@@ -20,7 +20,7 @@ from rankeval_spark.config.request import agreement_request
 from rankeval_spark.engine.checks import ROWS as N_ROWS
 from rankeval_spark.engine.scorer import RELEVANT
 from rankeval_spark.spark.plans.moved_rows import map_in_arrow
-from rankeval_spark.spark.plans.usable_rows import flags_of, has_keys, is_finite_vector, keep_usable
+from rankeval_spark.spark.plans.usable_rows import failure_flags, has_keys, is_finite_vector, keep_usable
 from rankeval_spark.spark.plans.user_rows import to_user_rows
 from rankeval_spark.sums import grouping
 from rankeval_spark.sums.exposures import CatalogueItems, readers_of_catalogues
@@ -127,8 +127,8 @@ def with_catalogues(packed_rows: DataFrame, sums: Mapping[str, Sum], items_of: C
 
 def pack_by_key(name: str, rows: pa.RecordBatch, sums: Mapping[str, Sum]) -> Iterator[pa.RecordBatch]:
     """Pack rows of a sum by their key's bucket, and those of tables unchanged."""
-    for bucket, own in grouping.in_buckets(rows, sums[name].key if name in sums else ()):
-        yield grouping.pack(name, bucket, own)
+    for bucket, of_bucket in grouping.in_buckets(rows, sums[name].key if name in sums else ()):
+        yield grouping.pack(name, bucket, of_bucket)
 
 
 def to_merged(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> DataFrame:
@@ -141,17 +141,17 @@ def to_merged(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> DataFrame:
             name, bucket = (part.as_py() for part in key)
             if name not in names:
                 return group
-            one = sums[name]
-            finished = one.finish(grouping.unpack(group["rows"]))
-            if one.into is None:
-                few = grouping.refuse_large(finished, most=most if one.key else grouping.MAX_ROWS)
+            sum_ = sums[name]
+            finished = sum_.finish(grouping.unpack(group["rows"]))
+            if sum_.into is None:
+                few = grouping.refuse_large(finished, most=most if sum_.key else grouping.MAX_ROWS)
                 return pa.Table.from_batches([grouping.pack(name, bucket, few)])
-            parts = (pack_by_key(one.into, batch, sums) for batch in finished.combine_chunks().to_batches())
+            parts = (pack_by_key(sum_.into, batch, sums) for batch in finished.combine_chunks().to_batches())
             return pa.Table.from_batches(list(chain(*parts)), grouping.SCHEMA)
 
         return group_rows.groupBy("sum", "bucket").applyInArrow(merge, grouping.COLUMNS)
 
-    later = {each.into for each in sums.values() if each.into is not None}
+    later = {sum_.into for sum_ in sums.values() if sum_.into is not None}
     found = merge_in(packed_rows.where(F.col("sum").isin(*sums)), sums.keys() - later)
     return merge_in(found, later) if later else found
 
@@ -199,7 +199,7 @@ def to_published_users(nights: Sequence[DataFrame], totals: UserTotals) -> dict[
     return to_totals(found, totals.sums)
 
 
-def to_partials(inputs: InputFrames, asked: InputChecks) -> DataFrame | None:
+def pack_input_partials(inputs: InputFrames, asked: InputChecks) -> DataFrame | None:
     """Plan the packed partial rows of the other inputs; None without any."""
     frames = {"train": inputs.train, "items": inputs.items, "segments": inputs.segment_table}
     given = {name: frame for name, frame in frames.items() if frame is not None}
@@ -214,21 +214,25 @@ def to_partials(inputs: InputFrames, asked: InputChecks) -> DataFrame | None:
     if asked.texts:
         found.append((SEGMENT_VALUES, to_segment_values(given["segments"], names=asked.texts)))
     sums = asked.sums
-    packed = (frame.mapInArrow(partial(_packed, name=name, one=sums[name]), grouping.COLUMNS) for name, frame in found)
+    packed = (
+        frame.mapInArrow(partial(_pack_partials, name=name, sum_=sums[name]), grouping.COLUMNS) for name, frame in found
+    )
     return reduce(DataFrame.unionByName, packed) if found else None
 
 
-def _packed(batches: Iterable[pa.RecordBatch], *, name: str, one: Sum) -> Iterator[pa.RecordBatch]:
+def _pack_partials(batches: Iterable[pa.RecordBatch], *, name: str, sum_: Sum) -> Iterator[pa.RecordBatch]:
     for rows in batches:  # in the types of what workers add up, which may be NULL
         plain = pa.schema([(field.name, field.type) for field in rows.schema])
-        yield from pack_by_key(name, rows.cast(one.schema if plain.names == one.schema.names else plain), {name: one})
+        yield from pack_by_key(
+            name, rows.cast(sum_.schema if plain.names == sum_.schema.names else plain), {name: sum_}
+        )
 
 
 def to_tallies(frame: DataFrame, checks: RowChecks) -> DataFrame:
     """Count the rows, and those that do not pass each check: a row of ``input_checks.TALLIES`` each, in one pass."""
     key = F.concat_ws(" ", *(F.coalesce(F.col(name).cast("string"), F.lit("NULL")) for name in checks.key))
     tallies = []
-    for check, flag in {N_ROWS: F.lit(True), **flags_of(checks)}.items():
+    for check, flag in {N_ROWS: F.lit(True), **failure_flags(checks)}.items():
         concerned = F.when(flag & F.lit(check != N_ROWS), key)
         tally = F.struct(
             F.lit(checks.input).alias("input"),

@@ -30,8 +30,8 @@ def to_differences(published: DataFrame, rerun: DataFrame, *, key: Sequence[str]
     """
     keys = [name for name in key if name not in C.RUN_KEY]
     names = [name for name in rerun.columns if name not in (*keys, *C.RUN_KEY) and name in published.columns]
-    was = published.select(*keys, _packed(published, names).alias(_VALUES), F.lit(True).alias(_WAS))
-    made = rerun.select(*keys, _packed(rerun, names).alias(_OTHERS), F.lit(True).alias(_IS))
+    was = published.select(*keys, _to_struct(published, names).alias(_VALUES), F.lit(True).alias(_WAS))
+    made = rerun.select(*keys, _to_struct(rerun, names).alias(_OTHERS), F.lit(True).alias(_IS))
     unlike = F.array(*(_difference(name, rerun.schema[name].dataType) for name in names))
     was_published, is_made = (F.coalesce(name, F.lit(False)) for name in (_WAS, _IS))
     return was.join(made, on=keys, how="full").select(
@@ -42,7 +42,7 @@ def to_differences(published: DataFrame, rerun: DataFrame, *, key: Sequence[str]
     )
 
 
-def _packed(frame: DataFrame, names: Sequence[str]) -> Column:
+def _to_struct(frame: DataFrame, names: Sequence[str]) -> Column:
     """Combine the values of a row into one struct; maps, which cannot be compared, as entries sorted by key."""
     there = frame.schema
     values = (

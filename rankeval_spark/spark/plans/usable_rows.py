@@ -68,23 +68,23 @@ def keep_sample(frame: DataFrame, *, share: float) -> DataFrame:
     return frame.where(bucket < round(share * SAMPLE_BUCKETS))
 
 
-def input_failure(name: str, what: Column, *, expected: str, fix: str) -> Column:
+def raise_input_error(name: str, what: Column, *, expected: str, fix: str) -> Column:
     """Fail the job, when it runs, because no policy can use an input."""
     before, after = input_words(name, expected=expected, fix=fix)
     return F.raise_error(F.concat(F.lit(before), what, F.lit(after)))
 
 
-def quoted(key: Column) -> Column:
+def quote_key(key: Column) -> Column:
     """Write a key into a message, on one line."""
     return F.concat(F.lit("'"), F.regexp_replace(key.cast("string"), r"\s", " "), F.lit("'"))
 
 
-def column_of(condition: Condition) -> Column:
+def to_condition(condition: Condition) -> Column:
     """Return a condition of rows as an expression; never NULL."""
     match condition:
         case AnyOf(parts) | AllOf(parts):
             how, none = (and_, F.lit(True)) if isinstance(condition, AllOf) else (or_, F.lit(False))
-            found = reduce(how, map(column_of, parts)) if parts else none
+            found = reduce(how, map(to_condition, parts)) if parts else none
         case Missing(name):
             found = F.col(name).isNull()
         case NotFinite(name):
@@ -105,20 +105,20 @@ def column_of(condition: Condition) -> Column:
     return F.coalesce(found, F.lit(False))
 
 
-def flags_of(checks: RowChecks) -> dict[str, Column]:
+def failure_flags(checks: RowChecks) -> dict[str, Column]:
     """Return which rows do not pass each check, as :meth:`RowChecks.flags` says it of rows in memory."""
     found: dict[str, Column] = {}
     is_left = F.lit(True)
     for check in checks.checks:
-        found[check.name] = is_left & column_of(check.is_bad)
+        found[check.name] = is_left & to_condition(check.is_bad)
         if check.drops:
-            is_left = is_left & ~column_of(check.is_bad)
+            is_left = is_left & ~to_condition(check.is_bad)
     return found
 
 
 def keep_usable(frame: DataFrame, checks: RowChecks) -> DataFrame:
     """Drop the rows that do not pass a check that leaves rows out; one that refuses fails the job when it runs."""
-    flags = flags_of(checks)
+    flags = failure_flags(checks)
     is_kept = ~reduce(or_, (flags[check.name] for check in checks.checks if check.drops))
     for check in checks.checks:
         if check.refuse is not None:
@@ -132,7 +132,7 @@ def to_refused(frame: DataFrame, checks: RowChecks, *, row: str) -> DataFrame:
 
     Checks of rows that are as intended are left out. `row`: column that holds the row unchanged from the table.
     """
-    flags = flags_of(checks).items()
+    flags = failure_flags(checks).items()
     refused = [F.when(flag, F.lit(check)) for check, flag in flags if check in FAULTS]
     return frame.select(
         F.lit(checks.input).alias("input"),
@@ -150,7 +150,7 @@ def to_row_counts(inputs: Iterable[tuple[DataFrame, RowChecks]]) -> DataFrame:
     parts = []
     for frame, checks in inputs:
         failed = F.coalesce(
-            *(F.when(flag, F.lit(check)) for check, flag in flags_of(checks).items() if check in UNUSABLE)
+            *(F.when(flag, F.lit(check)) for check, flag in failure_flags(checks).items() if check in UNUSABLE)
         )
         first = frame.limit(row_kinds.MAX_COUNTED).where(failed.isNotNull())
         for part in (frame.where(failed.isNull()).limit(1), first):

@@ -27,7 +27,7 @@ from rankeval_spark.engine.planning import (
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.spark.plans import item_facts, usable_rows
 from rankeval_spark.spark.plans.item_facts import FactFrames
-from rankeval_spark.spark.plans.moved_rows import MovedRows, type_of, unite
+from rankeval_spark.spark.plans.moved_rows import MovedRows, type_name_of, unite_and_exchange
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -118,7 +118,7 @@ def to_user_rows(
     )
     job = job_of(
         request,
-        _columns_of_items(log),
+        _item_columns(log),
         needs=needs,
         models=models,
         has_lists=not inputs.has_one_list,
@@ -126,7 +126,7 @@ def to_user_rows(
         are_judged=inputs.are_checked,
     )
     scores = row_kinds.LISTED_SCORES if row_kinds.LISTED_SCORES in log.columns else C.SCORE
-    if scores in log.columns and type_of(log, scores) in _DOUBLE_SCORES[scores]:
+    if scores in log.columns and type_name_of(log, scores) in _DOUBLE_SCORES[scores]:
         judged = judged.withColumnsRenamed(row_kinds.CARRIED_BY[row_kinds.HELD_OUT])
     by_kind = {row_kinds.LOG: log, row_kinds.HELD_OUT: judged, **_segment_and_train_rows(inputs, request, needs)}
     if of_items is not None:  # facts of a catalogue that is too large for every worker
@@ -134,7 +134,7 @@ def to_user_rows(
         facts = of_items.select(C.ITEM_ID, F.struct(*names).alias(row_kinds.FACTS))
         by_kind |= {kind: by_kind[kind].join(facts, on=[C.ITEM_ID], how="left") for kind in described}
     by_kind |= _cooccurrence_rows(inputs, request, sources, needs)
-    counted = _counted_first(inputs, request, needs, is_aggregated=is_aggregated)
+    counted = _inputs_to_count(inputs, request, needs, is_aggregated=is_aggregated)
     row_counts = usable_rows.to_row_counts(counted) if counted else None
     constants = item_facts.to_constants(sources, needs=of_catalogue, row_counts=row_counts)
     of_judged = by_kind[row_kinds.HELD_OUT].schema  # which always has both ids, of the types of the log
@@ -143,8 +143,8 @@ def to_user_rows(
         known = (*columns, row_kinds.KIND)
         columns |= {field.name: field.dataType for field in frame.schema if field.name not in known}
     n_partitions = inputs.cached_partitions if is_cached else None
-    moved = unite(by_kind, constants=constants, columns=columns, n_partitions=n_partitions)
-    return MovedRows(moved, job, {name: type_of(inputs.recommendations, name) for name in (C.USER_ID, C.ITEM_ID)})
+    moved = unite_and_exchange(by_kind, constants=constants, columns=columns, n_partitions=n_partitions)
+    return MovedRows(moved, job, {name: type_name_of(inputs.recommendations, name) for name in (C.USER_ID, C.ITEM_ID)})
 
 
 def model_names(inputs: InputFrames, request: Request) -> tuple[str, ...]:
@@ -156,7 +156,7 @@ def model_names(inputs: InputFrames, request: Request) -> tuple[str, ...]:
 
 def _log_rows(log: DataFrame, inputs: InputFrames, request: Request, models: tuple[str, ...]) -> DataFrame:
     """Keep the columns that decide about the lists, with the kind of each row, which may be a list or an item."""
-    read = log_columns(_columns_of_items(log), request, has_lists=not inputs.has_one_list)
+    read = log_columns(_item_columns(log), request, has_lists=not inputs.has_one_list)
     names = [name for name in (*read, *row_kinds.LISTED) if name in log.columns]
     is_unnamed = F.lit(False)
     if len(models) == 1:  # a row that names no model says so by its kind, which costs no column
@@ -166,7 +166,7 @@ def _log_rows(log: DataFrame, inputs: InputFrames, request: Request, models: tup
     return log.select(kind, *names).withColumnsRenamed(row_kinds.CARRIED_BY[row_kinds.LOG])
 
 
-def _columns_of_items(log: DataFrame) -> list[str]:
+def _item_columns(log: DataFrame) -> list[str]:
     """Return the columns that the log has once every item is a row."""
     if row_kinds.LISTED_ITEMS not in log.columns:
         return log.columns
@@ -174,7 +174,7 @@ def _columns_of_items(log: DataFrame) -> list[str]:
     return [*(name for name in log.columns if name not in row_kinds.LISTED), C.ITEM_ID, *scores, C.RANK]
 
 
-def _counted_first(
+def _inputs_to_count(
     inputs: InputFrames, request: Request, needs: frozenset[str], *, is_aggregated: bool
 ) -> list[tuple[DataFrame, RowChecks]]:
     """Collect the inputs whose rows are looked at before they are read, whether one of them can be used."""

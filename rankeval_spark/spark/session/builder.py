@@ -87,12 +87,12 @@ def build_session(
     allowed_folders.require_allowed(*spark_settings.setting_files(user_settings))
     try:
         if (active := SparkSession.getActiveSession()) is not None:
-            return _with_settings(active, user_settings)
+            return _configure_running(active, user_settings)
         if os.environ.get("SPARK_REMOTE"):
-            return _with_settings(SparkSession.builder.getOrCreate(), user_settings)
+            return _configure_running(SparkSession.builder.getOrCreate(), user_settings)
         if ours.is_under_spark_submit():
-            return _submitted(app_name, master=master, user_settings=user_settings)
-        return _started(app_name, master=master, user_settings=user_settings, jars=jars)
+            return _submit_session(app_name, master=master, user_settings=user_settings)
+        return _start_driver(app_name, master=master, user_settings=user_settings, jars=jars)
     except (Py4JJavaError, IllegalArgumentException) as error:
         if not _is_refusal(error):
             raise
@@ -102,10 +102,10 @@ def build_session(
         raise ConfigError(Fault("spark", found, "a master and settings that it takes", fix)) from error
 
 
-def cores_of(master: str) -> int:
+def count_local_cores(master: str) -> int:
     """Count the tasks that run at a time under a local master; Spark itself refuses one that it cannot read.
 
-    >>> cores_of("local[3]"), cores_of("local"), cores_of("local-cluster[2,4,1024]")
+    >>> count_local_cores("local[3]"), count_local_cores("local"), count_local_cores("local-cluster[2,4,1024]")
     (3, 1, 8)
     """
     if master == "local":
@@ -116,7 +116,7 @@ def cores_of(master: str) -> int:
     return max(1, math.prod(int(number) for number in numbers.groups() if number))
 
 
-def _with_settings(session: SparkSession, user_settings: Settings) -> SparkSession:
+def _configure_running(session: SparkSession, user_settings: Settings) -> SparkSession:
     """Apply the settings that a running session still takes; what it was given on purpose is kept."""
     given = session.conf.getAll
     missing = {key: value for key, value in ours.job_settings().items() if key not in given}
@@ -135,57 +135,70 @@ def _set_modifiable(session: SparkSession, settings: Settings) -> None:
                 session.conf.set(key, value)
 
 
-def _own_settings(master: str) -> dict[str, str]:
-    local = ours.local_settings(ours.cache_dir() / "warehouse", cores=cores_of(master)) if ours.is_local(master) else {}
+def _default_settings(master: str) -> dict[str, str]:
+    local = (
+        ours.local_settings(ours.cache_dir() / "warehouse", cores=count_local_cores(master))
+        if ours.is_local(master)
+        else {}
+    )
     return ours.job_settings() | local
 
 
-def _submitted(app_name: str, *, master: str | None, user_settings: Settings) -> SparkSession:
+def _submit_session(app_name: str, *, master: str | None, user_settings: Settings) -> SparkSession:
     """Create the session of a driver that ``spark-submit`` started, to which jars can no longer be given."""
     SparkContext._ensure_initialized()  # connects to that driver, as creating a context would; SparkConf then sees it
     given, jvm = dict(SparkConf().getAll()), SparkContext._jvm
     if jvm is not None and not jvm.org.apache.spark.util.Utils.classIsLoadable(ours.DELTA_EXTENSION):
-        package, expected = delta.build().package, "the Delta jars among its own"
+        package, expected = delta.pinned_build().package, "the Delta jars among its own"
         fix = f"add --packages {package}, or --jars with the two files in {delta.jars_dir()}"
         raise EnvironmentFaultError(Fault("spark-submit", "a driver without Delta", expected, fix))
     _refuse_other_delta()
     target = {"spark.master": master} if master else {}
-    wanted = _own_settings(master or given.get("spark.master", ""))
-    return _create({"spark.app.name": app_name, **wanted, **given, **target, **user_settings})
+    wanted = _default_settings(master or given.get("spark.master", ""))
+    return _create_session({"spark.app.name": app_name, **wanted, **given, **target, **user_settings})
 
 
-def _started(
+def _start_driver(
     app_name: str, *, master: str | None, user_settings: Settings, jars: Sequence[Path] | None
 ) -> SparkSession:
     """Start a driver on this machine and create its session."""
     java = find_java()
     given = ours.spark_defaults()
     target = master or user_settings.get("spark.master") or given.get("spark.master") or "local[*]"
-    options = {"spark.app.name": app_name, **_own_settings(target), **given, **user_settings, "spark.master": target}
+    options = {
+        "spark.app.name": app_name,
+        **_default_settings(target),
+        **given,
+        **user_settings,
+        "spark.master": target,
+    }
     is_brought = jars is None and delta.brings_delta(options)
     if jars is None and not is_brought:
         jars = delta.delta_jars(java)
-    options |= _added_jars(options, jars or ())
-    with ours.driver_environment(java, is_local=ours.is_local(target)), secrets.command_line(options) as jvm_settings:
-        shown = _with_delta_extension(jvm_settings)
-        session = _create(options, jvm_settings=shown, user_settings={**given, **user_settings})
+    options |= _jar_setting(options, jars or ())
+    with (
+        ours.driver_environment(java, is_local=ours.is_local(target)),
+        secrets.command_line_settings(options) as jvm_settings,
+    ):
+        shown = _add_delta_extension(jvm_settings)
+        session = _create_session(options, jvm_settings=shown, user_settings={**given, **user_settings})
     if is_brought:
         _refuse_other_delta()
     return session
 
 
-def _added_jars(options: Settings, jars: Sequence[Path]) -> dict[str, str]:
+def _jar_setting(options: Settings, jars: Sequence[Path]) -> dict[str, str]:
     others = options["spark.jars"].split(",") if options.get("spark.jars") else []
     return {"spark.jars": ",".join([*others, *map(str, jars)])} if jars else {}
 
 
 def _refuse_other_delta() -> None:
     """Refuse several Delta jars, or one of another Spark: jobs would fail for them, in words about the inputs."""
-    if faults := [fault for fault in faults_of_jars() if fault.where.startswith("Delta")]:
+    if faults := [fault for fault in find_jar_faults() if fault.where.startswith("Delta")]:
         raise EnvironmentFaultError(*faults)
 
 
-def faults_of_jars() -> list[Fault]:
+def find_jar_faults() -> list[Fault]:
     """Find jars of the driver of this process that do not fit its Spark; none where there is no driver."""
     jvm = SparkContext._jvm
     if jvm is None or spark_line() not in delta.BUILDS:
@@ -197,15 +210,15 @@ def faults_of_jars() -> list[Fault]:
             jar = places.nextElement().toString().partition("!")[0]
             found.setdefault(kind, []).append(unquote(jar.rpartition("/")[2]))
     hadoop = str(jvm.org.apache.hadoop.util.VersionInfo.getVersion())
-    return jar_faults.jar_faults(found, spark=spark_line(), hadoop=hadoop, package=delta.build().package)
+    return jar_faults.jar_faults(found, spark=spark_line(), hadoop=hadoop, package=delta.pinned_build().package)
 
 
-def _create(
+def _create_session(
     options: Settings, *, jvm_settings: Settings | None = None, user_settings: Settings = MappingProxyType({})
 ) -> SparkSession:
     """Create the session; a driver that does not come up is a fault of the environment."""
     builder = SparkSession.builder
-    for key, value in secrets.redacting(_with_delta_extension(options)).items():
+    for key, value in secrets.add_redaction(_add_delta_extension(options)).items():
         if spark_settings.is_written_out(key, value):
             hide(value)
         builder = builder.config(key, value)
@@ -282,7 +295,7 @@ def _launch_driver(options: Settings, *, user_settings: Settings) -> Any:  # noq
 
     A scheduler that ends our process group would end the JVM too, and the run could no longer record that in ``runs``.
     The JVM ends by itself when this process does, because it reads our end of a pipe. Its output goes to our standard
-    error: the standard output is that of the command. Where it does not start, see :func:`not_started`.
+    error: the standard output is that of the command. Where it does not start, see :func:`startup_error`.
     """
     output = _JvmOutput()
     try:
@@ -291,13 +304,13 @@ def _launch_driver(options: Settings, *, user_settings: Settings) -> Any:  # noq
         gateway = launch_gateway(conf, popen_kwargs=process)  # type: ignore[no-untyped-call]  # its own
     except PySparkRuntimeError as error:
         os.close(output.pipe)
-        raise not_started(output.text(), user_settings) from error
+        raise startup_error(output.text(), user_settings) from error
     os.close(output.pipe)
     output.pass_on()
     return gateway
 
 
-def not_started(said: str, user_settings: Settings) -> FaultsError:
+def startup_error(said: str, user_settings: Settings) -> FaultsError:
     """Return the error of a JVM that did not start, with the settings of the user that likely caused it."""
 
     def is_named(key: str, value: str) -> bool:  # by its value, or by the words of its key
@@ -334,7 +347,7 @@ def _silence_lost_driver_traceback(session: SparkSession) -> None:
     server.handle_error = handle_error
 
 
-def _with_delta_extension(options: Settings) -> dict[str, str]:
+def _add_delta_extension(options: Settings) -> dict[str, str]:
     """Keep the extensions of the user and add Delta's."""
     extensions = [name for name in options.get("spark.sql.extensions", "").split(",") if name]
     if ours.DELTA_EXTENSION not in extensions:
@@ -352,7 +365,7 @@ def require_packages(session: SparkSession) -> None:
     if context is None or not ours.is_local(session.conf.get("spark.master", "") or ""):
         return
     executable = str(context.pythonExec)
-    if missing := _missing(executable):
+    if missing := _find_missing_packages(executable):
         found = f"{shutil.which(executable) or executable} without {missing}"
         expected = "the Python of the driver, or one with the same packages"
         fix = f"set PYSPARK_PYTHON={sys.executable} in the environment before the session starts"
@@ -360,7 +373,7 @@ def require_packages(session: SparkSession) -> None:
 
 
 @cache
-def _missing(executable: str) -> str:
+def _find_missing_packages(executable: str) -> str:
     """Return the packages that an interpreter lacks; empty where it cannot be started, which Spark reports itself."""
     if shutil.which(executable) == sys.executable:
         return ""

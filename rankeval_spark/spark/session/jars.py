@@ -50,7 +50,7 @@ BUILDS: Final[Mapping[str, Build]] = {
 }
 
 
-def build() -> Build:
+def pinned_build() -> Build:
     """Return the build of Delta for the installed pyspark; refused if its line has none."""
     line = spark_line()
     if line not in BUILDS:
@@ -72,13 +72,13 @@ def jars_dir(env: Mapping[str, str] = os.environ) -> Path:
 
 def cached_jars(folder: Path) -> tuple[Path, ...] | None:
     """Return the paths of both jars, or None unless each is there with its pinned sum."""
-    paths = {folder / name: sha256 for name, sha256 in build().jars.items()}
-    return tuple(paths) if all(_sum(path) == sha256 for path, sha256 in paths.items()) else None
+    paths = {folder / name: sha256 for name, sha256 in pinned_build().jars.items()}
+    return tuple(paths) if all(_sha256_of(path) == sha256 for path, sha256 in paths.items()) else None
 
 
 def delta_jars(java: Java, *, env: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
     """Return the paths of both jars, fetched first if the cache lacks them; refused unless they are those pinned."""
-    folder, pinned = jars_dir(env), build().jars
+    folder, pinned = jars_dir(env), pinned_build().jars
     if cached := cached_jars(folder):
         return cached
     folder.mkdir(parents=True, exist_ok=True)
@@ -87,14 +87,14 @@ def delta_jars(java: Java, *, env: Mapping[str, str] = os.environ) -> tuple[Path
         said = _resolve(Path(draft), java=java, env=env)
         for name, sha256 in pinned.items():
             fetched = Path(draft) / "jars" / f"io.delta_{name}"
-            found = _sum(fetched)
+            found = _sha256_of(fetched)
             if found is None:
                 lines = [line.strip() for line in said.splitlines() if line.strip()][-_LINES_SHOWN:]
                 told = "they could not be fetched; the resolver said:\n      " + "\n      ".join(lines) + "\n   "
                 expected = f"{' and '.join(pinned)} in {folder}"
                 fix = (
                     "connect to the network once, or copy the two files there from a machine that has them, "
-                    f"or bring Delta yourself: spark-submit --packages {build().package}"
+                    f"or bring Delta yourself: spark-submit --packages {pinned_build().package}"
                 )
                 raise EnvironmentFaultError(Fault("Delta jars", told, expected, fix))
             if found != sha256:
@@ -109,7 +109,7 @@ def _resolve(ivy: Path, *, java: Java, env: Mapping[str, str]) -> str:
     """Resolve the package into a folder for Ivy, by spark-submit; return what it said on the way."""
     nothing_to_do = ivy / "nothing.py"
     nothing_to_do.touch()
-    command = [str(settings.submit_script()), "--master", "local", "--packages", build().package]
+    command = [str(settings.submit_script()), "--master", "local", "--packages", pinned_build().package]
     command += ["--exclude-packages", _EXCLUDED, "--conf", f"spark.jars.ivy={ivy}", str(nothing_to_do)]
     # Ours, without what belongs to a driver that runs already.
     own = {name: value for name, value in env.items() if not name.startswith(("PYSPARK_", "_PYSPARK_"))}
@@ -124,7 +124,7 @@ def _resolve(ivy: Path, *, java: Java, env: Mapping[str, str]) -> str:
             return f"no answer within {_SECONDS_TO_FETCH} s"
 
 
-def _sum(path: Path) -> str | None:
+def _sha256_of(path: Path) -> str | None:
     """Return the SHA-256 of a file; None if it does not exist."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()

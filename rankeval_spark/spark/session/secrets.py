@@ -28,7 +28,7 @@ _JAVA_OPTIONS: Final = ("spark.driver.extraJavaOptions", "spark.driver.defaultJa
 
 
 @contextmanager
-def command_line(options: Settings) -> Iterator[dict[str, str]]:
+def command_line_settings(options: Settings) -> Iterator[dict[str, str]]:
     """Yield the settings that the JVM of the driver is started with; all users of the machine can read them.
 
     The context gets the secrets over its socket. What the JVM itself is started with cannot wait: Java options from the
@@ -58,7 +58,7 @@ def command_line(options: Settings) -> Iterator[dict[str, str]]:
         yield shown
 
 
-def redacting(options: Settings) -> dict[str, str]:
+def add_redaction(options: Settings) -> dict[str, str]:
     """Add to settings those by which Spark hides, in its events, pages and plans, what the environment gave.
 
     By the names of the settings and by their values: the properties of Java and Hadoop repeat these under other names.
@@ -73,13 +73,13 @@ def redacting(options: Settings) -> dict[str, str]:
     # As Hadoop, or the environment of an executor, has them.
     short = [key.removeprefix("spark.hadoop.").removeprefix("spark.executorEnv.") for key in filled]
     names = [*filled, *short, *(name.removeprefix("-D") for name, _ in assigned)]
-    of_names = [f"^{_quoted(name)}$" for name in dict.fromkeys(names)]
-    of_values = [f"(?i:{_quoted(value)})" for value in values]
+    of_names = [f"^{_quote_for_java(name)}$" for name in dict.fromkeys(names)]
+    of_values = [f"(?i:{_quote_for_java(value)})" for value in values]
     given = [options[_REGEX]] if _REGEX in options else []
-    hidden = {_REGEX: _any_of([*given, r"redaction\.(?:string\.)?regex", *of_names, *of_values])}
+    hidden = {_REGEX: _join_patterns([*given, r"redaction\.(?:string\.)?regex", *of_names, *of_values])}
     if of_values:
         of_texts = [options[_STRING_REGEX]] if options.get(_STRING_REGEX) else []
-        hidden[_STRING_REGEX] = _any_of([*of_texts, *of_values])
+        hidden[_STRING_REGEX] = _join_patterns([*of_texts, *of_values])
     return {**options, **hidden}
 
 
@@ -92,14 +92,14 @@ def refuse_late(session: SparkSession, user_settings: Settings) -> None:
         raise ConfigError(*(Fault(f"spark.settings.{key}", found, expected, fix) for key in late))
 
 
-def _any_of(patterns: Iterable[str]) -> str:
+def _join_patterns(patterns: Iterable[str]) -> str:
     return "|".join(f"(?:{pattern})" for pattern in patterns)
 
 
-def _quoted(text: str) -> str:
+def _quote_for_java(text: str) -> str:
     r"""Write a text as a pattern of Java that matches it alone.
 
-    >>> _quoted("a.b")
+    >>> _quote_for_java("a.b")
     'a\\.b'
     """
     return re.sub(r"([^\w\s])", r"\\\1", text)

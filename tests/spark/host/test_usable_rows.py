@@ -17,7 +17,7 @@ from rankeval_spark.engine.checks import (
     train_checks,
 )
 from rankeval_spark.spark.plans import usable_rows
-from rankeval_spark.spark.plans.usable_rows import flags_of, keep_usable
+from rankeval_spark.spark.plans.usable_rows import failure_flags, keep_usable
 from tests.support.frames import frame_of, table, tuples
 from tests.support.plans import JOB_FAILED, no_spark_jobs
 
@@ -93,7 +93,7 @@ def test_spark_flags_the_rows_that_are_flagged_in_memory(spark: SparkSession, na
     numbered = [(place, *row) for place, row in enumerate(rows)]
     frame = frame_of(spark, numbered, f"place int, {columns}")
     with no_spark_jobs(spark):
-        flags = flags_of(checks)
+        flags = failure_flags(checks)
         flagged = frame.select("place", *(flag.alias(check) for check, flag in flags.items()))
         usable = keep_usable(frame, checks)
     table = frame.toArrow().sort_by("place")

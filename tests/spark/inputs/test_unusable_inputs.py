@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from rankeval_spark import evaluate
 from rankeval_spark.engine.row_kinds import LOG
 from rankeval_spark.errors import InputError
-from rankeval_spark.spark.plans.moved_rows import unite
+from rankeval_spark.spark.plans.moved_rows import unite_and_exchange
 from tests.support.frames import table
 from tests.support.plans import JOB_FAILED, no_spark_jobs
 
@@ -63,7 +63,7 @@ def test_rows_without_a_key_are_spread_over_the_partitions(spark: SparkSession) 
     for user_id in ("string", "bigint"):
         rows = log.withColumn("user_id", F.lit(None).cast(user_id))
         columns = {field.name: field.dataType for field in rows.schema}
-        moved = unite({LOG: rows}, constants=None, columns=columns, n_partitions=4)
+        moved = unite_and_exchange({LOG: rows}, constants=None, columns=columns, n_partitions=4)
         sizes = moved.groupBy(F.spark_partition_id()).count().collect()
         assert len(sizes) == 4
         assert max(row["count"] for row in sizes) < 400

@@ -51,8 +51,8 @@ def test_pattern_over_a_link_leads_nowhere_else(spark: SparkSession, inside: Wor
     (inside.folder / "files").mkdir()
     for file in place.iterdir() if place.is_dir() else [place]:
         (inside.folder / "files" / file.name).symlink_to(file)
-    within = nights.write_table(inside.folder / "within" / format_, nights.recommendations(), format_)
-    (inside.folder / "good").symlink_to(within)
+    run_within = nights.write_table(inside.folder / "within" / format_, nights.recommendations(), format_)
+    (inside.folder / "good").symlink_to(run_within)
 
     for path in (
         "lin*",

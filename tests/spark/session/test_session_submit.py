@@ -75,7 +75,7 @@ def test_driver_without_delta_is_refused_with_the_option_to_add(tmp_path: Path) 
     run = submit(tmp_path, "--master", "local[1]")
 
     assert run.returncode == 8
-    assert f"add --packages {jars.build().package}" in run.stdout
+    assert f"add --packages {jars.pinned_build().package}" in run.stdout
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from rankeval_spark import allowed_folders
 from rankeval_spark.config.spark_settings import setting_files
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.spark.session import build_session
-from rankeval_spark.spark.session.machine_checks import checks
+from rankeval_spark.spark.session.machine_checks import check_machine
 from tests.support.cli import rankeval
 
 ROOTS = {"RANKEVAL_ROOTS": "/data,s3a://bucket/a"}
@@ -84,7 +84,7 @@ def test_files_of_trec_lie_below_the_roots(tmp_path: Path, monkeypatch: pytest.M
 
 def test_doctor_tries_no_root_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKEVAL_ROOTS", str(tmp_path / "in"))
-    (outcome,) = [one for one in checks(str(tmp_path)) if one.name == "results root"]
+    (outcome,) = [one for one in check_machine(str(tmp_path)) if one.name == "results root"]
     assert not outcome.ok
     assert outcome.found == repr(str(tmp_path))
 

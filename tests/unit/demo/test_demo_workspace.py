@@ -12,7 +12,7 @@ from rankeval_spark import Results
 from rankeval_spark.cli.demo import workspace_overrides
 from rankeval_spark.config import load_config
 from rankeval_spark.demo import DemoSettings, dataset
-from rankeval_spark.demo.workspace import TABLES, DemoLogs, fingerprint_of, remember
+from rankeval_spark.demo.workspace import TABLES, DemoLogs, fingerprint_of, remember_logs
 from tests.support.cli import PROJECT, rankeval
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def write_logs(workspace: Path) -> None:
         write_deltalake(workspace / "logs" / name, pa.Table.from_pylist(own), partition_by=["evaluation_date"])
     data = dataset.make_dataset()
     n_rows = {name: len(own) for name, own in rows.items()}
-    logs = DemoLogs.of(workspace / "logs", data, dates=DATES, n_rows=n_rows)
-    remember(logs, fingerprint_of(data, SETTINGS))
+    logs = DemoLogs.describe(workspace / "logs", data, dates=DATES, n_rows=n_rows)
+    remember_logs(logs, fingerprint_of(data, SETTINGS))
 
 
 def test_everything_of_a_demo_is_in_its_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

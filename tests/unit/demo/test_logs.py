@@ -31,27 +31,27 @@ def written(tmp_path: Path) -> workspace.DemoLogs:
 
 
 def test_remembered_logs_are_found_again(written: workspace.DemoLogs) -> None:
-    workspace.remember(written, "abc")
+    workspace.remember_logs(written, "abc")
 
     assert workspace.read_kept(written.folder, "abc") == replace(written, was_reused=True)
     assert [path.name for path in written.folder.iterdir() if path.is_file()] == ["manifest.json"]
 
 
 def test_logs_of_another_fingerprint_are_not_reused(written: workspace.DemoLogs) -> None:
-    workspace.remember(written, "abc")
+    workspace.remember_logs(written, "abc")
 
     assert workspace.read_kept(written.folder, "abd") is None
 
 
 def test_logs_that_were_being_rewritten_are_not_reused(written: workspace.DemoLogs) -> None:
-    workspace.remember(written, "abc")
-    workspace.forget(written.folder)
+    workspace.remember_logs(written, "abc")
+    workspace.forget_logs(written.folder)
 
     assert workspace.read_kept(written.folder, "abc") is None
 
 
 def test_logs_without_their_tables_are_not_reused(written: workspace.DemoLogs) -> None:
-    workspace.remember(written, "abc")
+    workspace.remember_logs(written, "abc")
     (written.table(workspace.SEGMENTS) / "_delta_log").rmdir()
 
     assert workspace.read_kept(written.folder, "abc") is None

@@ -32,7 +32,7 @@ def training(**n_of: int) -> pd.DataFrame:
     ],
 )
 def test_age_band_begins_at_its_first_age(age: int, band: str) -> None:
-    assert dataset.segments_of(users(age), train=training())["age_band"].to_list() == [band]
+    assert dataset.make_segments(users(age), train=training())["age_band"].to_list() == [band]
 
 
 @pytest.mark.parametrize(
@@ -40,11 +40,11 @@ def test_age_band_begins_at_its_first_age(age: int, band: str) -> None:
     [(0, "cold"), (1, "light"), (19, "light"), (20, "medium"), (99, "medium"), (100, "heavy")],
 )
 def test_activity_tier_counts_training_interactions(n_interactions: int, tier: str) -> None:
-    assert dataset.segments_of(users(30), train=training(u1=n_interactions))["activity"].to_list() == [tier]
+    assert dataset.make_segments(users(30), train=training(u1=n_interactions))["activity"].to_list() == [tier]
 
 
 def test_every_user_has_one_row_with_his_own_values() -> None:
-    segmented = dataset.segments_of(users(20, 40, 60), train=training(u3=25))
+    segmented = dataset.make_segments(users(20, 40, 60), train=training(u3=25))
 
     assert list(segmented.columns) == ["user_id", *dataset.SEGMENTS]
     assert segmented["user_id"].to_list() == [1, 2, 3]

@@ -22,7 +22,7 @@ from rankeval_spark.inputs.arrow.canonical import Reading
 from rankeval_spark.inputs.arrow.file_inputs import FileInput
 from rankeval_spark.inputs.arrow.reading import to_source
 from rankeval_spark.inputs.input_columns import check_id_types
-from rankeval_spark.refusals import unreadable_in
+from rankeval_spark.refusals import find_unreadable
 from tests.support.id_columns import AS_TEXT, BYTES, READ, REFUSED, UUIDS
 
 if TYPE_CHECKING:
@@ -141,8 +141,8 @@ def test_what_a_worker_refuses_is_found_in_the_text_of_its_job() -> None:
     text = (
         f"org.apache.spark.SparkException: ...\n  rankeval_spark.errors.InputError: {refused.value}\n\n\tat org.apache"
     )
-    found = unreadable_in(text)
+    found = find_unreadable(text)
     assert found is not None
     assert found.faults == refused.value.faults
     assert len(found.faults) == 2
-    assert unreadable_in("org.apache.spark.SparkException: out of memory") is None
+    assert find_unreadable("org.apache.spark.SparkException: out of memory") is None

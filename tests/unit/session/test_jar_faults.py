@@ -6,7 +6,7 @@ import pytest
 
 from rankeval_spark.apps import error_translation
 from rankeval_spark.errors import EnvironmentFaultError
-from rankeval_spark.jar_faults import DELTA, S3A, STORAGE, jar_faults, of_jars
+from rankeval_spark.jar_faults import DELTA, S3A, STORAGE, describe_linkage_error, jar_faults
 
 PACKAGE = "io.delta:delta-spark_4.2_2.13:4.4.0"
 OWN = "delta-spark_4.2_2.13-4.4.0.jar"
@@ -110,4 +110,4 @@ def test_errors_of_jars_end_as_a_fault_of_the_environment(text: str, said: str) 
     ],
 )
 def test_errors_of_inputs_are_none_of_jars(text: str) -> None:
-    assert of_jars(text) == ""
+    assert describe_linkage_error(text) == ""

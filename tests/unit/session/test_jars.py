@@ -49,7 +49,7 @@ def test_every_line_has_jars_of_its_own(monkeypatch: pytest.MonkeyPatch, line: s
     monkeypatch.undo()
     monkeypatch.setattr(jars, "spark_line", lambda: line)
 
-    build = jars.build()
+    build = jars.pinned_build()
 
     assert build.package == f"io.delta:delta-spark_{line}_2.13:{jars.DELTA}"
     assert [*build.jars] == [
@@ -63,7 +63,7 @@ def test_a_line_without_pinned_jars_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(jars, "spark_line", lambda: "4.9")
 
     with pytest.raises(EnvironmentFaultError, match=r"Delta jars: found none pinned for Spark 4\.9; expected"):
-        jars.build()
+        jars.pinned_build()
 
 
 def test_jars_are_fetched_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, env: dict[str, str]) -> None:

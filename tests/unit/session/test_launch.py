@@ -7,7 +7,7 @@ import os
 import pytest
 
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, FaultsError
-from rankeval_spark.spark.session.builder import _JvmOutput, not_started
+from rankeval_spark.spark.session.builder import _JvmOutput, startup_error
 
 UNREACHABLE = """WARNING: Using incubator modules: jdk.incubator.vector
 Exception in thread "main" java.net.ConnectException: Connection refused
@@ -60,7 +60,7 @@ OF_EXECUTOR = 'Exception in thread "main" org.apache.spark.SparkException: Execu
     ],
 )
 def test_it_names_the_setting(said: str, chosen: dict[str, str], kind: type[FaultsError], message: str) -> None:
-    error = not_started(said, chosen)
+    error = startup_error(said, chosen)
 
     assert type(error) is kind
     assert message in str(error)

@@ -77,12 +77,12 @@ def test_error_made_for_people_is_an_outcome() -> None:
     def check() -> Check:
         raise EnvironmentFaultError(Fault(where="Java", found="none", expected="17", fix="install one"))
 
-    assert machine_checks.guarded(check) == Check("Java", ok=False, found="none", fix="install one")
+    assert machine_checks.run_guarded(check) == Check("Java", ok=False, found="none", fix="install one")
 
 
 @pytest.mark.parametrize(("outcome", "code"), [(FIT, 0), (UNFIT, 8)])
 def test_doctor_ends_with_8_when_there_is_a_fault(monkeypatch: pytest.MonkeyPatch, outcome: Check, code: int) -> None:
-    monkeypatch.setattr(machine_checks, "checks", lambda *_: iter([FIT, outcome]))
+    monkeypatch.setattr(machine_checks, "check_machine", lambda *_: iter([FIT, outcome]))
     said = io.StringIO()
 
     assert doctor.doctor_command(is_quick=True, console=Console(file=said, width=100)) == code
@@ -97,11 +97,11 @@ def test_a_check_that_hangs_is_a_fault_after_its_seconds(monkeypatch: pytest.Mon
     monkeypatch.setattr(machine_checks, "SECONDS_UNTIL_TOLD", 0.05)
     told = list[str]()
 
-    outcome = machine_checks.within(hang, "a disk", tell=told.append, seconds=0.2)
+    outcome = machine_checks.run_within(hang, "a disk", tell=told.append, seconds=0.2)
 
     assert (outcome.name, outcome.ok, outcome.found) == ("a disk", False, "no answer within 0 s")
     assert told == ["waiting for a disk, at most 0 s"]
-    assert machine_checks.within(lambda: FIT, "Java", tell=told.append) == FIT
+    assert machine_checks.run_within(lambda: FIT, "Java", tell=told.append) == FIT
     assert len(told) == 1
 
 
@@ -109,7 +109,7 @@ def test_no_check_leaves_anything_behind(monkeypatch: pytest.MonkeyPatch, tmp_pa
     cache = tmp_path / "new" / "cache"
     monkeypatch.setenv("RANKEVAL_CACHE", str(cache))
 
-    found = {check.name: check.found for check in machine_checks.checks(str(tmp_path / "results"))}
+    found = {check.name: check.found for check in machine_checks.check_machine(str(tmp_path / "results"))}
 
     assert found["cache folder"] == f"{cache}, will be made"
     assert found["Delta jars"] == f"not in {cache / 'jars'} yet; the first start of Spark fetches them"

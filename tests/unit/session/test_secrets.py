@@ -29,7 +29,7 @@ SECRETS = {
 
 
 def test_secrets_are_not_on_the_command_line_of_the_jvm() -> None:
-    with secrets.command_line({**SECRETS, "spark.sql.shuffle.partitions": "8"}) as shown:
+    with secrets.command_line_settings({**SECRETS, "spark.sql.shuffle.partitions": "8"}) as shown:
         assert shown == {"spark.sql.shuffle.partitions": "8"}
 
 
@@ -39,7 +39,7 @@ def test_value_from_the_environment_is_a_secret_whatever_its_key() -> None:
         {"A": "hunter2-plain", "B": """-Dmode=hunter2-mode -Dquoted="hunter2 \\ 'quoted'" -Xss4m"""},
         "spark.settings",
     )
-    with secrets.command_line(filled) as shown:
+    with secrets.command_line_settings(filled) as shown:
         assert "hunter2" not in str(shown)
         assert shown.keys() == {"spark.driver.extraJavaOptions", "spark.x"}
         file = Path(shown["spark.driver.extraJavaOptions"].strip('"').removeprefix("@"))
@@ -51,7 +51,7 @@ def test_value_from_the_environment_is_a_secret_whatever_its_key() -> None:
 
 def test_java_options_from_the_environment_that_are_none_are_refused_unseen() -> None:
     filled = spark_settings.fill_environment({"spark.driver.extraJavaOptions": "${env:B}"}, {"B": "-Dx='hunter2"}, "x")
-    with pytest.raises(ConfigError, match="No closing quotation") as raised, secrets.command_line(filled):
+    with pytest.raises(ConfigError, match="No closing quotation") as raised, secrets.command_line_settings(filled):
         pass
     assert "hunter2" not in str(raised.value)
 
@@ -64,7 +64,7 @@ def test_spark_hides_what_the_environment_gave_by_name_and_by_value() -> None:
         "spark.redaction.regex": "(?i:theirs)",
     }
     filled = spark_settings.fill_environment(settings, {"A": "hunter2+(plain", "B": "-Dmode=warn -Dy=hunter2"}, "x")
-    hidden = secrets.redacting(filled)
+    hidden = secrets.add_redaction(filled)
     names, texts = (re.compile(hidden[key]) for key in ("spark.redaction.regex", "spark.redaction.string.regex"))
 
     for name in (
@@ -83,12 +83,12 @@ def test_spark_hides_what_the_environment_gave_by_name_and_by_value() -> None:
     assert not any(
         names.search(text) or texts.search(text) for text in ("spark.x", "plain", "warn", "spark.hadoop.azb")
     )
-    assert secrets.redacting({"spark.x": "plain"}) == {"spark.x": "plain"}
+    assert secrets.add_redaction({"spark.x": "plain"}) == {"spark.x": "plain"}
 
 
 def test_what_the_jvm_is_started_with_cannot_wait() -> None:
     options = {"spark.driver.extraJavaOptions": "-Dpassword=x", "spark.driver.memory": "1g", "spark.jars": "a.jar"}
-    with secrets.command_line(options) as shown:
+    with secrets.command_line_settings(options) as shown:
         assert shown == options
 
 

@@ -40,7 +40,7 @@ def test_masters_of_this_machine_are_told_from_those_of_clusters() -> None:
     ],
 )
 def test_cores_of_local_masters(master: str, cores: int) -> None:
-    assert builder.cores_of(master) == cores
+    assert builder.count_local_cores(master) == cores
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ def test_nothing_is_fetched_where_delta_is_configured(options: dict[str, str]) -
 
 
 def test_given_jars_are_added_to_those_of_the_user() -> None:
-    assert builder._added_jars({"spark.jars": "/a/b.jar"}, [Path("/c d/e.jar")]) == {
+    assert builder._jar_setting({"spark.jars": "/a/b.jar"}, [Path("/c d/e.jar")]) == {
         "spark.jars": "/a/b.jar,/c d/e.jar"
     }
-    assert builder._added_jars({}, []) == {}
+    assert builder._jar_setting({}, []) == {}
 
 
 def test_extensions_of_the_user_are_kept() -> None:
-    extended = builder._with_delta_extension({"spark.sql.extensions": "org.example.Extension"})
+    extended = builder._add_delta_extension({"spark.sql.extensions": "org.example.Extension"})
 
     assert extended["spark.sql.extensions"] == f"org.example.Extension,{settings.DELTA_EXTENSION}"

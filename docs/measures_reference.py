@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.options import Option
 
 
+MAX_REPEATED: Final = 60
+"""Characters of an input that is written again in each example that has it."""
+
+
 class Family(NamedTuple):
     """The page of a family."""
 
@@ -181,8 +185,8 @@ def _family_page(name: str, family: Family) -> str:
             "\nWith the policy `ties: expected` these have their mean over all orders of equal scores, AP, nCG and "
             f"nDCG but for some options: {', '.join(over_ties)}. The others take one order.\n"
         )
-    seen = set[str]()
-    measures = ["\n".join(_measure_lines(entry, usual, seen)) for entry in entries]
+    works, inputs = set[str](), dict[str, str]()
+    measures = ["\n".join(_measure_lines(entry, usual, works, inputs)) for entry in entries]
     statistics = [STATISTICS + _statistics()] if name == "system" else []
     return "\n".join([head, *measures, *statistics])
 
@@ -192,7 +196,7 @@ def _facts(entry: Definition) -> dict[str, str]:
         "range": entry.range,
         "better": entry.better_in_words,
         "undefined": entry.undefined,
-        "cutoff": entry.cutoff,
+        "cutoff": str(entry.cutoff),
     }
 
 
@@ -241,8 +245,10 @@ def _in_table(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def _measure_lines(entry: Definition, usual: Mapping[str, str], seen: set[str]) -> Iterator[str]:
-    """Yield the entry of a measure without what is ``usual`` on its page; works ``seen`` above lose their titles."""
+def _measure_lines(
+    entry: Definition, usual: Mapping[str, str], works: set[str], inputs: dict[str, str]
+) -> Iterator[str]:
+    """Yield the entry of a measure without what is ``usual`` on its page, and what stands above of works and inputs."""
     yield f"## {entry.name}\n\n{entry.summary}\n\n`{entry.formula}`\n"
     if unusual := {fact: value for fact, value in _facts(entry).items() if value != usual[fact]}:
         yield f"- {_in_words(unusual)}"
@@ -254,14 +260,14 @@ def _measure_lines(entry: Definition, usual: Mapping[str, str], seen: set[str]) 
         if not _is_shared(option):
             yield f"  - `{option.name}` is {option.expected}. {option.meaning}"
     yield from _further(entry)
-    yield f"- source: {_without_titles(entry.source, seen)}"
+    yield f"- source: {_without_titles(entry.source, works)}"
     yield f"- other names: {', '.join(_other_names(entry))}"
     if entry.unlike:
         others = dict[str, str]()
         for name, difference in entry.unlike.items():
             others[difference] = f"{others[difference]}, `{name}`" if difference in others else f"`{name}`"
         yield f"- not the same: {'; '.join(f'{names} {text}' for text, names in others.items())}"
-    yield f"{_example(entry)}\n"
+    yield f"{_example(entry, inputs)}\n"
 
 
 def _other_names(entry: Definition) -> Iterator[str]:
@@ -302,11 +308,15 @@ def _further(entry: Definition) -> Iterator[str]:
         yield f"- of all lists of a slice together{needing}"
 
 
-def _example(entry: Definition) -> str:
+def _example(entry: Definition, seen: dict[str, str]) -> str:
+    """Write the first example; long inputs that stand ``seen`` above are named by the measure that has them."""
     example = examples_of(entry)[0]
     mean = f"; mean {example.mean}" if example.mean else ""
     note = f" ({example.note})" if example.note else ""
-    return f"- `{example.measure}` of `{example.given}`: `{'; '.join(example.values)}{mean}`{note}"
+    first = seen.setdefault(example.given, entry.name)
+    is_long = len(example.given) > MAX_REPEATED
+    given = f"the input of {first}" if first != entry.name and is_long else f"`{example.given}`"
+    return f"- `{example.measure}` of {given}: `{'; '.join(example.values)}{mean}`{note}"
 
 
 def _statistics() -> str:

@@ -18,7 +18,7 @@ key without a value counts as left out, and an unknown key is an error. Relative
 file. In parentheses stand the value of a key and its default.
 """
 
-EVERY_INPUT: Final = "### Every input\n\n"
+EVERY_INPUT: Final = "### Every input\n\n[Inputs](inputs.md) explains the keys of all inputs.\n\n"
 _BOUNDS: Final = (("minimum", ">="), ("exclusiveMinimum", ">"), ("maximum", "<="), ("exclusiveMaximum", "<"))
 _NAMES: Final = {
     "integer": "whole number",
@@ -30,6 +30,7 @@ _NAMES: Final = {
 _EXTENDED: Final = {"Nested": "NestedItems", "Volume": "Threshold", "Drift": "Threshold"}
 """Models with the keys of another one and more."""
 _PAGES: Final = {
+    **dict.fromkeys(("RecommendationsInput", "HeldOutInput", "SegmentsInput", "TrainInput", "ItemsInput"), "inputs.md"),
     "Nested": "inputs.md#one-row-per-list-the-nested-form",
     "NestedItems": "inputs.md#one-row-per-list-the-nested-form",
     "Gains": "inputs.md#events",
@@ -89,7 +90,7 @@ def _section(title: str, model: Node, keys: Collection[str], base: str = "", of_
     """Write the keys of a model but for those of its ``base``, which has a section of its own."""
     description = f"{model['description']} " if title != "Top level" and model.get("description") else ""
     own = [key for key in keys if key not in of_base]
-    if title in _PAGES:
+    if title in _PAGES and base != "every input":
         description += f"[{_PAGES[title].partition('.')[0].capitalize()}]({_PAGES[title]}) explains the keys. "
     if base:
         description += f"It has the keys of [{base}](#{base.lower().replace(' ', '-')}){' and:' if own else '.'}"

@@ -148,8 +148,8 @@ def index_page() -> str:
     """Write what all measures share, and one line about each of them."""
     shared = "".join(map(_shared_option, _shared_options()))
     meanings = "".join(
-        f"| {', '.join(f'`{name}`' for name in several.names)} | {several.taken or 'not read'} | {several.others} |\n"
-        for several in registry.SEVERAL_MEANINGS
+        f"| {', '.join(f'`{name}`' for name in one.names[:2])} | {one.taken or 'not read'} | {one.others} |\n"
+        for one in registry.SEVERAL_MEANINGS
     )
     tables = "\n".join(_index_table(name, family) for name, family in FAMILIES.items())
     index = f"## All measures\n\n{tables}\n"

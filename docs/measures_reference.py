@@ -148,8 +148,8 @@ def index_page() -> str:
     """Write what all measures share, and one line about each of them."""
     shared = "".join(map(_shared_option, _shared_options()))
     meanings = "".join(
-        f"| {', '.join(f'`{name}`' for name in one.names[:2])} | {one.taken or 'not read'} | {one.others} |\n"
-        for one in registry.SEVERAL_MEANINGS
+        f"| {', '.join(f'`{name}`' for name in case.names[:2])} | {case.taken or 'not read'} | {case.others} |\n"
+        for case in registry.SEVERAL_MEANINGS
     )
     tables = "\n".join(_index_table(name, family) for name, family in FAMILIES.items())
     index = f"## All measures\n\n{tables}\n"
@@ -166,7 +166,8 @@ def _index_table(name: str, family: Family) -> str:
     ]
     if name == "system":
         rows += [
-            f"| [{one.name}]({family.file}.md#{_anchor(one.name)}) | {one.summary} |\n" for one in group_statistics.ALL
+            f"| [{added.name}]({family.file}.md#{_anchor(added.name)}) | {added.summary} |\n"
+            for added in group_statistics.ALL
         ]
     return f"### {family.title}\n\n{family.about}\n\n| measure | value |\n|---|---|\n{''.join(rows)}"
 
@@ -323,10 +324,10 @@ def _statistics() -> str:
     return "\n".join(map(_statistic, group_statistics.ALL))
 
 
-def _statistic(one: group_statistics.GroupStatistic) -> str:
-    further = one.undefined.partition("; ")[2]
+def _statistic(statistic: group_statistics.GroupStatistic) -> str:
+    further = statistic.undefined.partition("; ")[2]
     undefined = f"- also undefined: {further}\n" if further else ""
     return (
-        f"### {one.name}\n\n{one.summary}\n\n`{one.formula}`\n\n- range: {one.range}\n{undefined}"
-        f"- interval: {one.interval}\n- source: {one.source}\n- other names: {one.words}\n"
+        f"### {statistic.name}\n\n{statistic.summary}\n\n`{statistic.formula}`\n\n- range: {statistic.range}\n{undefined}"
+        f"- interval: {statistic.interval}\n- source: {statistic.source}\n- other names: {statistic.words}\n"
     )

@@ -181,10 +181,12 @@ def _family_page(name: str, family: Family) -> str:
     usual = {fact: _most_common([_facts(entry)[fact] for entry in entries]) for fact in _facts(entries[0])}
     head = f"# {family.title}\n\n{family.about} The [index](index.md) explains the notation and shared options.\n"
     head += f"\nWhere an entry says nothing else: {_in_words(usual)}.\n"
-    if over_ties := [f"`{entry.name}`" for entry in entries if entry.has_mean_over_ties]:
+    if over_ties := [entry for entry in entries if entry.has_mean_over_ties]:
+        partly = [entry.name for entry in over_ties if callable(entry.has_mean_over_ties)]
         head += (
-            "\nWith the policy `ties: expected` these have their mean over all orders of equal scores, AP, nCG and "
-            f"nDCG but for some options: {', '.join(over_ties)}. The others take one order.\n"
+            "\nWith the policy `ties: expected` these have their mean over all orders of equal scores, "
+            f"{', '.join(partly)} but for some options: {', '.join(f'`{entry.name}`' for entry in over_ties)}. "
+            "The others take one order.\n"
         )
     works, inputs = set[str](), dict[str, str]()
     measures = ["\n".join(_measure_lines(entry, usual, works, inputs)) for entry in entries]
@@ -304,7 +306,7 @@ def _further(entry: Definition) -> Iterator[str]:
         yield f"- interval: {entry.bias}"
     if entry.kind != "list":
         requested = [Measure.parse(example.measure) for example in examples_of(entry)]
-        names = dict.fromkeys(f"`{one.label}`" for one in requested if one.needs_catalogue)
+        names = dict.fromkeys(f"`{measure.label}`" for measure in requested if measure.needs_catalogue)
         needing = f"; needs the input `items` or `train`: {', '.join(names)}" if names else ""
         yield f"- of all lists of a slice together{needing}"
 
@@ -328,6 +330,6 @@ def _statistic(statistic: group_statistics.GroupStatistic) -> str:
     further = statistic.undefined.partition("; ")[2]
     undefined = f"- also undefined: {further}\n" if further else ""
     return (
-        f"### {statistic.name}\n\n{statistic.summary}\n\n`{statistic.formula}`\n\n- range: {statistic.range}\n{undefined}"
-        f"- interval: {statistic.interval}\n- source: {statistic.source}\n- other names: {statistic.words}\n"
+        f"### {statistic.name}\n\n{statistic.summary}\n\n`{statistic.formula}`\n\n"
+        f"- range: {statistic.range}\n{undefined}- interval: {statistic.interval}\n- source: {statistic.source}\n- other names: {statistic.words}\n"
     )

@@ -331,5 +331,6 @@ def _statistic(statistic: group_statistics.GroupStatistic) -> str:
     undefined = f"- also undefined: {further}\n" if further else ""
     return (
         f"### {statistic.name}\n\n{statistic.summary}\n\n`{statistic.formula}`\n\n"
-        f"- range: {statistic.range}\n{undefined}- interval: {statistic.interval}\n- source: {statistic.source}\n- other names: {statistic.words}\n"
+        f"- range: {statistic.range}\n{undefined}- interval: {statistic.interval}\n"
+        f"- source: {statistic.source}\n- other names: {statistic.words}\n"
     )

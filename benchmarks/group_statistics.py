@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from rankeval_spark.statistics import group_gaps
-from rankeval_spark.statistics.group_gaps import gap_p
+from rankeval_spark.statistics.group_gaps import equal_means_p
 from rankeval_spark.statistics.resampling import ReplicateSums
 
 N_SAMPLES: Final = 2000
@@ -71,7 +71,7 @@ def coverage(kind: Values, sizes: Sequence[int], rates: Sequence[float]) -> list
     )
     truth = np.mean(kind.of_hits) * np.array(rates)
     least, greatest = truth.min(), truth.max()
-    gap = group_gaps.gap_of(groups)
+    gap = group_gaps.compare_groups(groups)
     found = [
         (*group_gaps.worst_interval(groups), least),
         (gap.low, gap.high, greatest - least),
@@ -144,7 +144,7 @@ def size(groups: Sequence[tuple[int, Draw]]) -> float:
         total = np.broadcast_to(weights.sum(axis=0), (N_TESTED, N_REPLICATES))
         parts.append((total, distances.T @ weights, (distances**2).T @ weights))
     sums = ReplicateSums(*(np.stack(each) for each in zip(*parts, strict=True)))
-    return float(np.mean(gap_p(np.stack(means), np.stack(errors), sums) <= 1 - LEVEL))
+    return float(np.mean(equal_means_p(np.stack(means), np.stack(errors), sums) <= 1 - LEVEL))
 
 
 def size_table() -> list[str]:

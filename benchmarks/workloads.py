@@ -18,7 +18,7 @@ from rankeval_spark import evaluate, windows
 from rankeval_spark.apps.nightly.night import NightResult, run_night
 from rankeval_spark.config import load_config
 from rankeval_spark.measures import registry
-from rankeval_spark.measures.options import with_options
+from rankeval_spark.measures.options import resolve_for_options
 from rankeval_spark.spark.plans.user_rows import to_user_rows
 from tests.support.sections import sections
 
@@ -248,7 +248,7 @@ def accuracy() -> tuple[str, ...]:
     """Name every measure of relevance with its default options, at each cutoff where it takes one."""
     found: list[str] = []
     for entry in registry.entries("list"):
-        if entry.family != "accuracy" or with_options(entry.needs, entry.defaults):
+        if entry.family != "accuracy" or resolve_for_options(entry.needs, entry.defaults):
             continue
         name = _SPELLED.get(entry.name, entry.name)
         takes_none = entry.cutoff.need(entry.defaults) == "forbidden"

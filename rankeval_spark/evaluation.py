@@ -20,15 +20,15 @@ from rankeval_spark.measures import MAX_CUTOFF
 from rankeval_spark.refusals import model_faults, refusals_of_call, refuse_unknown_baseline
 from rankeval_spark.report import notebook
 from rankeval_spark.result_rows import gap_rows
-from rankeval_spark.result_rows.check_rows import ADVICE, OF_WEIGHTS, TARGET_SUMS, to_check_rows, verdict_of
+from rankeval_spark.result_rows.check_rows import ADVICE, OF_WEIGHTS, TARGET_SUMS, judge_fact, to_check_rows
 from rankeval_spark.result_rows.gap_rows import to_gaps
 from rankeval_spark.result_rows.group_rows import to_group_table
 from rankeval_spark.result_rows.metric_rows import to_leaderboard
 from rankeval_spark.statistics.paired_tests import why_withheld
 from rankeval_spark.sums import sums
-from rankeval_spark.sums.check_counts import list_facts
+from rankeval_spark.sums.check_counts import to_list_facts
 from rankeval_spark.sums.exposures import to_metrics
-from rankeval_spark.sums.grouping import in_order_of
+from rankeval_spark.sums.grouping import sort_by_key
 from rankeval_spark.sums.sums import COMPARISONS, GAP_TESTS, LISTS, METRICS
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Evaluation(Generic[Frame]):
         Rows ``GroupGap(...)``, ``GroupRatio(...)``, ``UserMAD(...)``, ``WorstGroup(...)`` and ``ItemMAD(...)``; none
         without slices and item slices.
         """
-        return self.host.frame(in_order_of(self._group_metrics, _METRICS_KEY))
+        return self.host.frame(sort_by_key(self._group_metrics, _METRICS_KEY))
 
     @property
     @refusals_of_call()
@@ -144,7 +144,7 @@ class Evaluation(Generic[Frame]):
         refuse_unknown_baseline(self.request, self.host.models)
         rows = self._totals[COMPARISONS]
         _warn_of_withheld(rows)
-        return self.host.frame(in_order_of(rows, (C.BASELINE_MODEL_ID, *_METRICS_KEY, "test")))
+        return self.host.frame(sort_by_key(rows, (C.BASELINE_MODEL_ID, *_METRICS_KEY, "test")))
 
     @cached_property
     def gaps(self) -> Frame:
@@ -153,7 +153,7 @@ class Evaluation(Generic[Frame]):
         One row per model, slice, measure and cutoff; small groups and users of unknown segment are left out.
         """
         gaps = to_gaps(self._metrics, self._group_metrics)
-        return self.host.frame(in_order_of(gaps, (C.MODEL_ID, C.SLICE, C.MEASURE, C.K)))
+        return self.host.frame(sort_by_key(gaps, (C.MODEL_ID, C.SLICE, C.MEASURE, C.K)))
 
     @cached_property
     @refusals_of_call()
@@ -161,7 +161,7 @@ class Evaluation(Generic[Frame]):
         """Facts about the inputs: ``schemas.CHECKS`` without the key of its run."""
         facts = [*self.host.input_facts(self._totals), *self._list_facts]
         rows = to_check_rows(facts, Checks(), expected=self.request.policies.expected_findings)
-        return self.host.frame(in_order_of(rows, ("input", "check")))
+        return self.host.frame(sort_by_key(rows, ("input", "check")))
 
     def to_config(self) -> str:
         """Return what is evaluated as the YAML of a config: a night of it has the same numbers.
@@ -244,10 +244,12 @@ class Evaluation(Generic[Frame]):
         """
         given = {"measures": measures, "replicates": replicates, "seed": seed, "correction": correction}
         asked = self._validate_gap_tests(given)
-        gaps = gap_rows.gaps_of(self._metrics, asked)
+        gaps = gap_rows.find_gaps(self._metrics, asked)
         tests = {GAP_TESTS: sums.GapTests(gap_rows.GapBootstrap.of(gaps, self.request, asked.draws))}
         found = self.host.totals(tests)[GAP_TESTS]
-        return self.host.frame(gap_rows.to_rows(gaps, found, asked, alpha=1 - self.request.intervals.confidence))
+        return self.host.frame(
+            gap_rows.to_gap_test_rows(gaps, found, asked, alpha=1 - self.request.intervals.confidence)
+        )
 
     def _validate_gap_tests(self, given: Mapping[str, Any]) -> GapTests:
         """Validate the arguments of :meth:`gap_tests`, and find the measures to test if none are named.
@@ -388,12 +390,12 @@ class Evaluation(Generic[Frame]):
 
     @property
     def _list_facts(self) -> list[CheckCount]:
-        return list_facts(self._totals[LISTS], self.request, self._totals.get(METRICS))
+        return to_list_facts(self._totals[LISTS], self.request, self._totals.get(METRICS))
 
     @cached_property
     @refusals_of_call()
     def _metrics(self) -> pa.Table:
-        found = in_order_of(to_metrics(self._totals, self.request), _METRICS_KEY)
+        found = sort_by_key(to_metrics(self._totals, self.request), _METRICS_KEY)
         self.host.warn(found, self._totals)
         if self.request.measure_set.weighing:
             _warn_of_weights(self._list_facts)
@@ -418,7 +420,7 @@ def _warn_of_withheld(comparisons: pa.Table) -> None:
 def _warn_of_weights(facts: Sequence[CheckCount]) -> None:
     """Warn of estimates from impressions that do not say what they seem to."""
     for fact in facts:
-        if fact.check in OF_WEIGHTS and verdict_of(fact, Checks()).verdict != "ok":
+        if fact.check in OF_WEIGHTS and judge_fact(fact, Checks()).verdict != "ok":
             expected, fix = OF_WEIGHTS[fact.check], ADVICE[fact.check]
             found = f"{fact.count:,} of {fact.total:,}, such as " if fact.check == TARGET_SUMS else ""
             warn_user(f"{fact.check}: {found}{'; '.join(fact.sample_keys)}; expected {expected}; {fix}")

@@ -26,12 +26,12 @@ from rankeval_spark.errors import Fault, InputError
 from rankeval_spark.measures import Measure, MeasureSet, with_cutoff
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import CheckCount
-from rankeval_spark.result_rows.metric_rows import SUPPORT, SupportKey, support_key, unsupported_in
+from rankeval_spark.result_rows.metric_rows import SUPPORT, SupportKey, find_unsupported, support_key
 from rankeval_spark.result_rows.night_change_rows import NightChanges
 from rankeval_spark.results import Results
 from rankeval_spark.results.local_tables import DamagedResultsError, to_rows
 from rankeval_spark.statistics import intervals
-from rankeval_spark.statistics.night_differences import band_of, has_drifted
+from rankeval_spark.statistics.night_differences import expected_band, has_drifted
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class RunHistory:
             return None
         users = run.staging.scan(schemas.USER_METRICS.name)
         metrics, slices = run.rows.get(schemas.METRICS.name), segments_by_slice(self.config)
-        unsupported = () if metrics is None else unsupported_in(metrics)
+        unsupported = () if metrics is None else find_unsupported(metrics)
         tonight = NightSide(self.facts.definitions, slices, users, self.config.policies.unit, unsupported)
         results = Results(self.spark, self._root) if is_of_spark(users) else Results(self._root)
         found = compare_with_previous(results, self.config, tonight, self._nights)
@@ -264,8 +264,8 @@ def to_drift_fact(
             place = places[0][_key(row)], places[1][row[C.EVALUATION_DATE]]
             value, error = (np.array([row[name]], dtype=np.float64) for name in (C.VALUE, "std_error"))  # NULL is NaN
             link = links.get(row[C.MEASURE], "identity")
-            past[place], errors[place] = value[0], intervals.published_error(link, value, error)[0]
-    values, band = np.array([row[C.VALUE] for row in tonight], dtype=np.float64), band_of(past, errors)
+            past[place], errors[place] = value[0], intervals.to_published_error(link, value, error)[0]
+    values, band = np.array([row[C.VALUE] for row in tonight], dtype=np.float64), expected_band(past, errors)
     total = int((~np.isnan(values) & ~np.isnan(band.low)).sum())
     if total == 0:
         return None
@@ -301,7 +301,7 @@ class NightSide:
         users, config = results.scan(schemas.USER_METRICS.name, **of_night), night.config
         unsupported: Collection[SupportKey] = ()
         if night.measures.weighing:
-            unsupported = unsupported_in(results.arrow(schemas.METRICS.name, columns=SUPPORT, **of_night))
+            unsupported = find_unsupported(results.arrow(schemas.METRICS.name, columns=SUPPORT, **of_night))
         return cls(night.definitions, segments_by_slice(config), users, config.policies.unit, unsupported)
 
     def has_same_slice(self, name: str, other: NightSide) -> bool:
@@ -378,7 +378,7 @@ def sum_users(nights: Sequence[Any], totals: UserTotals) -> dict[str, pa.Table]:
         return to_published_users(nights, totals)
     from rankeval_spark.engine.arrays import to_arrow  # noqa: PLC0415 - imports the engine
     from rankeval_spark.sums.published import NIGHT  # noqa: PLC0415 - as above
-    from rankeval_spark.sums.sums import finished  # noqa: PLC0415 - as above
+    from rankeval_spark.sums.sums import finish_sums  # noqa: PLC0415 - as above
 
     wanted = pc.field(C.K).isin(to_arrow(np.array(totals.measures.ks, dtype=np.int32)))
 
@@ -387,4 +387,4 @@ def sum_users(nights: Sequence[Any], totals: UserTotals) -> dict[str, pa.Table]:
             for batch in night.filter(wanted).to_batches(columns=totals.columns):
                 yield batch.append_column(NIGHT, to_arrow(np.full(batch.num_rows, place, dtype=np.int32)))
 
-    return finished(totals.sums, chain(totals.known, totals.add(batches())))
+    return finish_sums(totals.sums, chain(totals.known, totals.add(batches())))

@@ -21,12 +21,12 @@ from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.arrays import to_arrow, to_codes, to_numpy
 from rankeval_spark.engine.batch import to_batch
 from rankeval_spark.engine.matching import ListRules, match_log, to_judgements
-from rankeval_spark.engine.ranked_lists import to_ranked
+from rankeval_spark.engine.ranked_lists import rank_lists
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, nearest
 from rankeval_spark.inputs.trec_files import TrecRun, read_qrels, read_run
 from rankeval_spark.measures import Lists, Measure, MeasureSet, UnknownMeasureError, registry
 from rankeval_spark.measures.accuracy.curves import LEVELS
-from rankeval_spark.measures.arrays import ratio
+from rankeval_spark.measures.arrays import divide_or_zero
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,7 +120,7 @@ _COUNTED: Final[Mapping[str, Count]] = {
     "num_rel_ret": lambda n: n.n_hits,
     "num_nonrel_judged_ret": lambda n: n.n_judged_retrieved - n.n_hits,
     "utility": lambda n: n.n_hits - (n.n_retrieved - n.n_hits),
-    "set_map": lambda n: ratio(n.n_hits**2, n.n_retrieved * n.n_relevant),
+    "set_map": lambda n: divide_or_zero(n.n_hits**2, n.n_retrieved * n.n_relevant),
 }
 """Lines of a report that follow from counts alone, without a measure of ours."""
 
@@ -412,7 +412,7 @@ class Matched:
     def keep(self, is_kept: NDArray[np.bool_]) -> Matched:
         """Return some of the topics."""
         number, lists = np.cumsum(is_kept) - 1, self.lists
-        fields = lists.some(is_kept[lists.hit_list], is_kept[lists.judged_list])
+        fields = lists.subset_fields(is_kept[lists.hit_list], is_kept[lists.judged_list])
         fields |= {name: number[fields[name]] for name in ("hit_list", "judged_list")}
         topics = [topic for topic, stays in zip(self.topics, is_kept.tolist(), strict=True) if stays]
         return Matched(topics, self.is_in_run[is_kept], Lists(lists.n_recommended[is_kept], **fields))
@@ -441,12 +441,12 @@ def _match_topics(qrels: Qrels, run: TrecRun, *, max_documents: int | None, judg
     )
     batch = to_batch(rows, models=(C.ONE_MODEL,))
     judgements = to_judgements(batch.held_out, n_items=batch.n_items, duplicates="max")
-    ranked = to_ranked(match_log(batch, judgements, rules=rules), rules=rules)
+    ranked = rank_lists(match_log(batch, judgements, rules=rules), rules=rules)
     most = max_documents or len(ranked.row)
     rank = ranked.rank_at(np.arange(len(ranked.row)))
     judgement = ranked.judgement[ranked.row]
     is_hit = (judgement >= 0) & (rank <= most)
-    best_first = judgements.descending()
+    best_first = judgements.sort_by_gain()
     lists = Lists(
         np.minimum(ranked.length, most),  # a list for each topic, as each is judged
         ranked.list_code[is_hit],

@@ -136,7 +136,7 @@ def _to_document(entry: Searched) -> dict[str, Any]:
 
 def _explain(out: Console, name: str, *, is_all: bool, is_json: bool) -> None:
     # A bare name is enough, also of a measure that is not computed without an option or a cutoff.
-    found, named = registry.find(name), search.exact_measures(name)
+    found, named = registry.find(name), search.find_exact(name)
     entry = found.entry if found else group_statistics.find_statistic(name)
     word = name.partition("@")[0]
     meanings = None if entry or len(named) == 1 or is_json else registry.meanings_of(word)

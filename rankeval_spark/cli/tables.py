@@ -17,7 +17,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.cli.terminal import json_text
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, with_cutoff
-from rankeval_spark.measures.names import biases_of
+from rankeval_spark.measures.names import find_biases
 from rankeval_spark.report.defaults import headline_measure, headlines
 from rankeval_spark.report.night import FAILING, PASSED, verdict_of
 from rankeval_spark.report.wording import NO_SUPPORT
@@ -275,7 +275,7 @@ def _explain_marks(rows: Sequence[Row]) -> list[str]:
         ),
         f"{UNSUPPORTED} {NO_SUPPORT} (n_effective is below min_slice_size)": not all(map(_has_support, rows)),
     }
-    biases = map(escape, biases_of(row[C.MEASURE] for row in rows))
+    biases = map(escape, find_biases(row[C.MEASURE] for row in rows))
     return [*(text for text, is_there in explained.items() if is_there), *biases]
 
 

@@ -45,7 +45,7 @@ from rankeval_spark.config.slicing import ReportedSlices, Slice, Slicing
 from rankeval_spark.config.yaml_reader import to_text
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet
-from rankeval_spark.measures.names import biases_of, notes_on
+from rankeval_spark.measures.names import find_biases, find_name_notes
 from rankeval_spark.time_zones import UTC
 
 if TYPE_CHECKING:
@@ -207,8 +207,8 @@ class Request(Model):
     @property
     def notes(self) -> Mapping[str, KindOfMeanings]:
         """Notes on names with several meanings, and on measures whose interval is around a biased value."""
-        biased: Mapping[str, KindOfMeanings] = dict.fromkeys(biases_of(self.measure_set.labels), "biased")
-        return {**notes_on(self.measures, options_of(self.preset)), **biased}
+        biased: Mapping[str, KindOfMeanings] = dict.fromkeys(find_biases(self.measure_set.labels), "biased")
+        return {**find_name_notes(self.measures, options_of(self.preset)), **biased}
 
     @property
     def draws(self) -> Draws | None:

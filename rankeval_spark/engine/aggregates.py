@@ -25,24 +25,32 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.columns import ROUNDING
-from rankeval_spark.engine.arrays import in_one_piece, lengths_of, list_column, row_codes, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.arrays import (
+    combine_chunks,
+    encode_rows,
+    lengths_of,
+    list_column,
+    to_arrow,
+    to_numpy,
+    to_texts,
+)
 from rankeval_spark.engine.scorer import IS_EVALUATED
 from rankeval_spark.engine.slices import (
     USER_HASH,
     Key,
-    encoded,
-    groups_of,
-    in_chunks,
-    matrix,
-    nullable,
-    positions_of,
-    unpacked,
+    cutoff_positions,
+    dictionary_encode,
+    find_groups,
+    nan_to_null,
+    read_matrix,
+    rechunk,
+    unpack_segments,
 )
 from rankeval_spark.statistics import value_counts
-from rankeval_spark.statistics.moments import Columns, Moments, membership_of
+from rankeval_spark.statistics.moments import Columns, Moments, membership_matrix
 from rankeval_spark.statistics.ratios import Ratios, ratio_moments_by_group
 from rankeval_spark.statistics.resampling import Draws, Parts, SliceGroups, ratio_sums
-from rankeval_spark.statistics.value_counts import Levels, ValueCounts
+from rankeval_spark.statistics.value_counts import EncodedColumns, ValueCounts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -146,29 +154,29 @@ class AggregateLayout:
         """
         spread = rows.filter(pc.is_valid(rows[SPREAD])) if SPREAD in rows.column_names else None
         rows = rows.filter(pc.is_valid(rows[STATE]))
-        first, group = rows_by_key(rows)
+        first, group = index_keys(rows)
         n_groups, n_measures = len(first), self.n_measures
         # Sums depend on the order of their terms in the last bits, and rows arrive in any order.
         order = np.lexsort((to_numpy(pc.rank(rows[STATE], tiebreaker="dense")), group))
         numbers, counts = np.split(cells_to_doubles(rows[STATE]), [len(self.parts) * n_measures], axis=1)
         parts = numbers[order].reshape(-1, len(self.parts), n_measures).transpose(1, 0, 2)
-        columns = self._united(parts, group[order], n_groups)
+        columns = self._merge_moments(parts, group[order], n_groups)
         ends = np.cumsum([len(COUNTS), n_measures])
-        summed, nonzero, lists = np.split(membership_of(group[order], n_groups) @ counts[order], ends, axis=1)
+        summed, nonzero, lists = np.split(membership_matrix(group[order], n_groups) @ counts[order], ends, axis=1)
         columns[N_NONZERO] = np.rint(nonzero).astype(np.int64)
         columns[C.N_LISTS] = np.rint(lists).astype(np.int64) if self.has_lists else columns["n"]
         keys = pc.take(rows.select(GROUP), to_arrow(first))
         if spread is not None:  # NaN where it was not drawn
-            _, place = rows_by_key(pa.concat_tables([keys, spread.select(GROUP)]))
+            _, place = index_keys(pa.concat_tables([keys, spread.select(GROUP)]))
             drawn = np.full((place.max(initial=-1) + 1, len(DRAWN), n_measures), np.nan)
             drawn[place[n_groups:]] = cells_to_doubles(spread[SPREAD]).reshape(-1, len(DRAWN), n_measures)
             columns |= dict(zip(DRAWN, drawn[place[:n_groups]].transpose(1, 0, 2), strict=True))
         repeated = np.repeat(np.arange(n_groups), n_measures)
         by_group = pc.take(keys, to_arrow(repeated))
         pooled = {
-            **{name: in_one_piece(by_group[name]) for name in GROUP},
+            **{name: combine_chunks(by_group[name]) for name in GROUP},
             "measure_index": to_arrow(np.tile(np.arange(n_measures, dtype=np.int32), n_groups)),
-            **{name: nullable(found.ravel()) for name, found in columns.items()},
+            **{name: nan_to_null(found.ravel()) for name, found in columns.items()},
             **{name: to_arrow(summed[repeated, index]) for index, name in enumerate(COUNTS)},
         }
         if quantiles:  # lists of as many numbers, NULL where no user has a value
@@ -177,19 +185,19 @@ class AggregateLayout:
                 (ValueCounts.from_bytes(cell, n_measures), own * n_measures + measure)
                 for cell, own in zip(cells, group.tolist(), strict=True)
             )
-            counted = value_counts.united(of_cells, len(repeated))
-            found = nullable(counted.quantiles(quantiles).ravel())
+            counted = value_counts.merge_counts(of_cells, len(repeated))
+            found = nan_to_null(counted.quantiles(quantiles).ravel())
             pooled[QUANTILES] = pa.FixedSizeListArray.from_arrays(found, len(quantiles))
             pooled[QUANTILE_GRID] = to_arrow(counted.error)
         return pa.RecordBatch.from_pydict(pooled)
 
-    def _united(self, parts: np.ndarray, group: np.ndarray, n_groups: int) -> dict[str, np.ndarray]:
+    def _merge_moments(self, parts: np.ndarray, group: np.ndarray, n_groups: int) -> dict[str, np.ndarray]:
         """Unite moments whose rows are in the order of their groups."""
         n, mean, m2, m3, *of_weights = parts
         if not self.weighted:
-            found = Moments(n.astype(np.int64), mean, m2, m3).united(group, n_groups)
+            found = Moments(n.astype(np.int64), mean, m2, m3).merge_rows(group, n_groups)
             return dict(zip(MOMENTS, found.numbers, strict=True))
-        weighted = Ratios.from_numbers(n, mean, m2, *of_weights[:3], m3, *of_weights[3:]).united(group, n_groups)
+        weighted = Ratios.from_numbers(n, mean, m2, *of_weights[:3], m3, *of_weights[3:]).merge_rows(group, n_groups)
         names = (*MOMENTS[:3], *WEIGHTED[:3], MOMENTS[3], *WEIGHTED[3:])
         return dict(zip(names, weighted.numbers, strict=True))
 
@@ -218,14 +226,14 @@ def cells_to_doubles(cells: pa.ChunkedArray) -> np.ndarray:
     return numbers.reshape(len(cells), -1) if len(cells) else np.empty((0, 0))
 
 
-def rows_by_key(rows: pa.Table, key: Sequence[str] = GROUP) -> tuple[np.ndarray, np.ndarray]:
+def index_keys(rows: pa.Table, key: Sequence[str] = GROUP) -> tuple[np.ndarray, np.ndarray]:
     """Return each key's first row and the number of each row's key; a key is GROUP or some of its columns."""
     if C.SLICE_VALUES in key:
-        lists = in_one_piece(rows[C.SLICE_VALUES])
+        lists = combine_chunks(rows[C.SLICE_VALUES])
         values = lists.flatten().dictionary_encode(null_encoding="encode").indices.cast(pa.string())
         texts = pc.binary_join(list_column(lengths_of(lists), values), to_texts([","])[0])
         rows = rows.set_column(rows.column_names.index(C.SLICE_VALUES), C.SLICE_VALUES, texts)
-    _, first, group = np.unique(row_codes(rows, key, in_order=True), return_index=True, return_inverse=True)
+    _, first, group = np.unique(encode_rows(rows, key, in_order=True), return_index=True, return_inverse=True)
     return first, group
 
 
@@ -252,11 +260,13 @@ class Resampler:
         large: list[_Slot] = []
         groups: list[np.ndarray] = []
         for index, names in enumerate(self.slices):
-            keys, group = groups_of(users.first_rows, names)
+            keys, group = find_groups(users.first_rows, names)
             is_few = np.bincount(group, minlength=len(keys)) * MAX_GROWTH < self.draws.replicates
             few = [(place, key) for place, key in enumerate(keys) if is_few[place]]
             if few:
-                yield _state_rows((index, key, k, None, state) for key, k, state in users.each(few, group, self.ks))
+                yield _state_rows(
+                    (index, key, k, None, state) for key, k, state in users.yield_states(few, group, self.ks)
+                )
             slots = [(index, key) for place, key in enumerate(keys) if not is_few[place]]
             if large and (len(large) + len(slots)) * n_bytes > HELD_BYTES:
                 yield from self._draw(users, large, groups, n_bytes)
@@ -268,7 +278,7 @@ class Resampler:
         if large:
             yield from self._draw(users, large, groups, n_bytes)
 
-    def rest(self) -> Iterator[pa.RecordBatch]:
+    def release(self) -> Iterator[pa.RecordBatch]:
         """Pass on what is held, a group at a time."""
         for (index, key), sums in self._held.items():
             by_k = np.split(sums, len(self.ks), axis=1)
@@ -283,7 +293,7 @@ class Resampler:
         for slot, added in zip(slots, sums, strict=True):
             self._held[slot] = self._held[slot] + added if slot in self._held else added.copy()
         if len(self._held) * n_bytes > HELD_BYTES:
-            yield from self.rest()
+            yield from self.release()
 
 
 def _state_rows(states: Iterable[tuple[int, Key, int, bytes | None, bytes | None]]) -> pa.RecordBatch:
@@ -312,14 +322,14 @@ class Users:
         users, user = np.unique(to_numpy(kept[USER_HASH]), return_inverse=True)
         row_of = user * len(models.dictionary) + to_numpy(models.indices)
         found, first, row_of = np.unique(row_of, return_index=True, return_inverse=True)
-        to_cells = membership_of(row_of * len(ks) + positions_of(kept, ks), len(found) * len(ks))
+        to_cells = membership_matrix(row_of * len(ks) + cutoff_positions(kept, ks), len(found) * len(ks))
         above, below = (
             (to_cells @ np.where(is_defined, values, 0.0)[has_value]).reshape(len(found), -1)
             for values in (numerators, denominators)
         )
         return cls(users[user[first]], above, below, pc.take(kept, to_arrow(first)))
 
-    def each(
+    def yield_states(
         self, few: list[tuple[int, Key]], group: np.ndarray, ks: tuple[int, ...]
     ) -> Iterator[tuple[Key, int, bytes]]:
         """Yield key, cutoff and bytes of groups with fewer users than replicates, which need no sums of replicates.
@@ -336,7 +346,7 @@ class Users:
                 yield key, k, self.hashes[own].tobytes() + columns.tobytes()
 
 
-def in_full(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> list[pa.Array | pa.ChunkedArray]:
+def columns_in_order(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> list[pa.Array | pa.ChunkedArray]:
     """Return columns in the order of a schema; those that are missing are NULL."""
     known = rows.schema.names
     return [rows[each.name] if each.name in known else pa.nulls(rows.num_rows, each.type) for each in schema]
@@ -383,11 +393,13 @@ class PartialAggregator:
             flags = (is_evaluated, is_judged & ~has_list, has_none, ~is_judged, has_both, has_both * ties)
             counts = np.column_stack(flags).astype(np.float64)
             values, weights, lists = (
-                matrix(table, each) for each in (self.measures, self.weights.values(), self.lists)
+                read_matrix(table, each) for each in (self.measures, self.weights.values(), self.lists)
             )
             return Rows(table, values, weights, np.hstack([counts, np.nan_to_num(lists)]))
 
-        yield from self.summarise_rows(to_rows(unpacked(encoded(chunk, [C.MODEL_ID]))) for chunk in in_chunks(batches))
+        yield from self.summarise_rows(
+            to_rows(unpack_segments(dictionary_encode(chunk, [C.MODEL_ID]))) for chunk in rechunk(batches)
+        )
 
     def summarise_rows(self, chunks: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
         """Summarise a part of the lists, a chunk of rows at a time: first rows of replicates, then moments by slice."""
@@ -402,7 +414,7 @@ class PartialAggregator:
                 below[:, weighted] = rows.denominators
                 yield from resampler.add(rows.table, numerators, below)
         if resampler is not None:
-            yield from resampler.rest()
+            yield from resampler.release()
         yield from self._rows_of_slices(totals)
 
     def _add_chunk(self, rows: Rows, totals: Mapping[int, _Totals]) -> np.ndarray:
@@ -410,19 +422,21 @@ class PartialAggregator:
         table, values, denominators, counts = rows
         weighted = list(self.state.weighted)
         zeros = np.array(self.zeros or (0.0,) * len(self.measures))
-        levels = Levels.from_columns(values) if self.counts_values else None  # of users, before they are numerators
+        levels = (
+            EncodedColumns.from_columns(values) if self.counts_values else None
+        )  # of users, before they are numerators
         is_nonzero = np.abs(values - zeros) > ROUNDING * np.abs(zeros)
         every_count = np.hstack([counts[:, : len(COUNTS)], is_nonzero, counts[:, len(COUNTS) :]])
         values[:, weighted] *= denominators
         columns = Columns.from_values(values)
         for index, total in totals.items():
-            keys, group = groups_of(table, self.slices[index], self.ks)
+            keys, group = find_groups(table, self.slices[index], self.ks)
             n, ratios = len(keys), None
             if weighted:
                 ratios = ratio_moments_by_group(values[:, weighted], denominators, group, n, has_cubes=True)
             moments = columns.by_group(group, n, has_cubes=True)
             counted = None if levels is None else levels.by_group(group, n)
-            total.add(keys, moments, membership_of(group, n) @ every_count, ratios, counted)
+            total.add(keys, moments, membership_matrix(group, n) @ every_count, ratios, counted)
         return values
 
     def _rows_of_slices(self, totals: Mapping[int, _Totals]) -> Iterator[pa.RecordBatch]:
@@ -430,12 +444,12 @@ class PartialAggregator:
         for index, whole in enumerate(self.rolled_up_from):
             total = totals[whole]
             if whole != index:  # groups of the crossing are far fewer than rows
-                total = total.rolled_up([self.slices[whole].index(name) for name in self.slices[index]])
+                total = total.merge_segments([self.slices[whole].index(name) for name in self.slices[index]])
             if total.moments is not None:  # there is a group
                 keys, counted = list(total.slots), total.counted
                 for batch in self.state.to_batches(index, keys, total.moments, total.counts, total.ratios, counted):
                     schema = batch.schema if self.draws is None else WITH_STATES
-                    yield pa.RecordBatch.from_arrays(in_full(batch, schema), schema=schema)
+                    yield pa.RecordBatch.from_arrays(columns_in_order(batch, schema), schema=schema)
 
     @cached_property
     def rolled_up_from(self) -> tuple[int, ...]:
@@ -469,19 +483,19 @@ class _Totals:
     ) -> None:
         slots = np.array([self.slots.setdefault(key, len(self.slots)) for key in keys])
         n_before, size = len(self.counts), len(self.slots)
-        self.moments = _merged(self.moments, n_before, moments.placed(slots, size))
+        self.moments = _merge_totals(self.moments, n_before, moments.place_in_slots(slots, size))
         if ratios is not None:
-            self.ratios = _merged(self.ratios, n_before, ratios.placed(slots, size))
+            self.ratios = _merge_totals(self.ratios, n_before, ratios.place_in_slots(slots, size))
         self.counts = np.pad(self.counts, ((0, size - n_before), (0, 0)))
         self.counts[slots] += counts
         if counted is not None:
             n_measures = len(counted.exponent) // len(keys)
-            parts = [(counted, _cells_of(slots, n_measures))]
+            parts = [(counted, _measure_cells(slots, n_measures))]
             if self.counted is not None:
                 parts.append((self.counted, np.arange(len(self.counted.exponent))))
-            self.counted = value_counts.united(parts, size * n_measures)
+            self.counted = value_counts.merge_counts(parts, size * n_measures)
 
-    def rolled_up(self, places: Sequence[int]) -> _Totals:
+    def merge_segments(self, places: Sequence[int]) -> _Totals:
         """Merge the groups whose segments have equal values at ``places``, those of the segments that stay."""
         moments = self.moments
         if moments is None:
@@ -493,17 +507,17 @@ class _Totals:
         group, size, n_measures = slot[order], len(slots), moments.n.shape[1]
         counted = self.counted
         if counted is not None:
-            counted = value_counts.united([(counted, _cells_of(slot, n_measures))], size * n_measures)
-        counts = membership_of(slot, size) @ self.counts
-        ratios = None if self.ratios is None else self.ratios.at(order).united(group, size)
-        return _Totals(counts, slots, moments.at(order).united(group, size), ratios, counted)
+            counted = value_counts.merge_counts([(counted, _measure_cells(slot, n_measures))], size * n_measures)
+        counts = membership_matrix(slot, size) @ self.counts
+        ratios = None if self.ratios is None else self.ratios.take(order).merge_rows(group, size)
+        return _Totals(counts, slots, moments.take(order).merge_rows(group, size), ratios, counted)
 
 
-def _cells_of(slots: np.ndarray, n_measures: int) -> np.ndarray:
+def _measure_cells(slots: np.ndarray, n_measures: int) -> np.ndarray:
     """Return the cells of some groups: one for each measure."""
     return (slots[:, None] * n_measures + np.arange(n_measures)).ravel()
 
 
-def _merged(before: Sums | None, n_before: int, added: Sums) -> Sums:
+def _merge_totals(before: Sums | None, n_before: int, added: Sums) -> Sums:
     """Merge what was added up before, of fewer slots, with what is added."""
-    return added if before is None else before.placed(np.arange(n_before), len(added.numbers[0])).merge(added)
+    return added if before is None else before.place_in_slots(np.arange(n_before), len(added.numbers[0])).merge(added)

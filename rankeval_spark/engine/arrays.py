@@ -51,7 +51,7 @@ def to_numpy(column: pa.Array | pa.ChunkedArray, *, null: float | None = None) -
     >>> to_numpy(pa.array([1, None])), to_numpy(pa.array([1, None]), null=-1)
     (array([ 1., nan]), array([ 1, -1]))
     """
-    whole = in_one_piece(column)
+    whole = combine_chunks(column)
     if whole.null_count:
         filled = whole if null is not None else whole.cast(pa.float64(), safe=False)
         fill = np.array([np.nan if null is None else null])
@@ -78,7 +78,7 @@ def _bits(flags: BoolVector) -> NDArray[np.uint8]:
     return np.packbits(flags, bitorder="little")
 
 
-def in_one_piece(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def combine_chunks(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return a column as a single array."""
     if not isinstance(column, pa.ChunkedArray):
         return column
@@ -92,7 +92,7 @@ def lengths_of(lists: pa.Array) -> IntVector:
     return to_numpy(pc.list_value_length(lists), null=0).astype(np.int64)
 
 
-def owners_of(lists: pa.Array) -> IntVector:
+def parent_indices(lists: pa.Array) -> IntVector:
     """Return the list of each value of the flattened column."""
     return np.repeat(np.arange(len(lists)), lengths_of(lists))
 
@@ -117,7 +117,7 @@ class Codes(NamedTuple):
 
 def to_codes(column: pa.Array | pa.ChunkedArray) -> Codes:
     """Encode a column; a row with NULL gets the code :data:`ABSENT`."""
-    whole = in_one_piece(column)
+    whole = combine_chunks(column)
     if whole.null_count:
         known = to_codes(whole.drop_null())
         code = np.full(len(whole), ABSENT)
@@ -138,24 +138,24 @@ def to_codes(column: pa.Array | pa.ChunkedArray) -> Codes:
     return Codes(to_numpy(encoded.indices).astype(np.int64), encoded.dictionary)
 
 
-def ascending(ids: pa.Array) -> IntVector:
+def rank_ids(ids: pa.Array) -> IntVector:
     """Place of each distinct id in their order: integers by value, texts by their UTF-8 bytes; from 0."""
     places = np.empty(len(ids), dtype=np.int64)
     places[to_numpy(pc.sort_indices(ids))] = np.arange(len(ids))
     return places
 
 
-def in_id_order(codes: Codes) -> Codes:
+def renumber_by_id(codes: Codes) -> Codes:
     """Renumber the codes in the order of the ids; NULL keeps its code."""
-    place = np.append(ascending(codes.values), ABSENT)
+    place = np.append(rank_ids(codes.values), ABSENT)
     return Codes(place[codes.code], pc.take(codes.values, pc.sort_indices(codes.values)))
 
 
-def row_codes(table: pa.Table, names: Iterable[str], *, in_order: bool = False) -> IntVector:
+def encode_rows(table: pa.Table, names: Iterable[str], *, in_order: bool = False) -> IntVector:
     """Return numbers of rows, the same where some columns agree: int64; ``in_order``: they follow the order of rows."""
     code, n_codes = np.zeros(table.num_rows, dtype=np.int64), 1
     for name in names:
-        own = in_id_order(to_codes(table[name])) if in_order else to_codes(table[name])
+        own = renumber_by_id(to_codes(table[name])) if in_order else to_codes(table[name])
         if n_codes * (own.n_values + 1) > _MAX_CODES:
             _, code = np.unique(code, return_inverse=True)
             n_codes = int(code.max(initial=0)) + 1
@@ -163,14 +163,14 @@ def row_codes(table: pa.Table, names: Iterable[str], *, in_order: bool = False) 
     return code
 
 
-def places_in(ids: pa.Array | pa.ChunkedArray, among: pa.Array) -> IntVector:
+def index_in(ids: pa.Array | pa.ChunkedArray, among: pa.Array) -> IntVector:
     """Find ids among others: their positions as int64, :data:`ABSENT` where they are not there."""
-    found = pc.index_in(in_one_piece(ids), value_set=among, skip_nulls=True)
+    found = pc.index_in(combine_chunks(ids), value_set=among, skip_nulls=True)
     return to_numpy(found, null=ABSENT).astype(np.int64)
 
 
-def places_among(values: IntVector, known: IntVector) -> IntVector:
-    """Find each value among distinct others as :func:`places_in` does, but faster if most are missing.
+def rare_index_in(values: IntVector, known: IntVector) -> IntVector:
+    """Find each value among distinct others as :func:`index_in` does, but faster if most are missing.
 
     A mask of hashes rules these out before the others are looked up.
     """
@@ -180,26 +180,26 @@ def places_among(values: IntVector, known: IntVector) -> IntVector:
     mask[(known.view(np.uint64) * GOLDEN) >> shift] = True
     rows = np.flatnonzero(mask[(values.view(np.uint64) * GOLDEN) >> shift])
     found = np.full(len(values), ABSENT)
-    found[rows] = places_in(to_arrow(values[rows]), to_arrow(known))
+    found[rows] = index_in(to_arrow(values[rows]), to_arrow(known))
     return found
 
 
-def taken_or_null(column: pa.Array | pa.ChunkedArray, place: IntVector) -> pa.Array:
+def take_or_null(column: pa.Array | pa.ChunkedArray, place: IntVector) -> pa.Array:
     """Return the values at some positions; NULL where a position is negative."""
-    return pc.take(in_one_piece(column), to_arrow(place, is_null=place < 0))
+    return pc.take(combine_chunks(column), to_arrow(place, is_null=place < 0))
 
 
 def full_join(tables: Sequence[pa.Table], *, on: str) -> pa.Table:
     """Join tables whose key is one column: every key of any of them once, in order; NULL where a table lacks it."""
     if len(tables) == 1:
         return tables[0]
-    keys = in_id_order(to_codes(pa.chunked_array([chunk for table in tables for chunk in table[on].chunks])))
+    keys = renumber_by_id(to_codes(pa.chunked_array([chunk for table in tables for chunk in table[on].chunks])))
     columns = {on: keys.values}
     ends = np.cumsum([len(table) for table in tables])
     for table, code in zip(tables, np.split(keys.code, ends[:-1]), strict=True):
         place = np.full(keys.n_values, ABSENT)
         place[code] = np.arange(len(table))
-        columns |= {name: taken_or_null(table[name], place) for name in table.column_names if name != on}
+        columns |= {name: take_or_null(table[name], place) for name in table.column_names if name != on}
     return pa.Table.from_pydict(columns)
 
 
@@ -218,7 +218,7 @@ def descending_key(numbers: pa.Array) -> UintVector:
     """
     if pa.types.is_decimal(numbers.type):
         codes = to_codes(numbers)
-        place = np.uint64(codes.n_values) - ascending(codes.values).astype(np.uint64)[codes.code]
+        place = np.uint64(codes.n_values) - rank_ids(codes.values).astype(np.uint64)[codes.code]
         return place << np.uint64(64 - max(1, int(codes.n_values).bit_length()))
     values = to_numpy(numbers)
     if values.dtype.kind == "f":

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import ABSENT, Codes, ascending, places_in, to_arrow, to_codes, to_numpy
+from rankeval_spark.engine.arrays import ABSENT, Codes, index_in, rank_ids, to_arrow, to_codes, to_numpy
 from rankeval_spark.engine.batch import CodedRows
-from rankeval_spark.measures.arrays import in_ranges
+from rankeval_spark.measures.arrays import expand_ranges
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Attribution
@@ -37,19 +37,19 @@ _NO_TIME: Final = np.iinfo(np.int64).min
 _NEVER: Final = np.iinfo(np.int64).max  # time of a list without a row that has one
 
 
-def micros_of(moment: datetime) -> int:
+def to_micros(moment: datetime) -> int:
     """Return a moment in microseconds, as times are compared here.
 
-    >>> micros_of(datetime(1970, 1, 1, 0, 0, 1, 5, tzinfo=UTC))
+    >>> to_micros(datetime(1970, 1, 1, 0, 0, 1, 5, tzinfo=UTC))
     1000005
     """
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
-def text_of_micros(micros: int) -> str:
+def micros_text(micros: int) -> str:
     """Write a moment in UTC without its fraction of a second, in any year that 64 bits hold.
 
-    >>> text_of_micros(1_000_005), text_of_micros(-1), text_of_micros(253_402_300_800_000_000)
+    >>> micros_text(1_000_005), micros_text(-1), micros_text(253_402_300_800_000_000)
     ('1970-01-01 00:00:01', '1969-12-31 23:59:59', '10000-01-01 00:00:00')
     """
     return str(np.datetime64(micros, "us").astype("datetime64[s]")).replace("T", " ")
@@ -83,7 +83,7 @@ class _Times:
     pair_of_row: IntVector  # (n_log_rows,) pair of user and item of each row; ABSENT without an interaction
 
 
-class _InTime:
+class _TimeIndex:
     """Entries by owner and time, to be searched."""
 
     def __init__(self, owner: IntVector, time: IntVector, place: IntVector) -> None:
@@ -92,14 +92,14 @@ class _InTime:
         self.entry = np.lexsort((place, key))
         self._keys = key[self.entry]
 
-    def n_earlier(self, owner: IntVector, time: IntVector, *, or_at: bool = False) -> IntVector:
+    def count_before(self, owner: IntVector, time: IntVector, *, or_at: bool = False) -> IntVector:
         """Count entries that sort before an owner and a time, all of smaller owners among them."""
         rank = np.searchsorted(self._times, time, side="right" if or_at else "left")
         return np.searchsorted(self._keys, owner * (len(self._times) + 1) + rank)
 
-    def within(self, owner: IntVector, time: IntVector, window: int) -> tuple[IntVector, IntVector]:
+    def find_window(self, owner: IntVector, time: IntVector, window: int) -> tuple[IntVector, IntVector]:
         """Return the range of an owner's entries that are before ``time`` and not before ``time - window``."""
-        return self.n_earlier(owner, time - window), self.n_earlier(owner, time)
+        return self.count_before(owner, time - window), self.count_before(owner, time)
 
 
 def attribute(
@@ -124,13 +124,13 @@ def attribute(
     by_user = np.argsort(batch.held_out.user, kind="stable")
     users = batch.held_out.user[by_user]
     first, end = (np.searchsorted(users, keys.user[empty], side=side) for side in ("left", "right"))
-    judged = batch.held_out.at(np.concatenate([events, by_user[in_ranges(first, end - first)]]))
+    judged = batch.held_out.take(np.concatenate([events, by_user[expand_ranges(first, end - first)]]))
     owner = np.concatenate([lists, np.repeat(empty, end - first)])
     earliest = np.full(times.pair.n_values + 1, _NEVER)  # the last is that of ABSENT: no interaction
     np.minimum.at(earliest, times.pair.code, times.time)
     shown = times.shown[list_code]
     consumed = (earliest[times.pair_of_row] <= shown) & (shown != _NEVER)
-    timing = _timing(times, consumed, rules.window)
+    timing = _build_timing(times, consumed, rules.window)
     return CodedRows(owner, judged.item, judged.columns), times.pair_of_row >= 0, consumed, timing
 
 
@@ -152,7 +152,7 @@ def _read_times(batch: Batch, keys: ListKeys, list_code: IntVector) -> _Times:
         batch.model,
         list_code,
         shown,
-        place=ascending(keys.list_id.dictionary)[to_numpy(keys.list_id.indices)],
+        place=rank_ids(keys.list_id.dictionary)[to_numpy(keys.list_id.indices)],
         n_rows=np.bincount(list_code, minlength=keys.n_lists),
         has_several_times=last > shown,
         row=row,
@@ -160,7 +160,7 @@ def _read_times(batch: Batch, keys: ListKeys, list_code: IntVector) -> _Times:
         time=interacted[row],
         pair=pair,
         n_untimed=np.bincount(batch.held_out.user[interacted == _NO_TIME], minlength=batch.n_users),
-        pair_of_row=places_in(to_arrow(batch.log.user * batch.n_items + batch.log.item), pair.values),
+        pair_of_row=index_in(to_arrow(batch.log.user * batch.n_items + batch.log.item), pair.values),
     )
 
 
@@ -173,16 +173,16 @@ def _attribute_to_shown(times: _Times, n_models: int, rules: AttributionRules) -
     timed = np.flatnonzero(times.shown != _NEVER)
     event = np.tile(np.arange(len(times.row)), n_models)  # each interaction for each model
     model, time = np.repeat(np.arange(n_models), len(times.row)), times.time[event]
-    in_time = _InTime((keys.user * n_models + keys.model)[timed], times.shown[timed], times.place[timed])
-    first, end = in_time.within(times.user[event] * n_models + model, time, rules.window)
+    in_time = _TimeIndex((keys.user * n_models + keys.model)[timed], times.shown[timed], times.place[timed])
+    first, end = in_time.find_window(times.user[event] * n_models + model, time, rules.window)
     if rules.claim == "all":
-        places = in_ranges(first, end - first)
+        places = expand_ranges(first, end - first)
         return times.row[np.repeat(event, end - first)], timed[in_time.entry[places]]
     row = np.flatnonzero((times.pair_of_row >= 0) & (times.shown[times.list_code] != _NEVER))
     shown_in = times.list_code[row]
     pair_of_model = times.pair_of_row[row] * n_models + times.model[row]
-    with_item = _InTime(pair_of_model, times.shown[shown_in], times.place[shown_in])
-    own = with_item.within(times.pair.code[event] * n_models + model, time, rules.window)
+    with_item = _TimeIndex(pair_of_model, times.shown[shown_in], times.place[shown_in])
+    own = with_item.find_window(times.pair.code[event] * n_models + model, time, rules.window)
     owner = np.full(len(event), ABSENT)
     for lists, entry, (start, stop) in ((timed, in_time.entry, (first, end)), (shown_in, with_item.entry, own)):
         found = np.flatnonzero(stop > start)
@@ -192,12 +192,12 @@ def _attribute_to_shown(times: _Times, n_models: int, rules: AttributionRules) -
     return times.row[event[is_claimed]], owner[is_claimed]
 
 
-def _timing(times: _Times, consumed: BoolVector, window: int) -> pa.StructArray:
+def _build_timing(times: _Times, consumed: BoolVector, window: int) -> pa.StructArray:
     """Build :data:`TIMING_FIELDS` of each list; NULL for lists without a row."""
     user, n_lists = times.keys.user, times.keys.n_lists
-    in_time = _InTime(times.user, times.time, np.zeros(len(times.row), dtype=np.int64))
-    start = in_time.n_earlier(user, np.full(n_lists, _NO_TIME))
-    end = in_time.n_earlier(user, np.full(n_lists, _NEVER))
+    in_time = _TimeIndex(times.user, times.time, np.zeros(len(times.row), dtype=np.int64))
+    start = in_time.count_before(user, np.full(n_lists, _NO_TIME))
+    end = in_time.count_before(user, np.full(n_lists, _NEVER))
     has_time = times.shown != _NEVER
     shown = np.where(has_time, times.shown, _NO_TIME)
     until = np.where(has_time, np.minimum(times.shown, _NEVER - window) + window, _NEVER)
@@ -205,8 +205,8 @@ def _timing(times: _Times, consumed: BoolVector, window: int) -> pa.StructArray:
     np.maximum.at(newest, times.user, times.time)
     counts = {
         "n_interactions": end - start,
-        "n_before": in_time.n_earlier(user, shown, or_at=True) - start,
-        "n_after": end - in_time.n_earlier(user, until, or_at=True),
+        "n_before": in_time.count_before(user, shown, or_at=True) - start,
+        "n_after": end - in_time.count_before(user, until, or_at=True),
         "n_items": times.n_rows,
         "n_consumed": np.bincount(times.list_code[consumed], minlength=n_lists),
         "n_lists": np.ones(n_lists),

@@ -17,16 +17,16 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.arrays import (
     ABSENT,
-    in_id_order,
-    in_one_piece,
+    combine_chunks,
     lengths_of,
-    owners_of,
-    taken_or_null,
+    parent_indices,
+    renumber_by_id,
+    take_or_null,
     to_arrow,
     to_codes,
     to_numpy,
 )
-from rankeval_spark.measures.arrays import in_ranges
+from rankeval_spark.measures.arrays import expand_ranges
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector
@@ -60,7 +60,7 @@ class CodedRows:
     def __len__(self) -> int:
         return len(self.user)
 
-    def at(self, chosen: np.ndarray) -> CodedRows:
+    def take(self, chosen: np.ndarray) -> CodedRows:
         """Select rows by a mask or by their positions."""
         places = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
         by_place = to_arrow(places)
@@ -113,40 +113,40 @@ class Batch:
         """The rows of the held-out table with their owners in place of users."""
         return replace(self.held_out, user=self.owners.held_out)
 
-    def with_log(self, chosen: np.ndarray) -> Batch:
+    def keep_log_rows(self, chosen: np.ndarray) -> Batch:
         """Keep only some rows of the log, by a mask."""
         owners = replace(self.owners, log=self.owners.log[chosen])
-        return replace(self, log=self.log.at(chosen), model=self.model[chosen], owners=owners)
+        return replace(self, log=self.log.take(chosen), model=self.model[chosen], owners=owners)
 
-    def with_held_out(self, chosen: np.ndarray) -> Batch:
+    def keep_held_out_rows(self, chosen: np.ndarray) -> Batch:
         """Keep only some judgements, by a mask."""
         owners = replace(self.owners, held_out=self.owners.held_out[chosen])
-        return replace(self, held_out=self.held_out.at(chosen), owners=owners)
+        return replace(self, held_out=self.held_out.take(chosen), owners=owners)
 
     @cached_property
     def known_items(self) -> dict[str, pa.Array]:
         """Facts of the distinct items, by name: those of rows replace those of constants. NULL if unknown."""
         found = {}
         if row_kinds.ITEMS in self.constants:
-            facts = fields(self.constants[row_kinds.ITEMS].flatten())
+            facts = struct_fields(self.constants[row_kinds.ITEMS].flatten())
             place = pc.index_in(self.items, value_set=facts.pop(C.ITEM_ID).cast(self.items.type))
             found = {name: pc.take(column, place) for name, column in facts.items()}
         tables = [rows for rows in (self.log, self.held_out, self.train) if row_kinds.FACTS in rows.columns]
         if tables:
             facts_by_row = pa.concat_arrays([rows.columns[row_kinds.FACTS] for rows in tables])
-            row = _a_row_of_each(np.concatenate([rows.item for rows in tables]), self.n_items)
-            found |= fields(taken_or_null(facts_by_row, row))
+            row = _last_row_of_items(np.concatenate([rows.item for rows in tables]), self.n_items)
+            found |= struct_fields(take_or_null(facts_by_row, row))
         return found
 
 
-def _a_row_of_each(item: IntVector, n_items: int) -> IntVector:
+def _last_row_of_items(item: IntVector, n_items: int) -> IntVector:
     """Return a row of each item, its last one; ABSENT for an item without a row."""
     row = np.full(n_items, ABSENT)
     row[item] = np.arange(len(item))
     return row
 
 
-def fields(structs: pa.StructArray) -> dict[str, pa.Array]:
+def struct_fields(structs: pa.StructArray) -> dict[str, pa.Array]:
     """Split a struct column into its fields; NULL structs have NULL fields."""
     return dict(zip((field.name for field in structs.type), structs.flatten(), strict=True))
 
@@ -163,7 +163,7 @@ def to_batch(
 
     A column that the table lacks is read where :data:`row_kinds.CARRIED_BY` says.
     """
-    users, items = in_id_order(to_codes(table[C.USER_ID])), to_codes(table[C.ITEM_ID])
+    users, items = renumber_by_id(to_codes(table[C.USER_ID])), to_codes(table[C.ITEM_ID])
     kinds = np.where(users.code == ABSENT, ABSENT, to_numpy(table[row_kinds.KIND]))  # segments may name no user
     rows_of_kind = {kind: np.flatnonzero(kinds == kind) for kind in COLUMNS_OF}
     plain = table.drop_columns(row_kinds.FACTS) if row_kinds.FACTS in table.column_names else table
@@ -188,7 +188,7 @@ def to_batch(
     owners = Owners(np.arange(users.n_values), log.user, held_out.user, np.zeros(0, dtype=np.int64), None)
     if has_judged_lists:
         judged_list = _take_rows(table[C.LIST_ID], rows_of_kind[row_kinds.HELD_OUT])
-        names = in_id_order(to_codes(pa.chunked_array([judged_list, log.columns[C.LIST_ID]])))
+        names = renumber_by_id(to_codes(pa.chunked_array([judged_list, log.columns[C.LIST_ID]])))
         n_names, n_judged = max(names.n_values, 1), len(held_out)
         keys, owner = np.unique(np.concatenate([held_out.user, log.user]) * n_names + names.code, return_inverse=True)
         owner_user, owner_name = np.divmod(keys, n_names)
@@ -199,7 +199,7 @@ def to_batch(
 
 def _take_rows(column: pa.ChunkedArray, places: IntVector) -> pa.Array:
     """Return the values of a column at ascending positions."""
-    whole = in_one_piece(column)
+    whole = combine_chunks(column)
     is_range = len(places) and places[-1] - places[0] + 1 == len(places)
     return whole.slice(places[0], len(places)) if is_range else pc.take(whole, to_arrow(places))
 
@@ -222,7 +222,7 @@ def unpack_constants(cell: pa.Array) -> dict[str, pa.Array]:
     return dict(zip(batch.schema.names, batch.columns, strict=True))
 
 
-def without_constants(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, pa.Array], Iterator[pa.RecordBatch]]:
+def split_constants(batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, pa.Array], Iterator[pa.RecordBatch]]:
     """Split what is the same for all users, in the first row of a partition, from all rows."""
     rest = (batch for batch in batches if batch.num_rows)
     first = next(rest, None)
@@ -244,28 +244,30 @@ class FlatLists(NamedTuple):
     scores: pa.Array | None  # scores, all NULL for a list whose arrays differ in length
 
 
-def flat_lists(
+def flatten_lists(
     items: pa.Array | pa.ChunkedArray,  # (n_lists,) ids, best item first
     scores: pa.Array | pa.ChunkedArray | None,  # (n_lists,) a score for each item
 ) -> FlatLists:
     """Write lists as one row per item; a list that is NULL or empty has none.
 
-    >>> flat = flat_lists(pa.array([["a", "b"], [], ["c"]]), pa.array([[0.9, 0.8], [], []], pa.list_(pa.float64())))
+    >>> flat = flatten_lists(pa.array([["a", "b"], [], ["c"]]), pa.array([[0.9, 0.8], [], []], pa.list_(pa.float64())))
     >>> flat.row.tolist(), flat.position.tolist(), flat.items.to_pylist(), flat.scores.to_pylist()
     ([0, 0, 2], [1, 2, 1], ['a', 'b', 'c'], [0.9, 0.8, None])
     """
-    items, paired = in_one_piece(items), None
+    items, paired = combine_chunks(items), None
     n_items = lengths_of(items)
     if scores is not None:
-        whole = in_one_piece(scores)
+        whole = combine_chunks(scores)
         n_scores, paired = lengths_of(whole), pc.list_flatten(whole)
         if not (n_scores == n_items).all():
-            places = in_ranges(np.cumsum(n_scores) - n_scores, n_items)
-            paired = taken_or_null(paired, np.where(np.repeat(n_scores == n_items, n_items), places, ABSENT))
-    return FlatLists(owners_of(items), in_ranges(np.ones_like(n_items), n_items), pc.list_flatten(items), paired)
+            places = expand_ranges(np.cumsum(n_scores) - n_scores, n_items)
+            paired = take_or_null(paired, np.where(np.repeat(n_scores == n_items, n_items), places, ABSENT))
+    return FlatLists(
+        parent_indices(items), expand_ranges(np.ones_like(n_items), n_items), pc.list_flatten(items), paired
+    )
 
 
-def with_items(batches: Iterable[pa.RecordBatch], *, has_ranks: bool) -> Iterator[pa.RecordBatch]:
+def expand_lists(batches: Iterable[pa.RecordBatch], *, has_ranks: bool) -> Iterator[pa.RecordBatch]:
     """Write lists that travel in columns :data:`row_kinds.LISTED` as one row per item, as a flat log has them.
 
     Rows of other inputs have empty arrays. ``has_ranks``: whether the place in the array becomes a column ``rank``.
@@ -294,7 +296,7 @@ def _item_rows(rows: pa.RecordBatch, *, of_lists: bool, has_ranks: bool) -> pa.R
         if has_ranks:
             columns[C.RANK] = pa.nulls(len(rows), pa.int32())
         return pa.RecordBatch.from_pydict(columns)
-    flat = flat_lists(rows[row_kinds.LISTED_ITEMS], scores)
+    flat = flatten_lists(rows[row_kinds.LISTED_ITEMS], scores)
     row, n_items = to_arrow(flat.row), len(flat.row)
     columns = {
         name: pc.take(column, row) if name in _OF_LIST else pa.nulls(n_items, column.type)

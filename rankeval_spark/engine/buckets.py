@@ -20,9 +20,9 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.columns import MAX_ROWS_PER_USER
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
-from rankeval_spark.engine.failures import quoted, refuse_input
-from rankeval_spark.statistics.hashed_random import GOLDEN, hashes_of_bytes, mixed
+from rankeval_spark.engine.arrays import combine_chunks, to_arrow, to_numpy
+from rankeval_spark.engine.failures import quote_key, refuse_input
+from rankeval_spark.statistics.hashed_random import GOLDEN, hash_bytes, mix_in_place
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import IntVector
@@ -35,18 +35,18 @@ GROUP: Final = "_group"  # column of the group of the jackknife that a user belo
 
 def jackknife_groups(users: pa.Array) -> IntVector:
     """Return each user's group of the jackknife, by a hash of the id: int64, shape (n_users,)."""
-    return hashes_of(users) % N_GROUPS
+    return hash_users(users) % N_GROUPS
 
 
-def hashes_of(users: pa.Array | pa.ChunkedArray) -> Hashes:
+def hash_users(users: pa.Array | pa.ChunkedArray) -> Hashes:
     """Hash ids, texts or whole numbers, as ``xxhash64(cast(user_id AS string))`` in Spark: int64, shape (n_users,)."""
-    texts = in_one_piece(users).cast(pa.string())
+    texts = combine_chunks(users).cast(pa.string())
     _, ends, data = texts.buffers()
     if not len(texts):
         return np.zeros(0, dtype=np.int64)
     places = np.frombuffer(ends, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
     text = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
-    return hashes_of_bytes(text, places.astype(np.int64))
+    return hash_bytes(text, places.astype(np.int64))
 
 
 BUDGET: Final = 256 << 20  # bytes of Arrow rows that are held at once; a worker needs six times as much at its peak
@@ -56,7 +56,7 @@ FOLDERS_OF_SPARK: Final = "SPARK_LOCAL_DIRS"  # variable of the folders that Spa
 _ROWS_AT_ONCE: Final = 65_536
 
 
-def in_buckets(
+def split_by_user(
     batches: Iterable[pa.RecordBatch], *, most_rows: int = MAX_ROWS_PER_USER, budget: int = BUDGET, level: int = 0
 ) -> Iterator[pa.Table]:
     """Yield tables of all rows of some users each; refused where a user has more than ``most_rows``.
@@ -75,7 +75,7 @@ def in_buckets(
                 _, of_users = _rows_by_user(held)
                 may_split = 2 * int(of_users.max()) <= n_rows
             if may_split:
-                yield from _cut(chain(held, rest), most_rows, budget, level)
+                yield from _split_on_disk(chain(held, rest), most_rows, budget, level)
                 return
         if n_rows > next_check:
             _refuse_many_rows(held, most_rows)
@@ -91,7 +91,7 @@ def _refuse_many_rows(batches: Sequence[pa.RecordBatch], most_rows: int) -> None
     users, n_rows = _rows_by_user(batches)
     most = int(n_rows.argmax())
     if n_rows[most] > most_rows:
-        found = f"user {quoted(users[most].as_py())} with {n_rows[most]} rows or more in all inputs together"
+        found = f"user {quote_key(users[most].as_py())} with {n_rows[most]} rows or more in all inputs together"
         fix = "leave this user out, as a robot or a default id, or raise max_rows_per_user"
         refuse_input("max_rows_per_user", found, expected=f"at most {most_rows}", fix=fix)
 
@@ -102,7 +102,7 @@ def _rows_by_user(batches: Sequence[pa.RecordBatch]) -> tuple[pa.Array, np.ndarr
     return counts.field("values"), to_numpy(counts.field("counts"))
 
 
-def _cut(batches: Iterator[pa.RecordBatch], most_rows: int, budget: int, level: int) -> Iterator[pa.Table]:
+def _split_on_disk(batches: Iterator[pa.RecordBatch], most_rows: int, budget: int, level: int) -> Iterator[pa.Table]:
     """Write rows to a file for each bucket, then take the buckets one after another."""
     of_spark = os.environ.get(FOLDERS_OF_SPARK, "").split(",")
     parent = next((name for name in of_spark if name and Path(name).is_dir()), None)  # None: the system's
@@ -115,17 +115,17 @@ def _cut(batches: Iterator[pa.RecordBatch], most_rows: int, budget: int, level: 
                 for path in paths
             ]
             for batch in chain([first], batches):
-                _write(batch, writers, level)
+                _write_buckets(batch, writers, level)
         for path in paths:
             with pa.OSFile(str(path), "rb") as file, pa.ipc.open_stream(file) as reader:
-                yield from in_buckets(reader, most_rows=most_rows, budget=budget, level=level + 1)
+                yield from split_by_user(reader, most_rows=most_rows, budget=budget, level=level + 1)
             path.unlink()
 
 
-def _write(batch: pa.RecordBatch, writers: list[pa.RecordBatchStreamWriter], level: int) -> None:
+def _write_buckets(batch: pa.RecordBatch, writers: list[pa.RecordBatchStreamWriter], level: int) -> None:
     for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
         part = batch.slice(start, _ROWS_AT_ONCE)
-        bucket = bucket_of(part[C.USER_ID], level=level)
+        bucket = hash_to_buckets(part[C.USER_ID], level=level)
         order = np.argsort(bucket, kind="stable")
         ends = np.searchsorted(bucket[order], np.arange(N_BUCKETS + 1))
         rows = pc.take(part, to_arrow(order))
@@ -133,12 +133,14 @@ def _write(batch: pa.RecordBatch, writers: list[pa.RecordBatchStreamWriter], lev
             writers[place].write_batch(rows.slice(ends[place], ends[place + 1] - ends[place]))
 
 
-def bucket_of(users: pa.Array, *, level: int, n_buckets: int = N_BUCKETS) -> np.ndarray:
+def hash_to_buckets(users: pa.Array, *, level: int, n_buckets: int = N_BUCKETS) -> np.ndarray:
     """Bucket of each user, from 0, by a hash of id and level: int64, shape (n_rows,)."""
-    whole = in_one_piece(users)
-    ids = to_numpy(whole).astype(np.int64) if pa.types.is_integer(whole.type) else hashes_of(whole)
+    whole = combine_chunks(users)
+    ids = to_numpy(whole).astype(np.int64) if pa.types.is_integer(whole.type) else hash_users(whole)
     hashed = ids.view(np.uint64)
-    hashed = mixed(hashed + np.uint64((level + 1) * int(GOLDEN) % (1 << 64)))  # a step of SplitMix64 for each level
+    hashed = mix_in_place(
+        hashed + np.uint64((level + 1) * int(GOLDEN) % (1 << 64))
+    )  # a step of SplitMix64 for each level
     hashed >>= np.uint64(32)
     hashed *= np.uint64(n_buckets)  # scaled instead of divided, which takes several times as long
     hashed >>= np.uint64(32)

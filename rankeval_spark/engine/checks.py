@@ -21,8 +21,8 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.check_thresholds import CheckName
 from rankeval_spark.config.inputs import COMPARE
 from rankeval_spark.engine import row_kinds
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.attribution import micros_of
+from rankeval_spark.engine.arrays import combine_chunks, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.attribution import to_micros
 from rankeval_spark.engine.failures import RefusedError, refuse, refuse_input
 from rankeval_spark.engine.matching import is_in_train
 from rankeval_spark.engine.scorer import RELEVANT
@@ -125,7 +125,7 @@ def meets(rows: Rows, condition: Condition) -> BoolVector:
         case Same(first, second):
             found = to_numpy(pc.equal(rows[first], rows[second]), null=0).astype(np.bool_)
         case NotFiniteVector(name):
-            lists = in_one_piece(rows[name])
+            lists = combine_chunks(rows[name])
             found = np.zeros(len(lists), dtype=np.bool_)
             found[to_numpy(pc.list_parent_indices(lists))[~np.isfinite(to_numpy(pc.list_flatten(lists)))]] = True
         case Marked(name):
@@ -171,12 +171,12 @@ class RowChecks:
     # text of a column of the key that the rows do not have: they may be in one table with others that do
     absent: Mapping[str, str] = field(default_factory=dict)
 
-    def counting(self) -> RowChecks:
+    def without_score_refusals(self) -> RowChecks:
         """Return the same checks for counting alone: without the refusal of the policy ``invalid_scores``."""
         checks = (replace(check, refuse=None) if check.name == "invalid_scores" else check for check in self.checks)
         return replace(self, checks=tuple(checks))
 
-    def flags(self, rows: Rows) -> dict[CheckName, BoolVector]:
+    def flag_failures(self, rows: Rows) -> dict[CheckName, BoolVector]:
         """Return which rows do not pass each check; refused where a check refuses one."""
         is_left, found = np.ones(rows.num_rows, dtype=np.bool_), dict[CheckName, np.ndarray]()
         for check in self.checks:
@@ -192,15 +192,15 @@ class RowChecks:
         return ~reduce(np.logical_or, (flags[check.name] for check in self.checks if check.drops))
 
     def usable(self, table: pa.Table) -> pa.Table:
-        """Return the rows that can be used, the table itself where all can; refused as by :meth:`flags`."""
-        is_kept = self.is_usable(self.flags(table))
+        """Return the rows that can be used, the table itself where all can; refused as by :meth:`flag_failures`."""
+        is_kept = self.is_usable(self.flag_failures(table))
         return table if is_kept.all() else table.filter(to_arrow(is_kept))
 
     def tallies(self, rows: Rows, flags: Mapping[CheckName, BoolVector]) -> Iterator[Tally]:
         """Count the rows, and those that do not pass each check."""
         yield Tally(self.input, ROWS, rows.num_rows, rows.num_rows)
         for name, flag in flags.items():
-            ends = ends_of_rows(rows, self.key, flag, self.absent)
+            ends = first_and_last_key(rows, self.key, flag, self.absent)
             yield Tally(self.input, name, int(np.count_nonzero(flag)), rows.num_rows, *ends)
 
 
@@ -242,8 +242,8 @@ def log_checks(
     else:
         invalid, has_zero = AnyOf((Missing(C.RANK), Compared(C.RANK, "<", 1))), Compared(C.RANK, "=", 0)
     checks = (
-        _null_keys([name for name in key if name not in absent]),
-        *_own_item(own_item, drops=True),
+        _null_key_check([name for name in key if name not in absent]),
+        *_own_item_check(own_item, drops=True),
         Check(ZERO_RANKS, has_zero, drops=True, refuse=None if are_judged else _refuse_zero_rank),
         Check(
             "invalid_scores",
@@ -260,7 +260,7 @@ def log_checks(
 def unnamed_checks(columns: Collection[str]) -> RowChecks:
     """Return the check of rows of the log that name no model, where the others do not name theirs."""
     absent = {C.MODEL_ID: "NULL"} | ({} if C.LIST_ID in columns else {C.LIST_ID: C.ONE_LIST})
-    null_keys = replace(_null_keys(()), is_bad=AllOf(()))
+    null_keys = replace(_null_key_check(()), is_bad=AllOf(()))
     return RowChecks("recommendations", schemas.RECOMMENDATIONS.key, (null_keys,), absent)
 
 
@@ -269,8 +269,8 @@ def held_out_checks(columns: Collection[str], *, own_item: OwnItem = "keep") -> 
     key = schemas.HELD_OUT.key_in(columns)
     is_low = AllOf((Compared(C.GAIN, ">", 0), Compared(C.GAIN, "<", RELEVANT)))
     checks = [
-        _null_keys(key),
-        *_own_item(own_item, drops=own_item == "drop_both"),
+        _null_key_check(key),
+        *_own_item_check(own_item, drops=own_item == "drop_both"),
         Check(
             "invalid_gains",
             NotFinite(C.GAIN),
@@ -295,9 +295,9 @@ def train_checks(columns: Collection[str], *, before: date | None = None, time_z
     """Return the checks of training data; interactions are to be before a day of a time zone, if they have times."""
     key, of_times = schemas.TRAIN.key, list[Check]()
     if before is not None and C.INTERACTED_AT in columns:
-        micros = micros_of(moment_of(datetime.combine(before, time()), time_zone))
+        micros = to_micros(moment_of(datetime.combine(before, time()), time_zone))
         of_times.append(Check("train_after_cut", Since(C.INTERACTED_AT, micros), is_fault=False))
-    return RowChecks("train", key, (_null_keys(key), *of_times))
+    return RowChecks("train", key, (_null_key_check(key), *of_times))
 
 
 def item_checks(columns: Collection[str], *, unreadable: str | None = None) -> RowChecks:
@@ -305,20 +305,20 @@ def item_checks(columns: Collection[str], *, unreadable: str | None = None) -> R
     parts: list[Condition] = [NotFiniteVector(C.VECTOR)] if C.VECTOR in columns else []
     parts += [] if unreadable is None else [Marked(unreadable)]
     key, warning = schemas.ITEMS.key, "have a cell or a vector that cannot be read, which counts as unknown"
-    return RowChecks("items", key, (_null_keys(key), Check("invalid_facts", AnyOf(tuple(parts)), warning=warning)))
+    return RowChecks("items", key, (_null_key_check(key), Check("invalid_facts", AnyOf(tuple(parts)), warning=warning)))
 
 
 def segment_checks() -> RowChecks:
     """Return the checks of the segments of users."""
-    return RowChecks("segments", C.SEGMENT_KEY, (_null_keys(C.SEGMENT_KEY),))
+    return RowChecks("segments", C.SEGMENT_KEY, (_null_key_check(C.SEGMENT_KEY),))
 
 
-def _null_keys(key: Sequence[str]) -> Check:
+def _null_key_check(key: Sequence[str]) -> Check:
     is_bad = AnyOf(tuple(map(Missing, key)))
     return Check("null_keys", is_bad, drops=True, warning="are left out: an id is NULL")
 
 
-def _own_item(policy: OwnItem, *, drops: bool) -> list[Check]:
+def _own_item_check(policy: OwnItem, *, drops: bool) -> list[Check]:
     """Return the check of rows whose item is the query itself, where the policy does not keep all of them."""
     own = Check("own_item", Same(C.USER_ID, C.ITEM_ID), drops=drops, is_fault=False)
     return [] if policy == "keep" else [own]
@@ -419,7 +419,7 @@ def add_tallies(found: dict[tuple[str, CheckName], Tally], added: Iterable[Tally
 _ROWS_AT_ONCE: Final = 1 << 20  # rows whose keys are written out together: one Arrow array of texts holds 2 GiB
 
 
-def ends_of_rows(
+def first_and_last_key(
     rows: Rows, key: Sequence[str], flag: BoolVector, absent: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[str | None, str | None]:
     """Return the keys of the first and the last row with a flag, in the order of their bytes; None without a flag.
@@ -434,15 +434,15 @@ def ends_of_rows(
     fixed, blank = {name: to_texts([text])[0] for name, text in absent.items()}, to_texts([" "])[0]
     columns = ([fixed[name] if name in fixed else part[name].cast(pa.string()) for name in key] for part in parts)
     join = partial(pc.binary_join_element_wise, null_handling="replace", null_replacement="NULL")
-    return _ends(join(*texts, blank) for texts in columns)
+    return _min_and_max(join(*texts, blank) for texts in columns)
 
 
-def ends_of_ids(ids: pa.Array, flag: BoolVector) -> tuple[str | None, str | None]:
+def first_and_last_id(ids: pa.Array, flag: BoolVector) -> tuple[str | None, str | None]:
     """Return the first and the last id with a flag, by the bytes of their texts."""
-    return _ends([ids.filter(to_arrow(flag)).cast(pa.string())])
+    return _min_and_max([ids.filter(to_arrow(flag)).cast(pa.string())])
 
 
-def _ends(parts: Iterable[pa.Array]) -> tuple[str | None, str | None]:
+def _min_and_max(parts: Iterable[pa.Array]) -> tuple[str | None, str | None]:
     ends = [pc.min_max(part).as_py() for part in parts if len(part)]
     return (min(end["min"] for end in ends), max(end["max"] for end in ends)) if ends else (None, None)
 
@@ -474,7 +474,7 @@ class PartitionTallies:
                 if kind == row_kinds.HELD_OUT and C.GAIN not in names:
                     carrier = row_kinds.CARRIED_BY[kind][C.GAIN]
                     named = rows.rename_columns([C.GAIN if name == carrier else name for name in names])
-                flags = of_input.flags(named)
+                flags = of_input.flag_failures(named)
                 add_tallies(self.tallies, of_input.tallies(named, flags))
                 is_kept = of_input.is_usable(flags)
                 yield rows if is_kept.all() else rows.filter(to_arrow(is_kept))
@@ -496,21 +496,21 @@ class PartitionTallies:
         np.maximum.at(best, owner, judgements.gain)
         has_none = (n_pairs > 0) & (best < RELEVANT)
         n_users, without = int(np.count_nonzero(n_pairs)), int(np.count_nonzero(has_none))
-        repeated = ends_of_ids(batch.users, n_rows > n_pairs)
+        repeated = first_and_last_id(batch.users, n_rows > n_pairs)
         found = [
             Tally("held_out", "duplicates", len(judged) - len(owner), len(judged), *repeated),
-            Tally("held_out", "zero_relevant", without, n_users, *ends_of_ids(batch.users, has_none)),
+            Tally("held_out", "zero_relevant", without, n_users, *first_and_last_id(batch.users, has_none)),
         ]
         if owners.names is not None:
             is_listed = np.bincount(owners.log, minlength=len(owners.user)) > 0
             of_lists = owners.held_out[~is_listed[owners.held_out]]
-            ends = _ends_of_keys((batch.users, owners.user[of_lists]), (owners.names, owners.name[of_lists]))
+            ends = _first_and_last_joined((batch.users, owners.user[of_lists]), (owners.names, owners.name[of_lists]))
             found.append(Tally("held_out", row_kinds.UNMATCHED_LISTS, len(of_lists), len(judged), *ends))
         if counts_seen:  # in the whole log
             rows, lists = np.flatnonzero(is_in_train(batch, log.user, log.item)), log.columns.get(C.LIST_ID)
             of_list = (to_texts([C.ONE_LIST]), np.zeros(len(rows), np.int64)) if lists is None else (lists, rows)
             models = to_texts(batch.models), batch.model[rows]
-            ends = _ends_of_keys(models, (batch.users, log.user[rows]), of_list, (batch.items, log.item[rows]))
+            ends = _first_and_last_joined(models, (batch.users, log.user[rows]), of_list, (batch.items, log.item[rows]))
             found.append(Tally("recommendations", "seen_in_train", len(rows), len(log), *ends))
         add_tallies(self.tallies, found)
 
@@ -521,11 +521,11 @@ class PartitionTallies:
             owner, item = np.divmod(pairs, max(batch.n_items, 1))
             user = batch.owners.user[owner]
             seen = np.flatnonzero(is_in_train(batch, user, item))
-            ends = _ends_of_keys((batch.users, user[seen]), (batch.items, item[seen]))
+            ends = _first_and_last_joined((batch.users, user[seen]), (batch.items, item[seen]))
             add_tallies(self.tallies, [Tally("held_out", row_kinds.HELD_OUT_IN_TRAIN, len(seen), len(pairs), *ends)])
 
 
-def _ends_of_keys(*ids: tuple[pa.Array, IntVector]) -> tuple[str | None, str | None]:
+def _first_and_last_joined(*ids: tuple[pa.Array, IntVector]) -> tuple[str | None, str | None]:
     """Return the first and last of keys that are ids joined by a blank, each some values and places among them."""
     parts = (pc.take(values, to_arrow(place)).cast(pa.string()) for values, place in ids)
-    return _ends([pc.binary_join_element_wise(*parts, to_texts([" "])[0])])
+    return _min_and_max([pc.binary_join_element_wise(*parts, to_texts([" "])[0])])

@@ -15,21 +15,21 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.arrays import (
     ABSENT,
-    ascending,
+    combine_chunks,
     full_join,
-    in_id_order,
-    in_one_piece,
+    index_in,
     lengths_of,
     list_column,
-    owners_of,
-    places_in,
-    taken_or_null,
+    parent_indices,
+    rank_ids,
+    renumber_by_id,
+    take_or_null,
     to_arrow,
     to_codes,
     to_numpy,
 )
-from rankeval_spark.engine.batch import fields, pack_constants
-from rankeval_spark.engine.failures import quoted, refuse_input
+from rankeval_spark.engine.batch import pack_constants, struct_fields
+from rankeval_spark.engine.failures import quote_key, refuse_input
 from rankeval_spark.engine.planning import CATALOGUE_FACTS, COUNTED_FACTS
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.required_facts import BY_POPULARITY, TAIL
@@ -121,15 +121,15 @@ def to_catalogue(items: pa.Table, *, needs: Iterable[str], evaluation_date: date
     once, in order) and ``item_vectors`` (list of double, NULL where a number is not finite). Refused: an item with two
     rows, or vectors of different lengths, between which there is no angle.
     """
-    ids = in_one_piece(items[C.ITEM_ID])
+    ids = combine_chunks(items[C.ITEM_ID])
     codes, found = to_codes(ids), {C.ITEM_ID: ids}
     if codes.n_values < len(ids):
         repeated = codes.values.filter(to_arrow(np.bincount(codes.code) > 1))
-        found_twice = f"item {quoted(_in_order(repeated, 0))} twice in the catalogue"
+        found_twice = f"item {quote_key(_nth_id(repeated, 0))} twice in the catalogue"
         refuse_input("items", found_twice, expected=ONCE_EXPECTED, fix=ONCE_FIX)
     columns = {N.ITEM_AGE: C.PUBLISHED_AT, N.ITEM_CATEGORIES: C.CATEGORIES, N.ITEM_VECTORS: C.VECTOR}
     for name in sorted(needs):
-        cells = in_one_piece(items[columns[name]])
+        cells = combine_chunks(items[columns[name]])
         if name == N.ITEM_CATEGORIES:
             found[name] = _distinct_categories(cells)
         elif name == N.ITEM_VECTORS:
@@ -147,9 +147,9 @@ def _distinct_categories(lists: pa.Array) -> pa.Array:
     """Keep each category of an item once, in the order of their names, without NULL."""
     values = lists.flatten()
     is_known = ~_is_null(values)
-    names = in_id_order(to_codes(values.filter(to_arrow(is_known))))
+    names = renumber_by_id(to_codes(values.filter(to_arrow(is_known))))
     n_names = max(names.n_values, 1)
-    owner, name = np.divmod(np.unique(owners_of(lists)[is_known] * n_names + names.code), n_names)
+    owner, name = np.divmod(np.unique(parent_indices(lists)[is_known] * n_names + names.code), n_names)
     lengths = np.bincount(owner, minlength=len(lists))
     return list_column(lengths, pc.take(names.values, to_arrow(name)), is_null=_is_null(lists))
 
@@ -157,23 +157,25 @@ def _distinct_categories(lists: pa.Array) -> pa.Array:
 def _usable_vectors(ids: pa.Array, lists: pa.Array) -> pa.Array:
     """Return vectors, NULL where a number is not finite; two lengths are refused."""
     is_finite = np.isfinite(to_numpy(lists.flatten()))
-    n_others = np.bincount(owners_of(lists)[~is_finite], minlength=len(lists))
+    n_others = np.bincount(parent_indices(lists)[~is_finite], minlength=len(lists))
     if n_others.any():
-        lists = taken_or_null(lists, np.where(n_others > 0, ABSENT, np.arange(len(lists))))
+        lists = take_or_null(lists, np.where(n_others > 0, ABSENT, np.arange(len(lists))))
     known = np.flatnonzero(~_is_null(lists))
     lengths = lengths_of(lists)[known]
     if len(known) and lengths.min() < lengths.max():
         ids = pc.take(ids, to_arrow(known))
-        shortest = _in_order(ids.filter(to_arrow(lengths == lengths.min())), 0)
-        longest = _in_order(ids.filter(to_arrow(lengths == lengths.max())), -1)
-        shown = f"{lengths.min()} numbers for {quoted(shortest)} and {lengths.max()} numbers for {quoted(longest)}"
+        shortest = _nth_id(ids.filter(to_arrow(lengths == lengths.min())), 0)
+        longest = _nth_id(ids.filter(to_arrow(lengths == lengths.max())), -1)
+        shown = (
+            f"{lengths.min()} numbers for {quote_key(shortest)} and {lengths.max()} numbers for {quote_key(longest)}"
+        )
         refuse_input("items", f"vectors of two lengths, {shown}", expected=ONE_LENGTH_EXPECTED, fix=ONE_LENGTH_FIX)
     return lists
 
 
-def _in_order(ids: pa.Array, place: int) -> object:
+def _nth_id(ids: pa.Array, place: int) -> object:
     """Return the id at a place in the order of the ids."""
-    return ids[int(np.argsort(ascending(ids))[place])].as_py()
+    return ids[int(np.argsort(rank_ids(ids))[place])].as_py()
 
 
 def _is_null(values: pa.Array) -> BoolVector:
@@ -246,7 +248,7 @@ def to_totals(sources: FactSources, *, needs: frozenset[str]) -> pa.StructArray 
         counts = require_input(sources.counts)
         of_train = to_item_popularity(counts, needs=frozenset({N.ITEM_POPULARITY_GROUP}))
         groups = np.append(to_numpy(of_train[N.ITEM_POPULARITY_GROUP]), BY_POPULARITY.index(TAIL)).astype(np.int64)
-        sizes = np.bincount(groups[places_in(sources.catalogue, counts.items)], minlength=len(BY_POPULARITY))
+        sizes = np.bincount(groups[index_in(sources.catalogue, counts.items)], minlength=len(BY_POPULARITY))
         totals |= dict(zip(N.GROUP_SIZES, sizes.tolist(), strict=True))
     values = [to_arrow(np.array([total], dtype=np.float64)) for total in totals.values()]
     return pa.StructArray.from_arrays(values, names=list(totals)) if totals else None
@@ -262,7 +264,7 @@ def require_input(found: _Input | None) -> _Input:
 
 def _read_counts(counted: pa.Table, total: pa.Table) -> _Counted:
     """Read the interactions and users of each item, in the order of the ids, and the number of all users."""
-    codes = in_id_order(to_codes(counted[C.ITEM_ID]))
+    codes = renumber_by_id(to_codes(counted[C.ITEM_ID]))
     order, names = np.argsort(codes.code), (N_INTERACTIONS, N_USERS)
     interactions, users = (to_numpy(counted[name])[order].astype(np.int64) for name in names)
     return _Counted(codes.values, interactions, users, int(to_numpy(total[N_USERS], null=0)[0]))
@@ -285,9 +287,9 @@ class GatheredRows:
         sources = FactSources(counts, items if self.has_items else None, self.evaluation_date)
         constants = to_constants(sources, needs=self.needs)
         if C.TOTALS in rows.column_names:
-            totals = fields(in_one_piece(total[C.TOTALS]))
-            totals |= fields(constants[C.TOTALS]) if C.TOTALS in constants else {}
+            totals = struct_fields(combine_chunks(total[C.TOTALS]))
+            totals |= struct_fields(constants[C.TOTALS]) if C.TOTALS in constants else {}
             constants[C.TOTALS] = pa.StructArray.from_arrays(list(totals.values()), names=list(totals))
         if row_kinds.COUNTS in rows.column_names:
-            constants[row_kinds.COUNTS] = in_one_piece(total[row_kinds.COUNTS])
+            constants[row_kinds.COUNTS] = combine_chunks(total[row_kinds.COUNTS])
         return pack_constants(constants)

@@ -38,6 +38,6 @@ def refuse_input(name: str, what: str, *, expected: str, fix: str) -> NoReturn:
     raise RefusedError(what.join(input_words(name, expected=expected, fix=fix)))
 
 
-def quoted(key: object) -> str:
+def quote_key(key: object) -> str:
     """Write a key into a message, on one line."""
     return "'" + re.sub(r"\s", " ", str(key)) + "'"

@@ -17,20 +17,20 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.arrays import (
     ABSENT,
-    ascending,
-    in_id_order,
+    index_in,
     lengths_of,
     list_column,
-    owners_of,
-    places_in,
+    parent_indices,
+    rank_ids,
+    renumber_by_id,
     starts_of_runs,
-    taken_or_null,
+    take_or_null,
     to_arrow,
     to_codes,
     to_numpy,
     to_texts,
 )
-from rankeval_spark.engine.batch import fields
+from rankeval_spark.engine.batch import struct_fields
 from rankeval_spark.engine.matching import is_in_train
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import scaled_rows
@@ -58,7 +58,7 @@ def distinct_pairs(user: IntVector, item: IntVector, *, n_items: int) -> tuple[I
     return user, item
 
 
-def owned_items(user: IntVector, item: IntVector, *, n_users: int, n_items: int) -> sparse.csr_array:
+def ownership_matrix(user: IntVector, item: IntVector, *, n_users: int, n_items: int) -> sparse.csr_array:
     """Users by items: float64, 1 where the user has the item, columns ascending in each row."""
     user, item = distinct_pairs(user, item, n_items=n_items)
     ends = np.append(0, np.cumsum(np.bincount(user, minlength=n_users)))
@@ -71,10 +71,10 @@ def to_profiles(batch: Batch, judgements: Judgements, *, needs: frozenset[str]) 
     A profile is made of the distinct items that the user has in the training data; for categories and vectors, of those
     that the catalogue describes. A fact is NULL where there is no such item.
     """
-    place, found = ascending(batch.items), dict[str, pa.Array]()  # items are in the order of their ids
+    place, found = rank_ids(batch.items), dict[str, pa.Array]()  # items are in the order of their ids
     if not needs.isdisjoint((N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, N.PROFILE_INTERACTIONS)):
         in_order, train = to_arrow(np.argsort(place)), batch.train
-        owned = owned_items(train.user, place[train.item], n_users=batch.n_users, n_items=batch.n_items)
+        owned = ownership_matrix(train.user, place[train.item], n_users=batch.n_users, n_items=batch.n_items)
         if N.PROFILE_CATEGORIES in needs:
             found[N.PROFILE_CATEGORIES] = _count_categories(
                 owned, pc.take(batch.known_items[N.ITEM_CATEGORIES], in_order)
@@ -102,7 +102,7 @@ def to_profiles(batch: Batch, judgements: Judgements, *, needs: frozenset[str]) 
 def _count_categories(owned: sparse.csr_array, lists: pa.Array) -> pa.Array:
     """Count the items of each user by category and by how many categories they have."""
     lengths = lengths_of(lists)
-    names, above = in_id_order(to_codes(lists.flatten())), int(lengths.max(initial=0)) + 1
+    names, above = renumber_by_id(to_codes(lists.flatten())), int(lengths.max(initial=0)) + 1
     labels, label = np.unique(names.code * above + np.repeat(lengths, lengths), return_inverse=True)
     ends = np.append(0, np.cumsum(lengths))
     has_label = sparse.csr_array((np.ones(len(label)), label, ends), shape=(len(lists), len(labels)))
@@ -147,7 +147,7 @@ def _sum_with_signed_zeros(has_item: sparse.csr_array, units: FloatMatrix) -> Fl
     return total
 
 
-def bits_of_items(known: Mapping[str, pa.Array], groups: Sequence[str], *, n_items: int) -> IntVector:
+def item_group_bits(known: Mapping[str, pa.Array], groups: Sequence[str], *, n_items: int) -> IntVector:
     """Return the groups of each item: int64, shape (n_items,); bit i is set where it belongs to the i-th one.
 
     ``groups`` are those of :data:`required_facts.BY_POPULARITY`, or categories. An item that the training data do not
@@ -172,7 +172,7 @@ def popularity_groups(known: Mapping[str, pa.Array]) -> IntVector:
 def has_category(categories: pa.Array, name: str) -> BoolVector:
     """Return True for each item that has a category."""
     is_it = to_numpy(pc.equal(categories.flatten(), to_texts([name])[0]), null=0)
-    return np.bincount(owners_of(categories)[is_it], minlength=len(categories)) > 0
+    return np.bincount(parent_indices(categories)[is_it], minlength=len(categories)) > 0
 
 
 def to_features(
@@ -190,7 +190,7 @@ def to_features(
         columns[C.TOTALS] = pc.take(batch.constants[C.TOTALS], to_arrow(np.zeros(n_lists, dtype=np.int64)))
     if needs.isdisjoint(N.DESCRIBED - set(N.TOTALS)):
         return columns
-    places = ranked.down_to(depth)
+    places = ranked.places_down_to(depth)
     facts, n_items = _item_facts(ranked, places, needs), ranked.count_items(places)
     structs = pa.StructArray.from_arrays(list(facts.values()), names=list(facts))
     columns[C.ITEM_FACTS] = list_column(n_items, structs, is_null=is_empty)
@@ -198,10 +198,10 @@ def to_features(
         columns[C.PROFILE] = pc.take(profiles, to_arrow(ranked.keys.owner, is_null=is_empty))
     if N.ITEM_PAIRS in needs:
         place = np.full(n_lists, ABSENT)
-        list_code, found = ranked.keys.list_of(batch, batch.pairs)
+        list_code, found = ranked.keys.find_lists(batch, batch.pairs)
         place[list_code] = found
         pair = pa.struct([("later", pa.int32()), ("earlier", pa.int32()), ("similarity", pa.float64())])
-        columns[C.PAIRS] = taken_or_null(batch.pairs.columns.get(C.PAIRS, pa.nulls(0, pa.list_(pair))), place)
+        columns[C.PAIRS] = take_or_null(batch.pairs.columns.get(C.PAIRS, pa.nulls(0, pa.list_(pair))), place)
     if other_models:
         columns[C.OTHER_LISTS] = _other_lists(ranked, columns[C.ITEM_FACTS], other_models)
     if N.ITEM_SEEN in needs:
@@ -223,9 +223,9 @@ def _item_facts(ranked: RankedLists, places: IntVector, needs: frozenset[str]) -
             facts[name] = to_arrow(is_in_train(batch, user, item).astype(np.float64))
         elif name == N.ITEM_FAMILIARITY:
             pairs = to_arrow(batch.familiarity.user * batch.n_items + batch.familiarity.item)
-            place = places_in(to_arrow(user * batch.n_items + item), pairs)
+            place = index_in(to_arrow(user * batch.n_items + item), pairs)
             similarity = batch.familiarity.columns.get(row_kinds.SIMILARITY, pa.nulls(0, pa.float64()))
-            facts[name] = taken_or_null(similarity, place)
+            facts[name] = take_or_null(similarity, place)
         elif name == N.ITEM_COPIES:
             facts[name] = to_arrow(ranked.n_copies[row].astype(np.float64))
         elif name in UNSEEN:
@@ -243,7 +243,7 @@ def _other_lists(ranked: RankedLists, items: pa.ListArray, models: tuple[str, ..
     The lists of that model itself get NULL too: compared with themselves they say nothing.
     """
     keys, names = ranked.keys, ranked.batch.models
-    has_items, facts, n_items = ranked.length > 0, fields(items.flatten()), lengths_of(items)
+    has_items, facts, n_items = ranked.length > 0, struct_fields(items.flatten()), lengths_of(items)
     lists = pa.StructArray.from_arrays(
         [to_arrow(ranked.depth.astype(np.int32)), *(list_column(n_items, facts[name]) for name in (C.RANK, C.ITEM_ID))],
         names=["length", "ranks", "items"],
@@ -253,9 +253,9 @@ def _other_lists(ranked: RankedLists, items: pa.ListArray, models: tuple[str, ..
     for name in models:
         code = names.index(name) if name in names else ABSENT
         lists_of_model = np.flatnonzero((keys.model == code) & has_items)
-        match = places_in(to_arrow(same_user), to_arrow(same_user[lists_of_model]))
+        match = index_in(to_arrow(same_user), to_arrow(same_user[lists_of_model]))
         has_other_list = (match >= 0) & (keys.model != code) & has_items
         place = np.full(keys.n_lists, ABSENT)
         place[has_other_list] = lists_of_model[match[has_other_list]]
-        columns.append(taken_or_null(lists, place))
+        columns.append(take_or_null(lists, place))
     return pa.StructArray.from_arrays(columns, names=list(models))

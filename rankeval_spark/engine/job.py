@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.arrays import to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.batch import Batch, to_batch, with_items, without_constants
-from rankeval_spark.engine.buckets import in_buckets
+from rankeval_spark.engine.batch import Batch, expand_lists, split_constants, to_batch
+from rankeval_spark.engine.buckets import split_by_user
 from rankeval_spark.engine.checks import PartitionTallies, refuse_unusable
-from rankeval_spark.engine.features import bits_of_items, to_features, to_profiles
+from rankeval_spark.engine.features import item_group_bits, to_features, to_profiles
 from rankeval_spark.engine.matching import Judgements, is_in_train, match_log, to_judgements
-from rankeval_spark.engine.outputs import list_names, scored_parts
-from rankeval_spark.engine.ranked_lists import ITEMS, RankedLists, to_item_lists, to_lists, to_ranked
+from rankeval_spark.engine.outputs import describe_lists, score_in_parts
+from rankeval_spark.engine.ranked_lists import ITEMS, RankedLists, rank_lists, to_compact_lists, to_item_lists
 from rankeval_spark.engine.slices import to_segment_columns
 from rankeval_spark.measures import required_facts as N
 
@@ -57,8 +57,8 @@ class Job:
     def parts(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[Part]:
         """Rank, match and score the lists of whole users, some at a time; ``tallies`` counts rows and judgements."""
         measures = self.outputs.measures
-        for batch, judgements, ranked in self._ranked(batches, tallies):
-            lists = to_lists(ranked, rules=self.rules, needs=measures.needs)
+        for batch, judgements, ranked in self._rank_batches(batches, tallies):
+            lists = to_compact_lists(ranked, rules=self.rules, needs=measures.needs)
             keys = _key_columns(batch, ranked.keys)
             others = {
                 **keys,
@@ -72,9 +72,9 @@ class Job:
                 ),
             }
             if N.LIST_NAMES in measures.needs:
-                others[N.LIST_NAMES] = list_names(keys[C.USER_ID], keys[C.MODEL_ID])
-            columns_of = partial(_cut, others, lists)
-            yield from scored_parts(self.outputs, lists.n_judged, ranked.keys.user, columns_of, ranked)
+                others[N.LIST_NAMES] = describe_lists(keys[C.USER_ID], keys[C.MODEL_ID])
+            columns_of = partial(_slice_lists, others, lists)
+            yield from score_in_parts(self.outputs, lists.n_judged, ranked.keys.user, columns_of, ranked)
 
     def user_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row per list of the population and cutoff: ``schemas.USER_METRICS`` without the key of its run."""
@@ -82,8 +82,8 @@ class Job:
 
     def ranked_items(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row per list and item: key, item, rank, gain (NULL without a judgement)."""
-        for batch, _, ranked in self._ranked(batches, PartitionTallies()):
-            places, keys = ranked.down_to(self.depth), _key_columns(batch, ranked.keys)
+        for batch, _, ranked in self._rank_batches(batches, PartitionTallies()):
+            places, keys = ranked.places_down_to(self.depth), _key_columns(batch, ranked.keys)
             list_code, row = to_arrow(ranked.list_code[places]), ranked.row[places]
             if not self.has_lists:
                 del keys[C.LIST_ID]
@@ -99,27 +99,29 @@ class Job:
 
     def item_lists(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row per list that has items: its key and :data:`ranked_lists.ITEMS`."""
-        for batch, _, ranked in self._ranked(batches, PartitionTallies()):
+        for batch, _, ranked in self._rank_batches(batches, PartitionTallies()):
             listed = to_arrow(ranked.listed)
             keys = {name: pc.take(column, listed) for name, column in _key_columns(batch, ranked.keys).items()}
             yield pa.RecordBatch.from_pydict({**keys, ITEMS: to_item_lists(ranked, depth=self.depth)})
 
     def count(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> None:
         """Count rows and judgements, and refuse nothing that only lists cannot be made of."""
-        counting = replace(self, checks={kind: of_input.counting() for kind, of_input in self.checks.items()})
+        counting = replace(
+            self, checks={kind: of_input.without_score_refusals() for kind, of_input in self.checks.items()}
+        )
         duplicates = self.rules.duplicates_of_users
         duplicates = "max" if duplicates == "error" else duplicates
-        for batch in counting._batches(batches, tallies, most_rows=sys.maxsize):
+        for batch in counting._usable_batches(batches, tallies, most_rows=sys.maxsize):
             judged = to_judgements(batch.judged, n_items=batch.n_items, duplicates=duplicates)
             tallies.add(batch, judged, counts_seen=self.rules.drops_seen)
 
-    def _ranked(
+    def _rank_batches(
         self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies
     ) -> Iterator[tuple[Batch, Judgements, RankedLists]]:
         rules, groups = self.rules, None
-        for batch in self._batches(batches, tallies, most_rows=rules.max_rows_per_user):
+        for batch in self._usable_batches(batches, tallies, most_rows=rules.max_rows_per_user):
             if not self.needs.isdisjoint((N.POPULARITY_GROUP, N.CATEGORY_GROUP)):
-                groups = bits_of_items(batch.known_items, self.outputs.measures.groups, n_items=batch.n_items)
+                groups = item_group_bits(batch.known_items, self.outputs.measures.groups, n_items=batch.n_items)
             judge = partial(to_judgements, n_items=batch.n_items, item_groups=groups)
             judgements = judge(batch.judged, duplicates=rules.duplicates_of_users)
             tallies.add(batch, judgements, counts_seen=rules.drops_seen)
@@ -129,21 +131,21 @@ class Job:
                 listed = replace(batch, log=replace(batch.log, columns={**batch.log.columns, C.SCORE: single}))
             if self.drops_unknown:
                 is_known = to_numpy(batch.known_items[N.ITEM_KNOWN], null=0.0) > 0
-                listed = listed.with_log(is_known[batch.log.item])
+                listed = listed.keep_log_rows(is_known[batch.log.item])
             of_lists = partial(judge, duplicates=rules.held_out_duplicates)
             matched = match_log(listed, judgements, rules=rules, judge=of_lists)
-            yield listed, judgements, to_ranked(matched, rules=rules)
+            yield listed, judgements, rank_lists(matched, rules=rules)
 
-    def _batches(
+    def _usable_batches(
         self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies, *, most_rows: int
     ) -> Iterator[Batch]:
         """Yield the usable rows of whole users, some at a time; without judgements that a policy drops as seen."""
-        found, rest = without_constants(batches)
+        found, rest = split_constants(batches)
         constants = {**self.constants, **found}
         if row_kinds.COUNTS in constants:
             refuse_unusable(constants[row_kinds.COUNTS])
-        usable = tallies.usable(with_items(rest, has_ranks=self.rules.reads_ranks), self.checks)
-        for table in in_buckets(usable, most_rows=most_rows):
+        usable = tallies.usable(expand_lists(rest, has_ranks=self.rules.reads_ranks), self.checks)
+        for table in split_by_user(usable, most_rows=most_rows):
             batch = to_batch(
                 table,
                 models=self.models,
@@ -154,7 +156,7 @@ class Job:
             if N.JUDGED_SEEN in self.needs:
                 tallies.add_judged_seen(batch)
             if self.rules.drops_judged_seen:
-                batch = batch.with_held_out(~is_in_train(batch, batch.held_out.user, batch.held_out.item))
+                batch = batch.keep_held_out_rows(~is_in_train(batch, batch.held_out.user, batch.held_out.item))
             yield batch
 
 
@@ -167,5 +169,5 @@ def _key_columns(batch: Batch, keys: ListKeys) -> dict[str, pa.Array]:
     }
 
 
-def _cut(others: Mapping[str, pa.Array], lists: CompactLists, start: int, n_lists: int) -> dict[str, pa.Array]:
+def _slice_lists(others: Mapping[str, pa.Array], lists: CompactLists, start: int, n_lists: int) -> dict[str, pa.Array]:
     return {**{name: column.slice(start, n_lists) for name, column in others.items()}, **lists.part(start, n_lists)}

@@ -19,10 +19,10 @@ from rankeval_spark.columns import MAX_ROWS_PER_USER
 from rankeval_spark.config.policies import tie_rule
 from rankeval_spark.engine.arrays import (
     ABSENT,
-    ascending,
-    in_id_order,
-    places_among,
-    places_in,
+    index_in,
+    rank_ids,
+    rare_index_in,
+    renumber_by_id,
     starts_of_runs,
     to_arrow,
     to_codes,
@@ -58,12 +58,12 @@ class Judgements:
     propensity: FloatVector | None = None  # (n_judged,) probability with which the item was shown; NaN where NULL
     weight: FloatVector | None = None  # (n_judged,) 0 where it is no finite number above 0
 
-    def descending(self) -> Judgements:
+    def sort_by_gain(self) -> Judgements:
         """Sort by owner, then gain, value, groups and weight, the largest first."""
         facts = [-fact for fact in (self.weight, self.groups, self.value) if fact is not None]
-        return self.at(np.lexsort((*facts, -self.gain, self.owner)))
+        return self.take(np.lexsort((*facts, -self.gain, self.owner)))
 
-    def at(self, places: IntVector) -> Judgements:
+    def take(self, places: IntVector) -> Judgements:
         """Select judgements by their positions."""
         known: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
         return Judgements(**{name: numbers[places] for name, numbers in known.items() if numbers is not None})
@@ -84,19 +84,19 @@ def to_judgements(
     """
     pair = held_out.user * n_items + held_out.item
     order = np.argsort(pair)
-    rows = _read_judgements(held_out, pair, item_groups).at(order)
+    rows = _read_judgements(held_out, pair, item_groups).take(order)
     is_first = starts_of_runs(rows.pair)
     if is_first.all():
         return rows
     _refuse_repeated(rows, is_first, duplicates=duplicates)
     last = np.append(np.flatnonzero(is_first)[1:], len(order)) - 1  # last row of each pair
     if duplicates == "sum":
-        return _add_up(rows, last)
+        return _sum_repeated(rows, last)
     by: tuple[IntVector, ...] = (np.cumsum(is_first) - 1,)
     if duplicates == "last":  # NULL first: its code finds the place that is appended
         codes = to_codes(held_out.columns[C.INTERACTED_AT].cast(pa.int64()))
-        by = (np.append(ascending(codes.values) + 1, 0)[codes.code][order], *by)
-    best = rows.at(np.lexsort((rows.gain, *by))[last])
+        by = (np.append(rank_ids(codes.values) + 1, 0)[codes.code][order], *by)
+    best = rows.take(np.lexsort((rows.gain, *by))[last])
     if rows.value is None:
         return best
     newest = (rows.gain,) if duplicates == "last" else ()
@@ -118,7 +118,7 @@ def _refuse_repeated(rows: Judgements, is_first: BoolVector, *, duplicates: Held
         refuse_input("held_out", "a user has two weights for an item", expected=expected, fix=fix)
 
 
-def _add_up(rows: Judgements, last: IntVector) -> Judgements:
+def _sum_repeated(rows: Judgements, last: IntVector) -> Judgements:
     """Sum gains and values of each pair, sorted by pair, whose last rows are given; an infinite sum is refused."""
     numbers = {"gain": rows.gain} | ({} if rows.value is None else {"value": rows.value})
     sums: dict[str, Any] = {name: exact_sums(each, np.diff(last, prepend=-1)) for name, each in numbers.items()}
@@ -126,7 +126,7 @@ def _add_up(rows: Judgements, last: IntVector) -> Judgements:
         if not np.isfinite(total).all():
             found, fix = f"the {name}s of a user and an item add up to infinity", f"correct the {name}s"
             refuse_input("held_out", found, expected="a number", fix=f"{fix} of the held-out table")
-    return replace(rows.at(last), **sums)
+    return replace(rows.take(last), **sums)
 
 
 def _read_judgements(held_out: CodedRows, pair: IntVector, item_groups: IntVector | None) -> Judgements:
@@ -189,7 +189,7 @@ class ListKeys:
     def n_lists(self) -> int:
         return len(self.user)
 
-    def list_of(self, batch: Batch, table: CodedRows) -> tuple[IntVector, IntVector]:
+    def find_lists(self, batch: Batch, table: CodedRows) -> tuple[IntVector, IntVector]:
         """Find rows of a table that have a list, by model and ``list_id`` as far as it names them: lists, and rows."""
         if not len(table):
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -197,12 +197,12 @@ class ListKeys:
         model: IntVector = np.zeros(len(table), dtype=np.int64)
         own = model
         if C.MODEL_ID in table.columns:
-            model = places_in(table.columns[C.MODEL_ID], to_texts(batch.models))
+            model = index_in(table.columns[C.MODEL_ID], to_texts(batch.models))
         if C.LIST_ID in table.columns:
-            own = places_in(table.columns[C.LIST_ID].cast(names.type), names)
+            own = index_in(table.columns[C.LIST_ID].cast(names.type), names)
         n_names, n_models = len(names), max(len(batch.models), 1)
         keys = to_arrow((self.user * n_models + self.model) * n_names + to_numpy(self.list_id.indices))
-        found = places_in(to_arrow((table.user * n_models + model) * n_names + own), keys)
+        found = index_in(to_arrow((table.user * n_models + model) * n_names + own), keys)
         has_list = (found >= 0) & (model >= 0) & (own >= 0)
         return found[has_list], np.flatnonzero(has_list)
 
@@ -235,7 +235,7 @@ def _lists_of_judgements(
     judged = judgements.owner[starts_of_runs(judgements.owner)]
     of_models = (owners.user[judged][:, None] * n_models + np.arange(n_models)).ravel()
     of_lists = np.append(owners.log, np.repeat(judged, n_models))
-    slots, owner, place = _distinct(np.append(slot, of_models), of_lists, n_codes=len(owners.user))
+    slots, owner, place = _find_distinct_pairs(np.append(slot, of_models), of_lists, n_codes=len(owners.user))
     return slots, owners.name[owner], names, place, owner
 
 
@@ -255,14 +255,14 @@ def _lists_of_users(
         has_list = is_listed | is_judged
         slots: IntVector = np.flatnonzero(has_list)
         return slots, np.zeros(len(slots), dtype=np.int64), one_list, (np.cumsum(has_list) - 1)[slot]
-    own, empty = in_id_order(to_codes(batch.log.columns[C.LIST_ID])), np.flatnonzero(is_judged & ~is_listed)
+    own, empty = renumber_by_id(to_codes(batch.log.columns[C.LIST_ID])), np.flatnonzero(is_judged & ~is_listed)
     names = pa.concat_arrays([own.values, one_list.cast(own.values.type)])
     code = np.append(own.code, np.full(len(empty), own.n_values))
-    slots, name, place = _distinct(np.append(slot, empty), code, n_codes=len(names))
+    slots, name, place = _find_distinct_pairs(np.append(slot, empty), code, n_codes=len(names))
     return slots, name, names, place
 
 
-def _distinct(slot: IntVector, code: IntVector, *, n_codes: int) -> tuple[IntVector, IntVector, IntVector]:
+def _find_distinct_pairs(slot: IntVector, code: IntVector, *, n_codes: int) -> tuple[IntVector, IntVector, IntVector]:
     """Find the distinct pairs of a slot and a code, in their order, and the place of each pair among them."""
     pair = slot * n_codes + code
     in_order = np.sort(pair)
@@ -303,11 +303,11 @@ def match_log(
     is_seen = is_in_train(batch, batch.log.user, batch.log.item) if rules.drops_seen else None
     if rules.attribution is None or judge is None:
         if is_seen is not None:
-            batch = batch.with_log(~is_seen)
-        judgement = places_among(batch.owners.log * batch.n_items + batch.log.item, judgements.pair)
+            batch = batch.keep_log_rows(~is_seen)
+        judgement = rare_index_in(batch.owners.log * batch.n_items + batch.log.item, judgements.pair)
         if rules.judged_only:
             is_judged = np.append(judgements.gain, UNJUDGED)[judgement] >= 0
-            batch, judgement = batch.with_log(is_judged), judgement[is_judged]
+            batch, judgement = batch.keep_log_rows(is_judged), judgement[is_judged]
         keys, log_list = to_list_keys(batch, judgements)
         return MatchedLog(batch, keys, log_list, judgement, judgements, keys.owner, None)
     keys, log_list = to_list_keys(batch, judgements)
@@ -317,9 +317,9 @@ def match_log(
     if rules.attribution.drops_consumed:
         is_kept &= ~is_consumed
     if not is_kept.all():
-        batch, log_list, is_judged = batch.with_log(is_kept), log_list[is_kept], is_judged[is_kept]
+        batch, log_list, is_judged = batch.keep_log_rows(is_kept), log_list[is_kept], is_judged[is_kept]
     judgement, row = np.full(len(log_list), ABSENT), np.flatnonzero(is_judged)
-    judgement[row] = places_among(log_list[row] * batch.n_items + batch.log.item[row], of_lists.pair)
+    judgement[row] = rare_index_in(log_list[row] * batch.n_items + batch.log.item[row], of_lists.pair)
     return MatchedLog(batch, keys, log_list, judgement, of_lists, np.arange(keys.n_lists), timing)
 
 

@@ -13,18 +13,18 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregates import PartialAggregator, Rows
-from rankeval_spark.engine.arrays import in_one_piece, row_codes, to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.buckets import hashes_of
-from rankeval_spark.engine.failures import quoted
-from rankeval_spark.engine.scorer import COUNTED, IS_EVALUATED, Members, Scored, members_of, score_lists
+from rankeval_spark.engine.arrays import combine_chunks, encode_rows, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.buckets import hash_users
+from rankeval_spark.engine.failures import quote_key
+from rankeval_spark.engine.scorer import COUNTED, IS_EVALUATED, Members, Scored, find_members, score_lists
 from rankeval_spark.engine.slices import (
     PACKED,
     USER_HASH,
-    doubles,
-    encoded,
-    nullable,
-    segment_columns,
-    unpacked,
+    dictionary_encode,
+    nan_to_null,
+    read_doubles,
+    segment_column_names,
+    unpack_segments,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 FACTS: Final = (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED)
 
 
-def lists_column(measure: str) -> str:
+def list_count_column(measure: str) -> str:
     """Return the name of the column that counts the lists of a user where a measure is defined."""
     return f"{measure}__lists"
 
@@ -55,9 +55,9 @@ def to_user_means(
     """Average the lists of each user: one row per (model, user, k). A list where a measure is NULL does not count.
 
     A ratio is averaged with its denominator as weight. The denominators themselves are averaged, or summed with the
-    unit ``list``. :func:`lists_column` of each measure counts the lists, NULL where none counts.
+    unit ``list``. :func:`list_count_column` of each measure counts the lists, NULL where none counts.
     """
-    code = row_codes(scored, (C.MODEL_ID, C.USER_ID, C.K))
+    code = encode_rows(scored, (C.MODEL_ID, C.USER_ID, C.K))
     _, first, group = np.unique(code, return_index=True, return_inverse=True)
     n_groups = len(first)
 
@@ -90,15 +90,15 @@ def to_user_means(
     columns = {
         IS_EVALUATED: to_arrow(largest(IS_EVALUATED) > 0),
         **{name: to_arrow(largest(name)) for name in FACTS},
-        C.HAS_TIES: nullable(mean(doubles(scored, C.HAS_TIES))),
+        C.HAS_TIES: nan_to_null(mean(read_doubles(scored, C.HAS_TIES))),
     }
     for name in measures:
-        values = doubles(scored, name)
+        values = read_doubles(scored, name)
         column = denominators.get(name)
-        columns[name] = nullable(mean(values) if column is None else ratio(values, doubles(scored, column)))
-        columns[lists_column(name)] = nullable(count(values))
+        columns[name] = nan_to_null(mean(values) if column is None else ratio(values, read_doubles(scored, column)))
+        columns[list_count_column(name)] = nan_to_null(count(values))
     combine = total if unit == "list" else mean
-    columns |= {name: nullable(combine(doubles(scored, name))) for name in denominators.values()}
+    columns |= {name: nan_to_null(combine(read_doubles(scored, name))) for name in denominators.values()}
     for name, column in columns.items():
         firsts = firsts.append_column(name, column)
     return firsts
@@ -155,9 +155,9 @@ class Part:
             denominators = measures.denominator_columns
             users = to_user_means(users, measures=measures.columns, denominators=denominators, unit=unit)
         if PACKED in self.lists:
-            segments = in_one_piece(users[C.SEGMENTS])  # maps of the same names in the same order
+            segments = combine_chunks(users[C.SEGMENTS])  # maps of the same names in the same order
             users = users.append_column(PACKED, pa.ListArray.from_arrays(segments.offsets, segments.items))
-        return users.append_column(USER_HASH, to_arrow(hashes_of(users[C.USER_ID])))
+        return users.append_column(USER_HASH, to_arrow(hash_users(users[C.USER_ID])))
 
 
 @dataclass(frozen=True)
@@ -183,9 +183,9 @@ class ListOutputs:
         measures = self.computed
         if not self.averages_lists or self.policies.unit == "user":
             return measures.denominator_columns
-        return {name: measures.denominator_columns.get(name, lists_column(name)) for name in measures.columns}
+        return {name: measures.denominator_columns.get(name, list_count_column(name)) for name in measures.columns}
 
-    def part(self, lists: Mapping[str, pa.Array]) -> Part:
+    def score_part(self, lists: Mapping[str, pa.Array]) -> Part:
         """Score lists, and decide who belongs to the population; refused where a policy refuses a list."""
         policies = self.policies
         scored = score_lists(
@@ -197,7 +197,7 @@ class ListOutputs:
         )
         n_judged, n_relevant = (scored.counts[name][:, 0] for name in (C.N_JUDGED, C.N_RELEVANT))
         n_recommended = to_numpy(lists[C.N_RECOMMENDED])
-        return Part(self, lists, scored, members_of(n_judged, n_relevant, n_recommended, policies=policies))
+        return Part(self, lists, scored, find_members(n_judged, n_relevant, n_recommended, policies=policies))
 
     def moments(self, part: Part) -> Iterator[pa.RecordBatch]:
         """Yield moments by slice: rows of ``aggregates.PARTIAL``, with a bootstrap of ``WITH_STATES``."""
@@ -205,10 +205,10 @@ class ListOutputs:
         summariser = PartialAggregator(
             columns,
             dict(self.denominators),
-            tuple(segment_columns(self.slices)),
+            tuple(segment_column_names(self.slices)),
             ks,
             self.draws,
-            tuple(map(lists_column, columns)) if self.averages_lists else (),
+            tuple(map(list_count_column, columns)) if self.averages_lists else (),
             self.counts_values,
             self.computed.without_hits,
         )
@@ -241,7 +241,7 @@ class ListOutputs:
         """Yield differences of the only lists of users: ``members`` are the lists of the population."""
         is_evaluated = part.members.is_evaluated
         values = np.stack([part.scored.values[name][is_evaluated] for name in aggregator.requested.stored], axis=-1)
-        hashes = to_arrow(hashes_of(members[C.USER_ID]))
+        hashes = to_arrow(hash_users(members[C.USER_ID]))
         yield from aggregator.aggregate_lists(members.append_column(USER_HASH, hashes), values)
 
     def _rows_of_users(self, part: Part) -> Rows:
@@ -260,8 +260,8 @@ class ListOutputs:
 
         named = {name: lists[name] for name in (C.MODEL_ID, PACKED) if name in lists}
         if self.draws is not None:
-            named[USER_HASH] = to_arrow(hashes_of(lists[C.USER_ID]))
-        table = unpacked(encoded(pa.Table.from_pydict(named), [C.MODEL_ID]))
+            named[USER_HASH] = to_arrow(hash_users(lists[C.USER_ID]))
+        table = unpack_segments(dictionary_encode(pa.Table.from_pydict(named), [C.MODEL_ID]))
         table = pc.take(table, to_arrow(np.repeat(np.arange(n_lists), len(ks))))
         table = table.append_column(C.K, to_arrow(np.tile(np.array(ks, dtype=np.int32), n_lists)))
         by_row = np.column_stack([np.repeat(counts, len(ks), axis=0), n_tied.ravel()])
@@ -269,7 +269,7 @@ class ListOutputs:
         return Rows(table, values_of_members(self.computed.columns), denominators, by_row)
 
 
-def scored_parts(
+def score_in_parts(
     outputs: ListOutputs,
     n_judged: IntVector,  # (n_lists,) judgements that each list is compared with
     user: IntVector,  # (n_lists,) sorted
@@ -293,13 +293,13 @@ def scored_parts(
         begin, end, cuts = start, int(ends[max(first, last - 1)]), list[Part]()
         while start < end:
             stop = min(most(start), end)
-            cuts.append(outputs.part(columns_of(start, stop - start)))
+            cuts.append(outputs.score_part(columns_of(start, stop - start)))
             start = stop
-        items = None if ranked is None else ranked.of_lists(begin, end - begin)
-        yield replace(_join(cuts), ranked=items, start=begin)
+        items = None if ranked is None else ranked.keep_lists(begin, end - begin)
+        yield replace(_join_cuts(cuts), ranked=items, start=begin)
 
 
-def _join(cuts: Sequence[Part]) -> Part:
+def _join_cuts(cuts: Sequence[Part]) -> Part:
     """Concatenate consecutive pieces of a part, list by list; ``ranked`` and ``start`` are left to the caller."""
     if len(cuts) == 1:
         return cuts[0]
@@ -312,7 +312,7 @@ def _join(cuts: Sequence[Part]) -> Part:
     return Part(cuts[0].outputs, lists, Scored(values, counts), members)
 
 
-def list_names(users: pa.Array, models: pa.Array) -> pa.Array:
+def describe_lists(users: pa.Array, models: pa.Array) -> pa.Array:
     """Return the name of each list in a message."""
     pairs = zip(users.to_pylist(), models.to_pylist(), strict=True)
-    return to_texts(f"user {quoted(user)} under model {quoted(model)}" for user, model in pairs)
+    return to_texts(f"user {quote_key(user)} under model {quote_key(model)}" for user, model in pairs)

@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import row_codes, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.arrays import encode_rows, to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.scorer import IS_EVALUATED
-from rankeval_spark.engine.slices import USER_HASH, groups_of, in_chunks, matrix, positions_of, unpacked
+from rankeval_spark.engine.slices import USER_HASH, cutoff_positions, find_groups, read_matrix, rechunk, unpack_segments
 from rankeval_spark.statistics import moments, multiple_testing, paired_ratios, paired_tests, rank_tests, resampling
-from rankeval_spark.statistics.moments import membership_of
+from rankeval_spark.statistics.moments import membership_matrix
 from rankeval_spark.statistics.paired_tests import PairedValues
-from rankeval_spark.statistics.resampling import Draws, SliceGroups, members
+from rankeval_spark.statistics.resampling import Draws, SliceGroups, iterate_groups
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inference import TestName
@@ -77,7 +77,7 @@ Partial: TypeAlias = tuple[ComparisonKey, str, bytes]  # what it is about, its k
 
 
 @dataclass
-class HeldSums:
+class ReplicateBuffer:
     """Sums of replicates, added up over the chunks of a part while they fit."""
 
     _sums: dict[tuple[ComparisonKey, str], np.ndarray] = field(default_factory=dict)
@@ -144,7 +144,7 @@ class ComparisonRequest:
         return models_in_order({*known, *self.expected, *found}, self.baseline)
 
     @property
-    def n_columns(self) -> int:
+    def max_columns_at_once(self) -> int:
         """Columns of sums of replicates that fit at a time."""
         return MAX_SUMMED // (8 * self.replicates)
 
@@ -153,7 +153,7 @@ class ComparisonRequest:
         return Draws(self.replicates, self.seed)
 
     @property
-    def of_sums(self) -> list[int]:
+    def ratio_positions(self) -> list[int]:
         """Positions of the measures that are ratios of sums."""
         return [position for position, weight in enumerate(self.weights) if weight is not None]
 
@@ -166,14 +166,14 @@ class ComparisonRequest:
         """Positions of the measures requested at a cutoff."""
         return [position for position, ks in enumerate(self.cutoffs) if k in ks]
 
-    def means_at(self, k: int) -> list[int]:
+    def mean_positions_at(self, k: int) -> list[int]:
         """Positions of those that are means over users: only they have other tests than t."""
         return [position for position in self.at(k) if self.weights[position] is None]
 
     @cached_property
     def slots(self) -> tuple[np.ndarray, np.ndarray]:
         """Place of the cutoff and position of the measure for every requested mean."""
-        places = [(place, position) for place, k in enumerate(self.ks) for position in self.means_at(k)]
+        places = [(place, position) for place, k in enumerate(self.ks) for position in self.mean_positions_at(k)]
         place, position = np.array(places, dtype=np.int64).reshape(-1, 2).T
         return place, position
 
@@ -201,20 +201,20 @@ class Slicing:
         return counts > 0
 
 
-def slicings_of(users: pa.Table, slices: Sequence[tuple[str, ...]]) -> list[Slicing]:
+def find_slicings(users: pa.Table, slices: Sequence[tuple[str, ...]]) -> list[Slicing]:
     """Find the groups of users of each slice."""
-    users = unpacked(users)
+    users = unpack_segments(users)
     columns = {name: users[name] for names in slices for name in names}
     # Users are grouped, not rows of a model and cutoff.
     plain = pa.Table.from_pydict({C.MODEL_ID: to_texts([""] * users.num_rows), **columns})
-    found = [groups_of(plain, names) for names in slices]
+    found = [find_groups(plain, names) for names in slices]
     return [Slicing(index, [key[1] for key in keys], group) for index, (keys, group) in enumerate(found)]
 
 
-def whole_users(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+def rechunk_by_user(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Join batches, sorted by user, to chunks that cut no user's rows in two."""
     held: pa.Table | None = None
-    for chunk in in_chunks(batches):
+    for chunk in rechunk(batches):
         table = chunk if held is None else pa.concat_tables([held, chunk])
         user = table[C.USER_ID]
         n_before_last = len(user) - int(pc.sum(pc.equal(user, user[-1])).as_py())
@@ -237,8 +237,8 @@ class DifferenceAggregator:
         """Aggregate Arrow's rows of (model, user, k), sorted by user: rows of :data:`PARTIAL`."""
         requested, ks = self.requested, self.requested.ks
         chunks = (
-            self._to_chunk(table, matrix(table, requested.stored), positions_of(table, ks))
-            for table in whole_users(batches)
+            self._to_chunk(table, read_matrix(table, requested.stored), cutoff_positions(table, ks))
+            for table in rechunk_by_user(batches)
         )
         yield from to_batches(self._partials(chunks))
 
@@ -261,18 +261,18 @@ class DifferenceAggregator:
         kinds = {LISTED: self.owner}
         if self.owner != (C.USER_ID,):
             kinds[LISTED_USERS] = (C.USER_ID,)
-        yield from to_batches(chain.from_iterable(self._owners(lists, by, kind) for kind, by in kinds.items()))
+        yield from to_batches(chain.from_iterable(self._count_owners(lists, by, kind) for kind, by in kinds.items()))
 
-    def _owners(self, lists: pa.Table, by: tuple[str, ...], kind: str) -> Iterator[Partial]:
-        _, first, owner = np.unique(row_codes(lists, by), return_index=True, return_inverse=True)
+    def _count_owners(self, lists: pa.Table, by: tuple[str, ...], kind: str) -> Iterator[Partial]:
+        _, first, owner = np.unique(encode_rows(lists, by), return_index=True, return_inverse=True)
         names = self.requested.with_models(pc.unique(lists[C.MODEL_ID]).to_pylist())
         model = to_numpy(pc.index_in(lists[C.MODEL_ID], value_set=to_texts(names)))
         has_list = np.zeros((2, len(names), len(first)), dtype=np.bool_)
         has_list[0, model, owner] = True
         is_evaluated = to_numpy(lists[IS_EVALUATED])
         has_list[1, model[is_evaluated], owner[is_evaluated]] = True
-        for slicing in slicings_of(pc.take(lists, to_arrow(first)), self.slices):
-            groups = membership_of(slicing.group, len(slicing.values))
+        for slicing in find_slicings(pc.take(lists, to_arrow(first)), self.slices):
+            groups = membership_matrix(slicing.group, len(slicing.values))
             parts = [
                 groups @ flag.T.astype(np.float64)  # (groups, models); a pair at a time, for there may be many
                 for own in has_list
@@ -298,19 +298,19 @@ class DifferenceAggregator:
         is_there = np.zeros((len(models), n_users), dtype=np.bool_)
         is_there[model, user] = True
         users = pc.take(table, to_arrow(np.unique(user, return_index=True)[1]))
-        return _Chunk(requested, models, cells, is_there, to_numpy(users[USER_HASH]), slicings_of(users, self.slices))
+        return _Chunk(requested, models, cells, is_there, to_numpy(users[USER_HASH]), find_slicings(users, self.slices))
 
     def _partials(self, chunks: Iterable[_Chunk]) -> Iterator[Partial]:
         """Yield sums of replicates added up over all chunks, all else chunk by chunk."""
-        requested, held = self.requested, HeldSums()
+        requested, held = self.requested, ReplicateBuffer()
         for chunk in chunks:
-            yield from chunk.of_pairs()
+            yield from chunk.aggregate_pairs()
             if requested.has_any("wilcoxon"):
                 yield from chunk.differences()
             if requested.has_any("bootstrap", "randomization"):
-                yield from chunk.drawn(held)
+                yield from chunk.add_replicate_sums(held)
             if requested.has_any("tukey", "randomized_tukey"):
-                yield from chunk.of_all_models(held)
+                yield from chunk.aggregate_all_models(held)
         yield from held.release()
 
 
@@ -335,9 +335,9 @@ class _Chunk:
         positions, all_pairs = range(len(self.models)), self.requested.all_pairs
         return [(first, other) for first, other in combinations(positions, 2) if all_pairs or first == 0]
 
-    def of_pairs(self) -> Iterator[Partial]:
+    def aggregate_pairs(self) -> Iterator[Partial]:
         """Aggregate the differences, and the parts of ratios of sums."""
-        n, of_sums, n_ks = len(self.requested.columns), self.requested.of_sums, len(self.requested.ks)
+        n, of_sums, n_ks = len(self.requested.columns), self.requested.ratio_positions, len(self.requested.ks)
         for pair in self.pairs:
             first, values = (self.values[each].reshape(-1, len(self.requested.stored)) for each in pair)
             pairs = PairedValues.from_values(values[:, :n], first[:, :n], margin=self.requested.margin)
@@ -358,18 +358,18 @@ class _Chunk:
     def differences(self) -> Iterator[Partial]:
         """Yield the differences themselves, which ranks cannot do without."""
         for pair in self.pairs:
-            difference = paired_tests.difference_of(self.values[pair[1]], self.values[pair[0]])
+            difference = paired_tests.subtract(self.values[pair[1]], self.values[pair[0]])
             for slicing in self.slicings:
                 is_shown = self._is_shown(pair, slicing)
-                for group, users in members(slicing.group):
+                for group, users in iterate_groups(slicing.group):
                     key = self._key(pair, slicing, group)
                     for place, k in enumerate(self.requested.ks):
-                        columns = self.requested.means_at(k)
+                        columns = self.requested.mean_positions_at(k)
                         if is_shown[group] and columns:
                             own = difference[place][users][:, columns]
-                            yield key._replace(k=k), VALUES, rank_tests.magnitudes_to_bytes(own)
+                            yield key._replace(k=k), VALUES, rank_tests.differences_to_bytes(own)
 
-    def drawn(self, held: HeldSums) -> Iterator[Partial]:
+    def add_replicate_sums(self, held: ReplicateBuffer) -> Iterator[Partial]:
         """Add up the differences with random weights and signs.
 
         The draws of a user serve all pairs, measures, cutoffs and slices, unless there are so many sums that pairs and
@@ -378,14 +378,14 @@ class _Chunk:
         requested, (place, position) = self.requested, self.requested.slots
         values = self.values[:, place, :, position]  # slots, models, users
         n_of_pair = len(place) * _ARRAYS_A_COLUMN
-        at_once = max(1, requested.n_columns // n_of_pair)
+        at_once = max(1, requested.max_columns_at_once // n_of_pair)
         for start in range(0, len(self.pairs), at_once):
             pairs = self.pairs[start : start + at_once]
             shown = {pair: [self._is_shown(pair, slicing) for slicing in self.slicings] for pair in pairs}
             difference = np.concatenate(
-                [paired_tests.difference_of(values[:, model], values[:, first]) for first, model in pairs]
+                [paired_tests.subtract(values[:, model], values[:, first]) for first, model in pairs]
             ).T
-            for block, meaning in self._blocks(len(pairs) * n_of_pair):
+            for block, meaning in self._group_blocks(len(pairs) * n_of_pair):
                 groups, sums = SliceGroups(block, len(meaning)), {}  # (n_groups, n_parts, n_columns, replicates)
                 if "bootstrap" in requested.tests:
                     found = resampling.weighted_sums(difference, self.hashes, requested.draws, groups)
@@ -401,36 +401,40 @@ class _Chunk:
                             for kind, own in of_pairs.items():
                                 yield from self._hold(held, key, kind, own[number])
 
-    def of_all_models(self, held: HeldSums) -> Iterator[Partial]:
+    def aggregate_all_models(self, held: ReplicateBuffer) -> Iterator[Partial]:
         """Aggregate all models at once: those with users in the group, on the users that have values under all."""
         present = [np.stack([slicing.has_any(own) for own in self.is_there]) for slicing in self.slicings]
         for pattern in np.unique(np.concatenate(present, axis=1), axis=1).T:
             own = [(each == pattern[:, None]).all(axis=0) for each in present]
-            yield from self._of_models(np.flatnonzero(pattern), own, held)
+            yield from self._aggregate_models(np.flatnonzero(pattern), own, held)
 
-    def _of_models(self, models: np.ndarray, own: Sequence[np.ndarray], held: HeldSums) -> Iterator[Partial]:
+    def _aggregate_models(
+        self, models: np.ndarray, own: Sequence[np.ndarray], held: ReplicateBuffer
+    ) -> Iterator[Partial]:
         """Aggregate some models over the groups that have them, by slice, and no others."""
         place, position = self.requested.slots
         names = tuple(self.models[each] for each in models)
         values = self.values[models][:, place, :, position].transpose(2, 1, 0)  # users, models, slots
-        centred = multiple_testing.row_centred(values)
+        centred = multiple_testing.centre_by_user(values)
         rounding = multiple_testing.squared_rounding(values, centred)
         with_means = np.concatenate([centred, multiple_testing.user_means(values)], axis=1).reshape(len(values), -1)
         for slicing, is_own in zip(self.slicings, own, strict=True):
             users = np.flatnonzero(is_own[slicing.group])
             group, n_groups = slicing.group[users], len(slicing.values)
             found = moments.moments_by_group(with_means[users], group, n_groups)
-            sums = membership_of(group, n_groups)
+            sums = membership_matrix(group, n_groups)
             with np.errstate(over="ignore"):
                 absolute = sums @ np.nan_to_num(np.abs(centred[users])).sum(axis=1)
             parts = np.concatenate([found.n, found.mean, found.m2, sums @ rounding[users], absolute], axis=1)
             states = parts.reshape(n_groups, -1, len(place))
             for number in np.flatnonzero(is_own).tolist():
                 key = ComparisonKey(None, None, slicing.index, slicing.values[number], 0, names)
-                yield from ((each, CENTRED, state.tobytes()) for each, state in self._by_k(key, states[number]))
+                yield from (
+                    (each, CENTRED, state.tobytes()) for each, state in self._split_by_cutoff(key, states[number])
+                )
         if "randomized_tukey" not in self.requested.tests:
             return
-        for block, meaning in self._blocks(centred[0].size):  # users whose models are in random order
+        for block, meaning in self._group_blocks(centred[0].size):  # users whose models are in random order
             groups = SliceGroups(block, len(meaning))
             permuted = multiple_testing.permuted_sums(centred, self.hashes, self.requested.draws, groups)
             for local, (index, number) in enumerate(meaning):
@@ -438,11 +442,11 @@ class _Chunk:
                     key = ComparisonKey(None, None, index, self.slicings[index].values[number], 0, names)
                     yield from self._hold(held, key, ORDERS, permuted[local])
 
-    def _hold(self, held: HeldSums, key: ComparisonKey, kind: str, sums: np.ndarray) -> Iterator[Partial]:
-        for each, own in self._by_k(key, sums):
+    def _hold(self, held: ReplicateBuffer, key: ComparisonKey, kind: str, sums: np.ndarray) -> Iterator[Partial]:
+        for each, own in self._split_by_cutoff(key, sums):
             yield from held.add(each, kind, own)
 
-    def _by_k(self, key: ComparisonKey, parts: np.ndarray) -> Iterator[tuple[ComparisonKey, np.ndarray]]:
+    def _split_by_cutoff(self, key: ComparisonKey, parts: np.ndarray) -> Iterator[tuple[ComparisonKey, np.ndarray]]:
         """Split parts of shape (n_parts, n_slots, ...) by cutoff."""
         for place, k in enumerate(self.requested.ks):
             is_own = self.requested.slots[0] == place
@@ -465,12 +469,12 @@ class _Chunk:
         is_of_baseline = self.models[first] == self.requested.baseline
         return slicing.has_any(self.is_there[model] & (self.is_there[first] | is_of_baseline))
 
-    def _blocks(self, n_columns: int) -> Iterator[tuple[np.ndarray, list[tuple[int, int]]]]:
+    def _group_blocks(self, n_columns: int) -> Iterator[tuple[np.ndarray, list[tuple[int, int]]]]:
         """Yield as many groups of users at a time as fit: each user's code by slice, and what each code means."""
         meaning = [(slicing.index, group) for slicing in self.slicings for group in range(len(slicing.values))]
         starts = np.cumsum([0, *(len(slicing.values) for slicing in self.slicings[:-1])])
         codes = np.stack([slicing.group + start for slicing, start in zip(self.slicings, starts, strict=True)])
-        size = max(1, self.requested.n_columns // n_columns)
+        size = max(1, self.requested.max_columns_at_once // n_columns)
         for start in range(0, len(meaning), size):
             block = meaning[start : start + size]
             is_own = (codes >= start) & (codes < start + len(block))

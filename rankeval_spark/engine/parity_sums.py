@@ -18,14 +18,14 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregates import key_columns
 from rankeval_spark.engine.arrays import list_column, starts_of_runs, to_arrow, to_numpy
-from rankeval_spark.engine.batch import fields
+from rankeval_spark.engine.batch import struct_fields
 from rankeval_spark.engine.buckets import GROUP, N_GROUPS, jackknife_groups
 from rankeval_spark.engine.features import distinct_pairs, has_category, popularity_groups
 from rankeval_spark.engine.matching import is_in_train
-from rankeval_spark.engine.slices import PACKED, encoded, groups_of, segment_columns, unpacked
+from rankeval_spark.engine.slices import PACKED, dictionary_encode, find_groups, segment_column_names, unpack_segments
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.required_facts import BY_POPULARITY
-from rankeval_spark.statistics.moments import membership_of
+from rankeval_spark.statistics.moments import membership_matrix
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.outputs import Part
@@ -55,18 +55,21 @@ class Parity:
         """
         if part.ranked is None or not len(part.ranked.listed):
             return
-        counts = _Counts(part.ranked)
+        counts = _PairCounts(part.ranked)
         sums = [column for measure in self.measures for column in counts.counts_for(measure)]
         numbers = np.column_stack([np.ones(len(counts.starts)), counts.n_lists, *sums])
         first = to_arrow(part.ranked.listed[counts.starts] - part.start)
         of_lists = [name for name in (C.MODEL_ID, PACKED) if name in part.lists]
         table = pa.Table.from_pydict({name: pc.take(part.lists[name], first) for name in of_lists})
-        table, group = unpacked(encoded(table, [C.MODEL_ID])), jackknife_groups(pc.take(part.lists[C.USER_ID], first))
-        for index, names in enumerate(segment_columns(self.slices)):
-            keys, cell = groups_of(table, names)
+        table, group = (
+            unpack_segments(dictionary_encode(table, [C.MODEL_ID])),
+            jackknife_groups(pc.take(part.lists[C.USER_ID], first)),
+        )
+        for index, names in enumerate(segment_column_names(self.slices)):
+            keys, cell = find_groups(table, names)
             bucket, n_buckets = cell * N_GROUPS + group, len(keys) * N_GROUPS
             occupied = np.flatnonzero(np.bincount(bucket, minlength=n_buckets))
-            totals = (membership_of(bucket, n_buckets) @ numbers)[occupied]
+            totals = (membership_matrix(bucket, n_buckets) @ numbers)[occupied]
             cell, user_group = np.divmod(occupied, N_GROUPS)
             n_users, n_lists = totals[:, :2].T.astype(np.int64)
             of_groups = key_columns(index, [keys[place] for place in cell.tolist()])
@@ -81,7 +84,7 @@ class Parity:
             yield pa.RecordBatch.from_pydict(columns)
 
 
-class _Counts:
+class _PairCounts:
     """Counts for the pairs of a model and a user with lists."""
 
     def __init__(self, ranked: RankedLists) -> None:
@@ -98,7 +101,7 @@ class _Counts:
     def counts_for(self, measure: Measure) -> list[np.ndarray]:
         """Count for a measure the recommended items, and what they are a part of: arrays with a row per pair."""
         batch, ranked, n_pairs, n_users = self.batch, self.ranked, len(self.starts), self.batch.n_users
-        places = ranked.down_to(measure.k)  # WHOLE_LIST is 0
+        places = ranked.places_down_to(measure.k)  # WHOLE_LIST is 0
         pair, item = self.pair[places], self.item[places]
         if is_disparity(measure):
             has_it = has_category(batch.known_items[N.ITEM_CATEGORIES], str(measure.options["category"]))
@@ -115,21 +118,21 @@ class _Counts:
             counts = np.append(judgements.gain, np.nan)[ranked.judgement[ranked.row[places]]] >= rel
             owner, judged = judgements.owner, judgements.pair % max(batch.n_items, 1)
             is_open = (judgements.gain >= rel) & ~is_in_train(batch, batch.owners.user[owner], judged)
-            of_owners = self._by_popularity(owner[is_open], judged[is_open], n=len(batch.owners.user))
+            of_owners = self._count_by_popularity(owner[is_open], judged[is_open], n=len(batch.owners.user))
             possible = np.add.reduceat(of_owners[ranked.keys.owner[ranked.listed]], self.starts)
         else:
             counts, possible = self._is_in_catalogue[item], self._available[self.user] * self.n_lists[:, None]
         counts = counts & ~self._is_in_train[places]
-        return [self._by_popularity(pair[counts], item[counts], n=n_pairs), possible]
+        return [self._count_by_popularity(pair[counts], item[counts], n=n_pairs), possible]
 
     @cached_property
     def _available(self) -> np.ndarray:
         """Count the items of the catalogue in each group that the user does not have already: (n_users, 3)."""
         user, item = self._train_pairs
         known = self._is_in_catalogue[item]
-        totals = fields(self.batch.constants[C.TOTALS])
+        totals = struct_fields(self.batch.constants[C.TOTALS])
         sizes = np.concatenate([to_numpy(totals[name]) for name in N.GROUP_SIZES])
-        available: np.ndarray = sizes - self._by_popularity(user[known], item[known], n=self.batch.n_users)
+        available: np.ndarray = sizes - self._count_by_popularity(user[known], item[known], n=self.batch.n_users)
         return available
 
     @cached_property
@@ -151,6 +154,6 @@ class _Counts:
     def _group(self) -> IntVector:
         return popularity_groups(self.batch.known_items)
 
-    def _by_popularity(self, owner: IntVector, item: IntVector, *, n: int) -> np.ndarray:
+    def _count_by_popularity(self, owner: IntVector, item: IntVector, *, n: int) -> np.ndarray:
         width = len(BY_POPULARITY)
         return np.bincount(owner * width + self._group[item], minlength=n * width).reshape(n, width)

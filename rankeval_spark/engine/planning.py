@@ -54,7 +54,7 @@ _OF_CATALOGUE: Final = {
 """Needs of measures that are met from the catalogue's facts, by the input whose items they describe."""
 
 
-def outputs_of(request: Request, *, averages_lists: bool = False, has_judged_lists: bool = False) -> ListOutputs:
+def build_outputs(request: Request, *, averages_lists: bool = False, has_judged_lists: bool = False) -> ListOutputs:
     """Return how lists become values and moments."""
     return ListOutputs(
         request.measure_set,
@@ -67,10 +67,10 @@ def outputs_of(request: Request, *, averages_lists: bool = False, has_judged_lis
     )
 
 
-def needs_of(request: Request, *, has_train: bool, of_all_lists: bool = False) -> frozenset[str]:
+def measure_needs(request: Request, *, has_train: bool, of_all_lists: bool = False) -> frozenset[str]:
     """Return the facts that measures and the check of seen items read; measures of all lists with ``of_all_lists``."""
     seen = {N.ITEM_SEEN} if request.counts_seen and has_train else set()
-    parity = parity_of(request).measures if of_all_lists else ()
+    parity = build_parity(request).measures if of_all_lists else ()
     return request.measure_set.needs | seen | {need for measure in parity for need in measure.needs}
 
 
@@ -115,13 +115,13 @@ def is_described(needs: frozenset[str]) -> bool:
     return not needs.isdisjoint(N.DESCRIBED)
 
 
-def parity_of(request: Request) -> Parity:
+def build_parity(request: Request) -> Parity:
     """Return what the workers count for measures of parity."""
     measures = (measure for measure in request.measure_set.exposures if measure.entry.kind == "parity")
     return Parity(tuple(measures), tuple(map(tuple, request.every_slice)))
 
 
-def depth_of(measures: MeasureSet) -> int:
+def description_depth(measures: MeasureSet) -> int:
     """Return the last rank whose items are described, 0 for whole lists; that of the checks where no measure reads."""
     return measures.item_depth if is_described(measures.needs) else measures.last_cutoff
 
@@ -131,7 +131,7 @@ def order_column(columns: Collection[str]) -> str:
     return C.SCORE if C.SCORE in columns else C.RANK
 
 
-def rules_of(request: Request, columns: Collection[str]) -> ListRules:
+def build_list_rules(request: Request, columns: Collection[str]) -> ListRules:
     """Return how rows of the log become ranked lists; ``columns`` are those that the log has.
 
     Ranks of the log are compared with those given unless rows were left out.
@@ -159,7 +159,7 @@ def rules_of(request: Request, columns: Collection[str]) -> ListRules:
 def log_columns(columns: Collection[str], request: Request, *, has_lists: bool) -> list[str]:
     """Return the columns of the log that lists and measures read; ``columns`` are those that it has."""
     order, found = order_column(columns), [C.USER_ID, C.ITEM_ID, C.MODEL_ID, order_column(columns)]
-    if C.RANK in columns and order != C.RANK and rules_of(request, columns).reads_ranks:
+    if C.RANK in columns and order != C.RANK and build_list_rules(request, columns).reads_ranks:
         found.append(C.RANK)
     if has_lists:
         found.append(C.LIST_ID)
@@ -179,7 +179,7 @@ def reads_event_times(request: Request) -> bool:
     return request.policies.held_out_duplicates == "last" or request.policies.is_attributed
 
 
-def job_of(
+def build_job(
     request: Request,
     columns: Collection[str],  # columns of the log that reach the engine; those of one model do not name it
     *,
@@ -192,13 +192,13 @@ def job_of(
     """Build the job that the workers do."""
     policies = request.policies
     return Job(
-        rules_of(request, columns),
-        outputs_of(request, averages_lists=has_lists, has_judged_lists=C.LIST_ID in judged_columns),
+        build_list_rules(request, columns),
+        build_outputs(request, averages_lists=has_lists, has_judged_lists=C.LIST_ID in judged_columns),
         models=tuple(models),
         segments=tuple(request.segments),
         absent=dict(request.absent),
         needs=needs,
-        depth=depth_of(request.measure_set),
+        depth=description_depth(request.measure_set),
         has_lists=has_lists,
         described=described_inputs(request, needs),
         checks={

@@ -18,19 +18,19 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.config.policies import TieRule, tie_rule
 from rankeval_spark.engine.arrays import (
-    ascending,
     descending_key,
     list_column,
     pack_keys,
+    rank_ids,
     starts_of_runs,
     to_arrow,
     to_codes,
     to_numpy,
 )
-from rankeval_spark.engine.failures import quoted, refuse
+from rankeval_spark.engine.failures import quote_key, refuse
 from rankeval_spark.engine.matching import MatchedLog
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.measures.arrays import in_ranges
+from rankeval_spark.measures.arrays import expand_ranges
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +49,7 @@ class RankedLists(MatchedLog):
     """Ranked lists: the rows of the log in the order of (list, rank)."""
 
     best_first: UintVector  # (n_log_rows,) smaller the better the place in a list, and equal where two rows tie
-    logged: IntVector | None  # (n_log_rows,) rank in the log, or :data:`NO_RANK`
+    log_rank: IntVector | None  # (n_log_rows,) rank in the log, or :data:`NO_RANK`
     n_copies: (
         IntVector  # (n_log_rows,) rows that the item has in its list; 0 for those that are left out for the best one
     )
@@ -83,11 +83,11 @@ class RankedLists(MatchedLog):
 
     def rank_at(self, places: IntVector) -> IntVector:
         """Return the rank, from 1, of the items at these positions."""
-        if self.keeps_gaps and self.logged is not None:
-            return self.logged[self.row[places]]
+        if self.keeps_gaps and self.log_rank is not None:
+            return self.log_rank[self.row[places]]
         return places - self.start[self.list_code[places]] + 1
 
-    def down_to(self, depth: int) -> IntVector:
+    def places_down_to(self, depth: int) -> IntVector:
         """Return the positions of the items down to a rank; of all items for 0."""
         places = np.arange(len(self.row))
         return places[self.rank_at(places) <= depth] if depth else places
@@ -96,42 +96,44 @@ class RankedLists(MatchedLog):
         """Count the items at some positions by their list: shape (n_lists,)."""
         return np.bincount(self.list_code[places], minlength=self.keys.n_lists)
 
-    def ragged(self, places: IntVector, values: np.ndarray) -> pa.ListArray:
+    def to_list_column(self, places: IntVector, values: np.ndarray) -> pa.ListArray:
         """Build a list column of values of the items at ascending positions."""
         return list_column(self.count_items(places), to_arrow(values))
 
-    def of_lists(self, start: int, n_lists: int) -> RankedLists:
+    def keep_lists(self, start: int, n_lists: int) -> RankedLists:
         """Keep the items of some lists; the others have none, and every list keeps its code."""
         first, end = np.searchsorted(self.list_code, [start, start + n_lists]).tolist()
         tied = self.tied[(self.tied >= first) & (self.tied < end)] - first
         return replace(self, row=self.row[first:end], list_code=self.list_code[first:end], tied=tied)
 
 
-def to_ranked(matched: MatchedLog, *, rules: ListRules) -> RankedLists:
+def rank_lists(matched: MatchedLog, *, rules: ListRules) -> RankedLists:
     """Rank every list: the copies of an item leave first, and ranks are given to the rest.
 
     Rows are sorted by one key of 64 bits; those whose keys are equal are sorted exactly, by all that decides.
     """
     columns = matched.batch.log.columns
-    logged = to_numpy(columns[C.RANK].cast(pa.int64()), null=NO_RANK) if C.RANK in columns else None
+    log_rank = to_numpy(columns[C.RANK].cast(pa.int64()), null=NO_RANK) if C.RANK in columns else None
     if not len(matched.batch.log):
         best_first = np.zeros(0, dtype=np.uint64)
-    elif rules.order == C.RANK and logged is not None:
-        best_first = logged.astype(np.uint64) << np.uint64(32)  # ranks have 32 bits: in the upper ones they stay whole
+    elif rules.order == C.RANK and log_rank is not None:
+        best_first = log_rank.astype(np.uint64) << np.uint64(
+            32
+        )  # ranks have 32 bits: in the upper ones they stay whole
     else:
         best_first = descending_key(columns[C.SCORE])
-    n_copies = _count_copies(matched, best_first, logged, rules)
+    n_copies = _count_copies(matched, best_first, log_rank, rules)
     key, n_bits = pack_keys(matched.log_list, best_first, n_high=matched.keys.n_lists)
     order = np.argsort(key)
     if not n_copies.all():
         order = order[n_copies[order] > 0]
     in_order = key[order]
-    tied = _settle(order, in_order, matched, best_first, logged, rules)
+    tied = _sort_ties_in_place(order, in_order, matched, best_first, log_rank, rules)
     list_code = (in_order >> np.uint64(64 - n_bits)).astype(np.int64)
     return RankedLists(
         **vars(matched),
         best_first=best_first,
-        logged=logged,
+        log_rank=log_rank,
         n_copies=n_copies,
         row=order,
         list_code=list_code,
@@ -140,7 +142,9 @@ def to_ranked(matched: MatchedLog, *, rules: ListRules) -> RankedLists:
     )
 
 
-def _count_copies(matched: MatchedLog, best_first: UintVector, logged: IntVector | None, rules: ListRules) -> IntVector:
+def _count_copies(
+    matched: MatchedLog, best_first: UintVector, log_rank: IntVector | None, rules: ListRules
+) -> IntVector:
     """Count the rows of each item in its list, 0 for all but the best of them; only repeated ones are sorted."""
     batch = matched.batch
     n_copies: IntVector = np.ones(len(batch.log), dtype=np.int32)
@@ -154,9 +158,9 @@ def _count_copies(matched: MatchedLog, best_first: UintVector, logged: IntVector
     if rules.duplicates == "error":
         row = int(np.argmax(pair == repeated[0]))
         item, user = batch.items[int(batch.log.item[row])], batch.users[int(batch.log.user[row])]
-        refuse("duplicates", f"item {quoted(item.as_py())} occurs twice in a list of user {quoted(user.as_py())}")
+        refuse("duplicates", f"item {quote_key(item.as_py())} occurs twice in a list of user {quote_key(user.as_py())}")
     rows = np.flatnonzero(to_numpy(pc.is_in(to_arrow(pair), value_set=to_arrow(repeated))))
-    by_rank = () if logged is None else (logged[rows],)
+    by_rank = () if log_rank is None else (log_rank[rows],)
     rows = rows[np.lexsort((*by_rank, best_first[rows], pair[rows]))]
     best = np.flatnonzero(starts_of_runs(pair[rows]))
     n_copies[rows] = 0
@@ -164,7 +168,7 @@ def _count_copies(matched: MatchedLog, best_first: UintVector, logged: IntVector
     return n_copies
 
 
-def _tie_breakers(rows: IntVector, matched: MatchedLog, logged: IntVector | None, tie: TieRule) -> list[np.ndarray]:
+def _tie_breakers(rows: IntVector, matched: MatchedLog, log_rank: IntVector | None, tie: TieRule) -> list[np.ndarray]:
     """Return the criteria between rows with equal keys, the first one first; smaller is better."""
     codes = to_codes(to_arrow(matched.batch.log.item[rows]))  # few items of the batch tie
     ids = pc.take(matched.batch.items, codes.values)
@@ -172,27 +176,27 @@ def _tie_breakers(rows: IntVector, matched: MatchedLog, logged: IntVector | None
     for criterion in tie.by:
         match criterion:
             case "item":
-                breakers.append(ascending(ids)[codes.code])
+                breakers.append(rank_ids(ids)[codes.code])
             case "item_desc":
-                breakers.append(-ascending(ids)[codes.code])
+                breakers.append(-rank_ids(ids)[codes.code])
             case "item_bytes_desc":
-                breakers.append(-ascending(ids.cast(pa.string()))[codes.code])
+                breakers.append(-rank_ids(ids.cast(pa.string()))[codes.code])
             case "gain" | "gain_desc":
                 gain = np.append(matched.judgements.gain, 0.0)[matched.judgement[rows]]
                 breakers.append(gain if criterion == "gain" else -gain)
             case "rank":
-                breakers += [] if logged is None else [logged[rows]]
+                breakers += [] if log_rank is None else [log_rank[rows]]
             case _:
                 assert_never(criterion)
     return breakers
 
 
-def _settle(
+def _sort_ties_in_place(
     order: IntVector,
     in_order: UintVector,
     matched: MatchedLog,
     best_first: UintVector,
-    logged: IntVector | None,
+    log_rank: IntVector | None,
     rules: ListRules,
 ) -> IntVector:
     """Sort, in place, the rows of ``order`` whose keys are equal; return the places of those that tie."""
@@ -205,7 +209,7 @@ def _settle(
         return places
     rows = order[places]
     key, run, tie = best_first[rows], in_order[places], tie_rule(rules.ties)
-    within = np.lexsort((*reversed(_tie_breakers(rows, matched, logged, tie)), key, run))
+    within = np.lexsort((*reversed(_tie_breakers(rows, matched, log_rank, tie)), key, run))
     order[places] = rows[within]
     is_tied = ~starts_of_runs(key[within]) & ~starts_of_runs(run)
     if rules.keeps_gaps and is_tied.any():
@@ -233,7 +237,7 @@ class CompactLists:
         Those of all lists together may be far more than the rows of the batch.
         """
         first, length = (numbers[start : start + n_lists] for numbers in (self.first, self.n_judged))
-        places = in_ranges(first, length)
+        places = expand_ranges(first, length)
         of_judged = {
             C.JUDGED_GAINS: self.judgements.gain,
             C.JUDGED_VALUES: self.judgements.value,
@@ -247,7 +251,7 @@ class CompactLists:
         return found
 
 
-def to_lists(ranked: RankedLists, *, rules: ListRules, needs: frozenset[str]) -> CompactLists:
+def to_compact_lists(ranked: RankedLists, *, rules: ListRules, needs: frozenset[str]) -> CompactLists:
     """Build the compact row of each list: lengths, hits, judgements and ties; scores and predictions where needed."""
 
     def numbers_of(column: str) -> FloatVector:  # of each ranked item; NaN where it is NULL
@@ -276,7 +280,7 @@ def to_lists(ranked: RankedLists, *, rules: ListRules, needs: frozenset[str]) ->
     columns = {
         C.N_RECOMMENDED: to_arrow(ranked.depth.astype(np.int32)),
         C.N_DUPLICATES: to_arrow(n_duplicates.astype(np.int32)),
-        C.TIED_RANKS: ranked.ragged(ranked.tied, ranked.rank_at(ranked.tied).astype(np.int32)),
+        C.TIED_RANKS: ranked.to_list_column(ranked.tied, ranked.rank_at(ranked.tied).astype(np.int32)),
     }
     if N.PREDICTIONS in needs:
         score, reward = numbers_of(C.SCORE), numbers_of(C.PREDICTED_REWARD)
@@ -292,8 +296,8 @@ def to_lists(ranked: RankedLists, *, rules: ListRules, needs: frozenset[str]) ->
         columns |= _rank_faults(ranked, n_duplicates, rules)
     if ranked.timing is not None:
         columns[C.TIMING] = ranked.timing
-    columns |= {name: ranked.ragged(hits, numbers) for name, numbers in of_hits.items()}
-    judgements = judgements.descending()
+    columns |= {name: ranked.to_list_column(hits, numbers) for name, numbers in of_hits.items()}
+    judgements = judgements.sort_by_gain()
     first, end = (np.searchsorted(judgements.owner, ranked.owner, side=side) for side in ("left", "right"))
     return CompactLists(columns, judgements, first, end - first)
 
@@ -317,18 +321,18 @@ def _rank_faults(ranked: RankedLists, n_duplicates: IntVector, rules: ListRules)
     repeated item left does not count.
     """
     n_items, is_empty = len(ranked.row), ranked.length == 0
-    logged = np.full(n_items, NO_RANK) if ranked.logged is None else ranked.logged[ranked.row]
+    log_rank = np.full(n_items, NO_RANK) if ranked.log_rank is None else ranked.log_rank[ranked.row]
     given = ranked.rank_at(np.arange(n_items))
-    differs = np.flatnonzero((logged != given) & (logged != NO_RANK))
+    differs = np.flatnonzero((log_rank != given) & (log_rank != NO_RANK))
     owner = ranked.list_code[differs]
-    by_list = (numbers[np.lexsort((numbers, owner))] for numbers in (given[differs], logged[differs]))
+    by_list = (numbers[np.lexsort((numbers, owner))] for numbers in (given[differs], log_rank[differs]))
     n_others = np.bincount(owner[np.not_equal(*by_list)], minlength=ranked.keys.n_lists)
     faults = {C.HAS_RANK_GAPS: to_arrow((n_others > 0) & (n_duplicates == 0), is_null=is_empty)}
     if rules.order == C.SCORE:  # an item of lower score than the one before it has a better rank in the log
         list_code, best_first = ranked.list_code, ranked.best_first[ranked.row]
-        has_both = (logged[1:] != NO_RANK) & (logged[:-1] != NO_RANK)
+        has_both = (log_rank[1:] != NO_RANK) & (log_rank[:-1] != NO_RANK)
         is_same = list_code[1:] == list_code[:-1]
-        is_contrary = has_both & is_same & (best_first[1:] > best_first[:-1]) & (logged[1:] < logged[:-1])
+        is_contrary = has_both & is_same & (best_first[1:] > best_first[:-1]) & (log_rank[1:] < log_rank[:-1])
         n_contrary = np.bincount(list_code[1:][is_contrary], minlength=ranked.keys.n_lists)
         faults[C.IS_OUT_OF_ORDER] = to_arrow(n_contrary > 0, is_null=is_empty)
     return faults

@@ -14,14 +14,14 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.policies import tie_rule
-from rankeval_spark.engine.arrays import in_id_order, lengths_of, owners_of, to_codes, to_numpy
-from rankeval_spark.engine.batch import fields
+from rankeval_spark.engine.arrays import lengths_of, parent_indices, renumber_by_id, to_codes, to_numpy
+from rankeval_spark.engine.batch import struct_fields
 from rankeval_spark.engine.failures import refuse
 from rankeval_spark.measures import ItemFacts, Lists, required_facts as N
-from rankeval_spark.measures.arrays import places_of
+from rankeval_spark.measures.arrays import find_in_lists
 from rankeval_spark.measures.item_facts import Empty, Judged, Labels, Shared, SimilarPairs
 from rankeval_spark.measures.required_facts import LIST_NAMES, Groups
-from rankeval_spark.measures.ties import has_mixed_ties, over_all_orders
+from rankeval_spark.measures.ties import has_mixed_ties, spread_ties
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,20 +57,22 @@ def to_item_facts(
     others: pa.Array | None,  # by model that a measure looks at, its list for the user of each list; NULL without one
 ) -> ItemFacts:
     """Build the facts of a batch."""
-    totals_by_name = {name: _floats(values) for name, values in (fields(totals) if totals is not None else {}).items()}
+    totals_by_name = {
+        name: _floats(values) for name, values in (struct_fields(totals) if totals is not None else {}).items()
+    }
     if items is None:
         return ItemFacts(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), {}, totals_by_name)
-    facts = fields(items.flatten())
-    owner, rank = owners_of(items), to_numpy(facts[C.RANK])
-    profiles = fields(profile) if profile is not None else {}
+    facts = struct_fields(items.flatten())
+    owner, rank = parent_indices(items), to_numpy(facts[C.RANK])
+    profiles = struct_fields(profile) if profile is not None else {}
     (item_labels, profile_labels, judged_labels), n_categories = _to_labels(
         facts.get(N.ITEM_CATEGORIES), profiles.get(N.PROFILE_CATEGORIES), profiles.get(N.JUDGED_CATEGORIES)
     )
     similar = None
     if pairs is not None:
-        found, of_list = fields(pairs.flatten()), owners_of(pairs)
+        found, of_list = struct_fields(pairs.flatten()), parent_indices(pairs)
         earlier, later = (
-            places_of(of_list, to_numpy(found[name]), among=(owner, rank)) for name in ("earlier", "later")
+            find_in_lists(of_list, to_numpy(found[name]), among=(owner, rank)) for name in ("earlier", "later")
         )
         similar = SimilarPairs(earlier, later, _floats(found["similarity"]))
     interactions = profiles.get(N.PROFILE_INTERACTIONS)
@@ -109,8 +111,8 @@ def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
 
 def _to_shared(others: pa.Array, owner: IntVector, rank: IntVector, items: pa.Array) -> dict[str, Shared]:
     """Match the items of each list with those that other models list; a second copy meets the second."""
-    lists = {model: fields(of_model) for model, of_model in fields(others).items()}
-    codes, n_codes = _numbered([items, *(their["items"].flatten() for their in lists.values())])
+    lists = {model: struct_fields(of_model) for model, of_model in struct_fields(others).items()}
+    codes, n_codes = _encode_together([items, *(their["items"].flatten() for their in lists.values())])
 
     def in_order(owner: IntVector, rank: IntVector, code: IntVector) -> tuple[IntVector, IntVector, IntVector]:
         same = owner * n_codes + code  # a number for each list and item
@@ -121,7 +123,7 @@ def _to_shared(others: pa.Array, owner: IntVector, rank: IntVector, items: pa.Ar
     copy = np.arange(len(own)) - np.searchsorted(own, own)
     shared = {}
     for (model, their), code in zip(lists.items(), codes[1:], strict=True):
-        of_model, ranks = owners_of(their["items"]), to_numpy(their["ranks"].flatten())
+        of_model, ranks = parent_indices(their["items"]), to_numpy(their["ranks"].flatten())
         other, _, other_rank = in_order(of_model, ranks, code)
         place = np.searchsorted(other, own) + copy
         here = np.flatnonzero(place < len(other))
@@ -135,10 +137,10 @@ def _to_labels(
     of_items: pa.Array | None, of_profiles: pa.Array | None, of_judged: pa.Array | None
 ) -> tuple[tuple[Labels | None, Labels | None, Judged | None], int]:
     """Encode the categories of items, profiles and judged items together, in the order of their names."""
-    profile = {} if of_profiles is None else fields(of_profiles.flatten())
-    judged = {} if of_judged is None else fields(of_judged.flatten())
+    profile = {} if of_profiles is None else struct_fields(of_profiles.flatten())
+    judged = {} if of_judged is None else struct_fields(of_judged.flatten())
     of_judgements = judged["categories"].flatten() if judged else None
-    codes, n_categories = _numbered(
+    codes, n_categories = _encode_together(
         [None if of_items is None else of_items.flatten(), profile.get("category"), of_judgements]
     )
 
@@ -149,20 +151,20 @@ def _to_labels(
     profile_labels = judged_labels = None
     if of_profiles is not None:
         weights = _floats(profile["n_items"]) / _floats(profile["n_categories"])
-        profile_labels = Labels(owners_of(of_profiles), codes[1], weights)
+        profile_labels = Labels(parent_indices(of_profiles), codes[1], weights)
     if of_judged is not None:
         labels = labels_of(judged["categories"], codes[2])
-        judged_labels = Judged(owners_of(of_judged), _floats(judged["gain"]), labels)
+        judged_labels = Judged(parent_indices(of_judged), _floats(judged["gain"]), labels)
     item_labels = None if of_items is None else labels_of(of_items, codes[0])
     return (item_labels, profile_labels, judged_labels), n_categories
 
 
-def _numbered(texts: Sequence[pa.Array | None]) -> tuple[list[IntVector], int]:
+def _encode_together(texts: Sequence[pa.Array | None]) -> tuple[list[IntVector], int]:
     """Replace the texts of several columns by their places in the order of all texts, and count these."""
     given = [column for column in texts if column is not None]
     if not given:
         return [np.zeros(0, dtype=np.int64) for _ in texts], 0
-    codes = in_id_order(to_codes(pa.concat_arrays(given)))
+    codes = renumber_by_id(to_codes(pa.concat_arrays(given)))
     ends = np.cumsum([0 if column is None else len(column) for column in texts])
     return np.split(codes.code, ends[:-1]), codes.n_values
 
@@ -177,7 +179,9 @@ class Members(NamedTuple):
     has_both: BoolVector  # whether the user has judgements and a list
 
 
-def members_of(n_judged: IntVector, n_relevant: IntVector, n_recommended: IntVector, *, policies: Policies) -> Members:
+def find_members(
+    n_judged: IntVector, n_relevant: IntVector, n_recommended: IntVector, *, policies: Policies
+) -> Members:
     """Return for each list whether its user is evaluated, and the flags that are counted.
 
     ``truth`` and ``judged`` take every user of the held-out table (they differ in what a user without a relevant
@@ -226,8 +230,8 @@ def score_lists(
 ) -> Scored:
     """Compute every measure at every cutoff for a batch of compact lists, and count judgements, items and hits."""
     lists, ks = _to_lists(columns, measures.groups), measures.ks
-    tied_list, tied_rank = owners_of(columns[C.TIED_RANKS]), to_numpy(columns[C.TIED_RANKS].flatten())
-    spread = over_all_orders(lists, tied_list, tied_rank) if tie_rule(ties).value == "mean" else lists
+    tied_list, tied_rank = parent_indices(columns[C.TIED_RANKS]), to_numpy(columns[C.TIED_RANKS].flatten())
+    spread = spread_ties(lists, tied_list, tied_rank) if tie_rule(ties).value == "mean" else lists
     values = measures.score(spread, judged_only=judged_only)
     if zero_relevant in ("zero", "one"):
         for name, measure in measures.by_column.items():
@@ -257,8 +261,8 @@ def _to_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists
     has_facts = not columns.keys().isdisjoint(C.FACTS)
     return Lists(
         to_numpy(columns[C.N_RECOMMENDED]),
-        owners_of(columns[C.HIT_RANKS]),
-        judged_list=owners_of(columns[C.JUDGED_GAINS]),
+        parent_indices(columns[C.HIT_RANKS]),
+        judged_list=parent_indices(columns[C.JUDGED_GAINS]),
         **{field: flat(name) for name, field in _FIELDS.items() if name in columns},
         items=to_item_facts(*map(columns.get, C.FACTS)) if has_facts else None,
         predicted_value=to_numpy(columns[C.PREDICTED_VALUE]) if C.PREDICTED_VALUE in columns else None,
@@ -269,10 +273,10 @@ def _to_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists
 
 
 def _to_empty(runs: pa.Array) -> Empty:
-    return Empty(owners_of(runs), *map(to_numpy, runs.flatten().flatten()))
+    return Empty(parent_indices(runs), *map(to_numpy, runs.flatten().flatten()))
 
 
-def n_empty(columns: Mapping[str, pa.Array]) -> IntVector:
+def count_empty_ranks(columns: Mapping[str, pa.Array]) -> IntVector:
     """Count the ranks of each list without an item: int64."""
     n_lists = len(columns[C.N_RECOMMENDED])
     if C.EMPTY_RANKS not in columns:

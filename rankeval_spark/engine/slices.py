@@ -14,8 +14,8 @@ from pyarrow import json as pa_json
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.failures import quoted, refuse_input
+from rankeval_spark.engine.arrays import combine_chunks, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.failures import quote_key, refuse_input
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch import Batch
@@ -33,14 +33,14 @@ Doubles: TypeAlias = NDArray[np.float64]
 Key: TypeAlias = tuple[str, tuple[str | None, ...], int]  # model, values of the other columns, cutoff
 
 
-def segment_columns(slices: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """Columns of the segments of each slice, once :func:`unpacked` has made them."""
+def segment_column_names(slices: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+    """Columns of the segments of each slice, once :func:`unpack_segments` has made them."""
     names = dict.fromkeys(name for slicing in slices for name in slicing)
     columns = {name: f"{SEGMENT}{index}" for index, name in enumerate(names)}
     return [tuple(columns[name] for name in slicing) for slicing in slices]
 
 
-def packed_values(columns: Sequence[pa.Array]) -> pa.ListArray:
+def pack_columns(columns: Sequence[pa.Array]) -> pa.ListArray:
     """Join columns of texts to a list a row."""
     n_rows, n_columns = len(columns[0]), len(columns)
     place = np.arange(n_rows)[:, None] + n_rows * np.arange(n_columns)  # of row i and column j: j * n_rows + i
@@ -48,7 +48,7 @@ def packed_values(columns: Sequence[pa.Array]) -> pa.ListArray:
     return pa.ListArray.from_arrays(to_arrow(np.arange(n_rows + 1, dtype=np.int32) * np.int32(n_columns)), values)
 
 
-def unpacked(table: pa.Table, *, packed: str = PACKED, prefix: str = "") -> pa.Table:
+def unpack_segments(table: pa.Table, *, packed: str = PACKED, prefix: str = "") -> pa.Table:
     """Replace the packed array of segment values by a column for each segment, as a dictionary."""
     if packed not in table.column_names:
         return table
@@ -56,13 +56,13 @@ def unpacked(table: pa.Table, *, packed: str = PACKED, prefix: str = "") -> pa.T
     codes = to_numpy(values.indices).reshape(table.num_rows, -1)
     table = table.drop_columns(packed)
     for index, code in enumerate(codes.T):
-        found, position = _distinct(code, len(values.dictionary))
+        found, position = _find_distinct(code, len(values.dictionary))
         column = pa.DictionaryArray.from_arrays(to_arrow(position), pc.take(values.dictionary, to_arrow(found)))
         table = table.append_column(f"{prefix}{SEGMENT}{index}", column)
     return table
 
 
-def in_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+def rechunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Join Arrow's batches of some 10,000 rows to chunks of about ROWS_AT_ONCE."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
@@ -74,23 +74,23 @@ def in_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def doubles(table: pa.Table | pa.RecordBatch, name: str) -> Doubles:
+def read_doubles(table: pa.Table | pa.RecordBatch, name: str) -> Doubles:
     """Return a column of numbers, NaN where it is NULL."""
     return to_numpy(table[name]).astype(np.float64, copy=False)
 
 
-def matrix(table: pa.Table, names: Collection[str]) -> Doubles:
+def read_matrix(table: pa.Table, names: Collection[str]) -> Doubles:
     """Join columns of numbers side by side: shape (n_rows, n_names)."""
-    columns = [doubles(table, name) for name in names]
+    columns = [read_doubles(table, name) for name in names]
     return np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
 
 
-def nullable(values: np.ndarray) -> pa.Array:
+def nan_to_null(values: np.ndarray) -> pa.Array:
     """Turn NaN into NULL."""
     return to_arrow(values, is_null=np.isnan(values))
 
 
-def encoded(table: pa.Table, names: Iterable[str]) -> pa.Table:
+def dictionary_encode(table: pa.Table, names: Iterable[str]) -> pa.Table:
     """Replace text columns by their distinct values and the position of each row's, which every grouping needs."""
     for name in names:
         column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
@@ -98,14 +98,14 @@ def encoded(table: pa.Table, names: Iterable[str]) -> pa.Table:
     return table
 
 
-def groups_of(
+def find_groups(
     table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...] | None = None
 ) -> tuple[list[Key], np.ndarray]:
     """Find the groups (model, slice values, k) that occur: their keys, and the group of each row.
 
     ``ks``: cutoffs of the rows; None where they have none, and k is 0.
     """
-    code = np.zeros(table.num_rows, dtype=np.int64) if ks is None else positions_of(table, ks)
+    code = np.zeros(table.num_rows, dtype=np.int64) if ks is None else cutoff_positions(table, ks)
     ks = ks or (C.WHOLE_LIST,)
     n_codes, columns = len(ks), list[list[str | None]]()
     for name in (C.MODEL_ID, *names):
@@ -117,7 +117,7 @@ def groups_of(
             own, labels = pc.coalesce(own, to_arrow(np.array([len(labels)])).cast(own.type)[0]), [*labels, None]
         code, n_codes = code * len(labels) + to_numpy(own), n_codes * len(labels)
         columns.append(labels)
-    found, group = _distinct(code, n_codes)
+    found, group = _find_distinct(code, n_codes)
     values: list[list[str | None]] = []
     for labels in reversed(columns):
         found, positions = np.divmod(found, len(labels))
@@ -128,7 +128,7 @@ def groups_of(
     return [(str(model), tuple(own), k) for model, own, k in zip(models, by_row, cutoffs, strict=True)], group
 
 
-def _distinct(code: np.ndarray, n_codes: int) -> tuple[np.ndarray, np.ndarray]:
+def _find_distinct(code: np.ndarray, n_codes: int) -> tuple[np.ndarray, np.ndarray]:
     """Find the codes that occur, ascending, and the place of each row's among them; codes are below ``n_codes``."""
     if n_codes > max(ROWS_AT_ONCE, len(code)):
         found, group = np.unique(code, return_inverse=True)
@@ -138,7 +138,7 @@ def _distinct(code: np.ndarray, n_codes: int) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[code]
 
 
-def positions_of(table: pa.Table, ks: tuple[int, ...]) -> np.ndarray:
+def cutoff_positions(table: pa.Table, ks: tuple[int, ...]) -> np.ndarray:
     """Find the position of each row's cutoff among ``ks``."""
     order = np.argsort(ks)
     return order[np.searchsorted(np.asarray(ks)[order], to_numpy(table[C.K]))].astype(np.int64)
@@ -161,14 +161,14 @@ def to_segment_columns(
         return {C.SEGMENTS: pa.MapArray.from_arrays(offsets, pa.nulls(0, pa.string()), pa.nulls(0, pa.string()))}
     table = batch.segments
     unknown = to_texts(absent.get(name) for name in names)
-    known = _known_values(table.columns[row_kinds.SEGMENT_VALUES]) if len(table) else pa.nulls(0, pa.string())
+    known = _flatten_segment_values(table.columns[row_kinds.SEGMENT_VALUES]) if len(table) else pa.nulls(0, pa.string())
     row_of = np.full(batch.n_users, len(table))
     row_of[table.user] = np.arange(len(table))
     is_listed = np.zeros(batch.n_users, dtype=np.bool_)
     is_listed[keys.user] = True
     repeated = np.flatnonzero(np.bincount(table.user[is_listed[table.user]], minlength=batch.n_users) > 1)
     if len(repeated):
-        what = f"user {quoted(batch.users[int(repeated[0])].as_py())} occurs twice in the segment table"
+        what = f"user {quote_key(batch.users[int(repeated[0])].as_py())} occurs twice in the segment table"
         refuse_input("segments", what, expected="each user once", fix="keep one row a user in the segment table")
     places = (row_of[keys.user][:, None] * n_names + np.arange(n_names)).ravel()
     values = pc.take(pa.concat_arrays([known.cast(pa.string()), unknown]), to_arrow(places))
@@ -179,7 +179,7 @@ def to_segment_columns(
     }
 
 
-def _known_values(column: pa.Array) -> pa.Array:
+def _flatten_segment_values(column: pa.Array) -> pa.Array:
     """Return the values of all users, one user after the other, whichever form the column has."""
     if pa.types.is_list(column.type):
         return column.flatten()
@@ -190,4 +190,4 @@ def _known_values(column: pa.Array) -> pa.Array:
         read_options=pa_json.ReadOptions(use_threads=False, block_size=lines.size + 1),
         parse_options=pa_json.ParseOptions(explicit_schema=schema),
     )
-    return in_one_piece(found[row_kinds.VALUES_IN_TEXT]).flatten()
+    return combine_chunks(found[row_kinds.VALUES_IN_TEXT]).flatten()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
-from rankeval_spark.sums.check_counts import list_facts
+from rankeval_spark.sums.check_counts import to_list_facts
 from rankeval_spark.sums.exposures import exposure_sums
 from rankeval_spark.sums.input_warnings import warn_of_left_out
 from rankeval_spark.sums.sums import ITEMS, LISTS, NO_WRITERS, ListCounts, result_sums
@@ -123,7 +123,7 @@ class Host(ABC, Generic[Frame]):
     def warn_of_left_out(self, totals: Mapping[str, pa.Table]) -> None:
         """Warn of rows that cannot be used or repeat others, and of users without a list, by sums that count them."""
         of_inputs = self.input_facts(totals) if self.counts_inputs else ()  # else the call itself warned of these
-        warn_of_left_out([*of_inputs, *list_facts(totals[LISTS], self.request)], self.request)
+        warn_of_left_out([*of_inputs, *to_list_facts(totals[LISTS], self.request)], self.request)
 
     @abstractmethod
     def warn(self, metrics: pa.Table, totals: Mapping[str, pa.Table]) -> None:

@@ -15,8 +15,8 @@ from rankeval_spark.hosts.host import Host
 from rankeval_spark.in_process import scored_rows
 from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.in_process.input_checks import (
-    left_out,
-    other_inputs,
+    count_left_out,
+    input_partials,
     warn_if_nothing_is_measured,
     warn_of_absent_models,
     warn_of_merged_lists,
@@ -27,11 +27,11 @@ from rankeval_spark.inputs.arrow.reading import Tables, physical_bytes, refuse_l
 from rankeval_spark.inputs.input_columns import read_inputs, refuse_missing
 from rankeval_spark.inputs.places import release_copies
 from rankeval_spark.refusals import refusals_of_call
-from rankeval_spark.sums.exposures import TRAIN, CatalogueItems, readers_of_catalogues
-from rankeval_spark.sums.grouping import in_order_of
+from rankeval_spark.sums.exposures import TRAIN, CatalogueItems, group_by_catalogue
+from rankeval_spark.sums.grouping import sort_by_key
 from rankeval_spark.sums.input_checks import InputChecks, InputCounts
 from rankeval_spark.sums.input_warnings import warn_of_left_out
-from rankeval_spark.sums.sums import ITEMS, NO_WRITERS, ListTotals, finished
+from rankeval_spark.sums.sums import ITEMS, NO_WRITERS, ListTotals, finish_sums
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inputs import FrameInputs
@@ -63,7 +63,7 @@ def of_call(
         if request.policies.lists == "separate":
             warn_of_merged_lists(tables.recommendations)
     usable = Usable(tables, request, pa.cpu_count())
-    warn_of_left_out(left_out(usable), request)
+    warn_of_left_out(count_left_out(usable), request)
     return InProcess(usable)
 
 
@@ -117,20 +117,20 @@ class InProcess(Host[pa.Table]):
                     advance(n_done, rows_of_users.n_rows)
 
         found = [*rows_of_users.run(lambda _: on_bucket)]
-        for catalogue, readers in readers_of_catalogues(sums).items():
+        for catalogue, readers in group_by_catalogue(sums).items():
             items = require_input(self.usable.train if catalogue == TRAIN else self.usable.catalogue)
             found += CatalogueItems(readers).add(items.to_batches())
-        found += other_inputs(self.usable, self.input_checks) if ITEMS in sums else ()
-        return finished(sums, found)
+        found += input_partials(self.usable, self.input_checks) if ITEMS in sums else ()
+        return finish_sums(sums, found)
 
     def input_totals(self) -> dict[str, pa.Table]:
         sums = self.input_checks.sums
         found = self.usable.counted_rows.run(lambda job: InputCounts(job, sums).add)
-        return finished(sums, [*found, *other_inputs(self.usable, self.input_checks)])
+        return finish_sums(sums, [*found, *input_partials(self.usable, self.input_checks)])
 
     @cached_property
     def user_metrics(self) -> pa.Table:
-        return in_order_of(scored_rows.user_rows(self.usable.user_rows), (*C.LIST_KEY, C.K))
+        return sort_by_key(scored_rows.user_rows(self.usable.user_rows), (*C.LIST_KEY, C.K))
 
     @cached_property
     def user_values(self) -> pa.Table:

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, functions as F
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.facts import require_input
-from rankeval_spark.engine.planning import counted_needs, judgement_facts, needs_of
+from rankeval_spark.engine.planning import counted_needs, judgement_facts, measure_needs
 from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.hosts.host import Host
 from rankeval_spark.inputs.input_columns import read_inputs, refuse_missing
@@ -33,7 +33,7 @@ from rankeval_spark.spark.plans import bands, result_frames, usable_rows, user_r
 from rankeval_spark.spark.plans.user_rows import InputFrames
 from rankeval_spark.spark.session.builder import require_packages
 from rankeval_spark.spark.session.machine_checks import require_packages_of_cluster
-from rankeval_spark.sums.check_counts import list_facts
+from rankeval_spark.sums.check_counts import to_list_facts
 from rankeval_spark.sums.exposures import TRAIN
 from rankeval_spark.sums.input_checks import ROWS, InputChecks, InputCounts
 from rankeval_spark.sums.input_warnings import warn_if_nothing_is_measured
@@ -153,7 +153,9 @@ class OnSpark(Host[DataFrame]):
         return counted_needs(self.request, has_train=self.given.train is not None)
 
     def _moved(self, *, is_cached: bool) -> MovedRows:
-        needs = needs_of(self.request, has_train=self.given.train is not None, of_all_lists=True) | self._counted_needs
+        needs = (
+            measure_needs(self.request, has_train=self.given.train is not None, of_all_lists=True) | self._counted_needs
+        )
         return user_rows.to_user_rows(self.inputs, self.request, needs=needs, is_aggregated=True, is_cached=is_cached)
 
     def _packed(
@@ -202,7 +204,7 @@ class OnSpark(Host[DataFrame]):
         return result_frames.to_agreement(self.inputs, request=self.request, baseline=baseline, k=k, p=p)
 
     def warn(self, metrics: pa.Table, totals: Mapping[str, pa.Table]) -> None:
-        facts = [*self.input_facts(totals), *list_facts(totals[LISTS], self.request)]
+        facts = [*self.input_facts(totals), *to_list_facts(totals[LISTS], self.request)]
         warn_if_nothing_is_measured(metrics, facts, self.request)
 
     def frame(self, table: pa.Table) -> DataFrame:

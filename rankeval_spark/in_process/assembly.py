@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine import row_kinds
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.buckets import MAX_LEVELS, bucket_of
+from rankeval_spark.engine.arrays import combine_chunks, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.buckets import MAX_LEVELS, hash_to_buckets
 from rankeval_spark.engine.checks import (
     held_out_checks,
     item_checks,
@@ -29,14 +29,14 @@ from rankeval_spark.engine.checks import (
 from rankeval_spark.engine.facts import FactSources, to_constants
 from rankeval_spark.engine.planning import (
     SECOND_STEP,
+    build_job,
     counted_needs,
-    depth_of,
+    description_depth,
     is_described,
     item_needs,
-    job_of,
     judgement_facts,
     log_columns,
-    needs_of,
+    measure_needs,
     reads_event_times,
     reads_optional,
     reads_train,
@@ -105,29 +105,29 @@ def run_in_threads(work: Callable[[_Given], _Found], parts: Iterable[_Given], n_
         return list(pool.map(work, given))
 
 
-def in_parts(table: pa.Table, n_rows: int = _ROWS_OF_A_PART) -> Iterator[pa.Table]:
+def split_rows(table: pa.Table, n_rows: int = _ROWS_OF_A_PART) -> Iterator[pa.Table]:
     """Cut a table into parts: one without a row where it has none, for its columns."""
     for start in range(0, max(1, table.num_rows), n_rows):
         yield table.slice(start, n_rows)
 
 
-def _cut(kind: int, table: pa.Table, n_buckets: int) -> list[pa.Table]:
+def _split_by_bucket(kind: int, table: pa.Table, n_buckets: int) -> list[pa.Table]:
     """Cut a part of an input by the bucket of its users."""
     numbers = to_arrow(np.full(table.num_rows, kind, dtype=np.int8))
     if n_buckets == 1:
         return [table.append_column(row_kinds.KIND, numbers)]
-    users = in_one_piece(table[C.USER_ID])
+    users = combine_chunks(table[C.USER_ID])
     if users.null_count:  # rows without a user are counted, in any bucket
         none = to_texts([""]) if pa.types.is_string(users.type) else to_arrow(np.zeros(1, np.int64))
         users = pc.coalesce(users, none.cast(users.type)[0])
-    bucket = bucket_of(users, level=_LEVEL, n_buckets=n_buckets).astype(np.uint16)
+    bucket = hash_to_buckets(users, level=_LEVEL, n_buckets=n_buckets).astype(np.uint16)
     order = np.argsort(bucket, kind="stable")  # by radix, which 16 bits are sorted with
     ordered = pc.take(table, to_arrow(order)).append_column(row_kinds.KIND, numbers)
     ends = np.append(0, np.cumsum(np.bincount(bucket, minlength=n_buckets))).tolist()
     return [ordered.slice(start, end - start) for start, end in pairwise(ends)]
 
 
-def requested_log(log: pa.Table, request: Request) -> pa.Table:
+def keep_requested_rows(log: pa.Table, request: Request) -> pa.Table:
     """Keep the rows of the named models, and those without a model, which are counted; all where none are named.
 
     Where the ranks of the log order the lists, whatever the scores say, the scores go.
@@ -139,7 +139,7 @@ def requested_log(log: pa.Table, request: Request) -> pa.Table:
     return log.drop_columns([C.SCORE]) if has_scores and request.policies.ignores_scores else log
 
 
-def of_known_items(log: pa.Table, catalogue: pa.Table) -> pa.Table:
+def keep_known_items(log: pa.Table, catalogue: pa.Table) -> pa.Table:
     """Keep the rows of a log whose item is in a catalogue."""
     known = pc.unique(catalogue[C.ITEM_ID])
     return log.filter(pc.is_in(log[C.ITEM_ID], value_set=known.cast(log[C.ITEM_ID].type)))
@@ -156,9 +156,9 @@ class Usable:
     @cached_property
     def requested(self) -> pa.Table:
         """Rows of the log that are of the request, those that cannot be used too."""
-        return requested_log(self.tables.recommendations.table, self.request)
+        return keep_requested_rows(self.tables.recommendations.table, self.request)
 
-    def given(self, name: str) -> pa.Table:
+    def rows_of(self, name: str) -> pa.Table:
         """All rows of an input that there is; of a catalogue also which have a cell that could not be read."""
         if name == "recommendations":
             return self.requested
@@ -191,14 +191,14 @@ class Usable:
         return {checks.input: checks for checks in found}
 
     def _usable(self, name: str) -> pa.Table:
-        return self.row_checks[name].usable(self.given(name))
+        return self.row_checks[name].usable(self.rows_of(name))
 
     @cached_property
     def log(self) -> pa.Table:
         """Rows that enter lists, in the columns that decide about them."""
         log, catalogue = self._usable("recommendations"), self.catalogue
         is_kept = self.request.policies.unknown_items == "keep" or catalogue is None
-        return log if is_kept else of_known_items(log, catalogue)
+        return log if is_kept else keep_known_items(log, catalogue)
 
     @cached_property
     def held_out(self) -> pa.Table:
@@ -233,7 +233,7 @@ class Usable:
         log = self.tables.recommendations.table
         if C.MODEL_ID not in log.column_names:
             return (C.ONE_MODEL,)
-        names = run_in_threads(pc.unique, (part[C.MODEL_ID] for part in in_parts(log)), self.n_threads)
+        names = run_in_threads(pc.unique, (part[C.MODEL_ID] for part in split_rows(log)), self.n_threads)
         return tuple(sorted({name for some in names for name in some.to_pylist() if name is not None}))
 
     @property
@@ -255,7 +255,7 @@ class Usable:
     def needs(self) -> frozenset[str]:
         """Facts beyond ranks and gains that measures or checks read."""
         has_train = self.train is not None
-        found = needs_of(self.request, has_train=has_train, of_all_lists=True)
+        found = measure_needs(self.request, has_train=has_train, of_all_lists=True)
         return found | counted_needs(self.request, has_train=has_train) if self.tables.are_checked else found
 
     @cached_property
@@ -266,14 +266,14 @@ class Usable:
         """
         if not self.tables.are_checked:
             self.refuse_unusable()
-        return self._united(self.needs)
+        return self._build_user_rows(self.needs)
 
     @cached_property
     def plain_rows(self) -> UserRows:
         """The same for lists alone: nothing is described, and no user has a segment."""
         if not is_described(self.needs) and not self.request.slices:
             return self.user_rows
-        return Usable(self.tables, self.request.copy_with(slices=()), self.n_threads)._united(frozenset())
+        return Usable(self.tables, self.request.copy_with(slices=()), self.n_threads)._build_user_rows(frozenset())
 
     @property
     def counted_rows(self) -> UserRows:
@@ -281,7 +281,7 @@ class Usable:
         wanted = counted_needs(self.request, has_train=self.train is not None)
         plain = self.request.copy_with(slices=())
         if wanted and not reads_train(plain, frozenset()):
-            return Usable(self.tables, plain, self.n_threads)._united(wanted)
+            return Usable(self.tables, plain, self.n_threads)._build_user_rows(wanted)
         rows = self.plain_rows
         return replace(rows, job=replace(rows.job, needs=rows.job.needs | wanted))
 
@@ -303,8 +303,8 @@ class Usable:
             if name not in ("recommendations", "held_out") and not reads_optional(self.request, name, self.needs):
                 continue
             counts = Counter[str | None]()
-            for part in in_parts(self.given(name), _ROWS_LOOKED_AT):
-                flags = checks.flags(part)
+            for part in split_rows(self.rows_of(name), _ROWS_LOOKED_AT):
+                flags = checks.flag_failures(part)
                 counts.update(
                     {each.name: int(np.count_nonzero(flags[each.name])) for each in checks.checks if each.drops}
                 )
@@ -313,12 +313,12 @@ class Usable:
                     break
             refuse_by_check(name, counts)
 
-    def _united(self, needs: frozenset[str]) -> UserRows:
+    def _build_user_rows(self, needs: frozenset[str]) -> UserRows:
         """Unite the inputs and cut them into buckets of whole users.
 
         The number of buckets depends on the number of rows alone, so that sums over users do not depend on the threads.
         """
-        request, has_lists, log, rows = self.request, not self.has_one_list, self.requested, self._others(needs)
+        request, has_lists, log, rows = self.request, not self.has_one_list, self.requested, self._other_inputs(needs)
         names = log_columns(log.column_names, request, has_lists=has_lists)
         if len(self.models) == 1:
             names.remove(C.MODEL_ID)
@@ -326,7 +326,7 @@ class Usable:
                 is_named = pc.is_valid(log[C.MODEL_ID])
                 rows = {row_kinds.UNNAMED: log.filter(pc.invert(is_named)).select(names), **rows}
                 log = log.filter(is_named)
-        job = job_of(
+        job = build_job(
             request,
             names,
             needs=needs,
@@ -343,11 +343,11 @@ class Usable:
         rows = {row_kinds.LOG: log.select(names), **rows}
         n_rows = sum(table.num_rows for table in rows.values())
         n_buckets = 1 if n_rows <= FEW_ROWS else min(MAX_BUCKETS, -(-n_rows // ROWS_OF_A_BUCKET))
-        parts = [(kind, part) for kind, table in rows.items() for part in in_parts(table)]
-        cut = run_in_threads(lambda part: _cut(*part, n_buckets), parts, self.n_threads)
+        parts = [(kind, part) for kind, table in rows.items() for part in split_rows(table)]
+        cut = run_in_threads(lambda part: _split_by_bucket(*part, n_buckets), parts, self.n_threads)
         return UserRows(tuple(zip(*cut, strict=True)), job, self.n_threads)
 
-    def _others(self, needs: frozenset[str]) -> dict[int, pa.Table]:
+    def _other_inputs(self, needs: frozenset[str]) -> dict[int, pa.Table]:
         """Tables of the inputs but for the log, each only where something reads it; co-occurrence of ranked items."""
         request, held_out = self.request, self.tables.held_out.table
         judged = [*schemas.HELD_OUT.key_in(held_out.column_names), C.GAIN, *judgement_facts(request)]
@@ -358,7 +358,7 @@ class Usable:
         if self.train is not None and reads_train(request, needs):
             found[row_kinds.TRAIN] = self.train.select([C.USER_ID, C.ITEM_ID])
         if self.trained is not None and not needs.isdisjoint(SECOND_STEP):
-            depth = depth_of(request.measure_set)
+            depth = description_depth(request.measure_set)
             ranked = self.ranked_items(depth=depth)
             if N.ITEM_FAMILIARITY in needs:
                 found[row_kinds.FAMILIARITY] = to_familiarity(ranked, self.trained, depth)

@@ -19,17 +19,17 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.arrays import (
-    in_id_order,
-    in_one_piece,
+    combine_chunks,
+    encode_rows,
+    index_in,
     list_column,
-    places_in,
-    row_codes,
+    renumber_by_id,
     starts_of_runs,
     to_arrow,
     to_codes,
     to_numpy,
 )
-from rankeval_spark.engine.features import owned_items
+from rankeval_spark.engine.features import ownership_matrix
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -49,7 +49,7 @@ class Interactions:
     @classmethod
     def of(cls, train: pa.Table) -> Interactions:
         """Encode rows with ``user_id`` and ``item_id``, none of them NULL."""
-        users, items = to_codes(train[C.USER_ID]), in_id_order(to_codes(train[C.ITEM_ID]))
+        users, items = to_codes(train[C.USER_ID]), renumber_by_id(to_codes(train[C.ITEM_ID]))
         return cls(users.values, items.values, users.code, items.code)
 
     @property
@@ -59,7 +59,7 @@ class Interactions:
     @cached_property
     def owned(self) -> sparse.csr_array:
         """Users by items: float64, 1 where the user has the item, columns ascending in each row."""
-        return owned_items(self.user, self.item, n_users=self.n_users, n_items=len(self.items))
+        return ownership_matrix(self.user, self.item, n_users=self.n_users, n_items=len(self.items))
 
     @cached_property
     def interactions(self) -> IntVector:
@@ -86,11 +86,11 @@ def to_familiarity(
     Only users of the training data have rows; an item that has no user in common with any of theirs has 0. Returns
     ``user_id``, ``item_id`` and :data:`row_kinds.SIMILARITY`, a double in [0, 1].
     """
-    top = _down_to(ranked, depth)
+    top = _keep_ranks(ranked, depth)
     users, items = to_codes(top[C.USER_ID]), to_codes(top[C.ITEM_ID])
-    owner, n_items = places_in(users.values, train.users)[users.code], max(items.n_values, 1)
+    owner, n_items = index_in(users.values, train.users)[users.code], max(items.n_values, 1)
     user, code = np.divmod(np.unique(owner[owner >= 0] * n_items + items.code[owner >= 0]), n_items)
-    similarity = _mean_similarities(train.owned, user, places_in(items.values, train.items)[code])
+    similarity = _mean_similarities(train.owned, user, index_in(items.values, train.items)[code])
     return pa.Table.from_pydict(
         {
             C.USER_ID: pc.take(train.users, to_arrow(user)),
@@ -110,14 +110,14 @@ def to_pairs(
     Returns the columns of :data:`columns.LIST_KEY` that ``ranked`` has, and :data:`columns.PAIRS`: structs of two ranks
     (``later``, ``earlier``: int) and ``similarity``, a double in (0, 1], in the order of the ranks.
     """
-    top = _down_to(ranked, depth)
+    top = _keep_ranks(ranked, depth)
     items = to_codes(top[C.ITEM_ID])
-    place = places_in(items.values, train.items)
+    place = index_in(items.values, train.items)
     top = top.filter(to_arrow((place >= 0)[items.code]))
     item = place[items.code]
     wanted, item = np.unique(item[item >= 0], return_inverse=True)
     key = [name for name in C.LIST_KEY if name in top.column_names]
-    lists, rank = row_codes(top, key), to_numpy(top[C.RANK]).astype(np.int64)
+    lists, rank = encode_rows(top, key), to_numpy(top[C.RANK]).astype(np.int64)
     order = np.lexsort((rank, lists))
     later, earlier, similarity = _similar_pairs(train.owned[:, wanted], lists[order], item[order])
     owner = lists[order[later]]
@@ -125,15 +125,15 @@ def to_pairs(
     ranks = (to_arrow(rank[order[rows]].astype(np.int32)) for rows in (later, earlier))
     structs = pa.StructArray.from_arrays([*ranks, to_arrow(similarity)], names=["later", "earlier", "similarity"])
     first = to_arrow(order[later[starts]])
-    keys = {name: pc.take(in_one_piece(top[name]), first) for name in key}
+    keys = {name: pc.take(combine_chunks(top[name]), first) for name in key}
     return pa.Table.from_pydict({**keys, C.PAIRS: list_column(np.diff(starts, append=len(owner)), structs)})
 
 
-def _down_to(ranked: pa.Table, depth: int) -> pa.Table:
+def _keep_ranks(ranked: pa.Table, depth: int) -> pa.Table:
     return ranked.filter(to_arrow(to_numpy(ranked[C.RANK]) <= depth)) if depth else ranked
 
 
-class _Part(NamedTuple):
+class _CosineBlock(NamedTuple):
     """Cosines of the items ``start`` to ``end`` with all items; 0 where two items have no user in common."""
 
     start: int
@@ -147,24 +147,24 @@ class _Part(NamedTuple):
         return np.asarray(self.cosines[item - self.start, other]).ravel()
 
 
-def _cosines(
+def _cosine_blocks(
     owned: sparse.csr_array,  # (n_users, n_items), 1 where the user has the item
     items: IntVector,  # ascending
-) -> Iterator[_Part]:
+) -> Iterator[_CosineBlock]:
     """Yield rows of the item-item cosine matrix, those of ``items``, block by block."""
     by_item = owned.T.tocsr()
     n_users, n_items = np.diff(by_item.indptr), owned.shape[1]
     most = np.minimum(by_item[items] @ np.diff(owned.indptr), n_items)  # cells of each row that are not 0, at most
-    for start, end in _blocks(most, MAX_CELLS):
+    for start, end in _split_by_size(most, MAX_CELLS):
         own = items[start:end]
         together = (by_item[own] @ owned).tocsr()
         of_both = np.repeat(n_users[own], np.diff(together.indptr)).astype(np.int64) * n_users[together.indices]
         together.data /= np.sqrt(of_both.astype(np.float64))
         if len(own) * n_items <= 2 * MAX_CELLS:
-            yield _Part(start, end, together.toarray())
+            yield _CosineBlock(start, end, together.toarray())
         else:
             together.sort_indices()  # scipy finds single cells by bisection
-            yield _Part(start, end, together)
+            yield _CosineBlock(start, end, together)
 
 
 def _mean_similarities(owned: sparse.csr_array, user: IntVector, item: IntVector) -> FloatVector:
@@ -176,7 +176,7 @@ def _mean_similarities(owned: sparse.csr_array, user: IntVector, item: IntVector
     order = np.argsort(item, kind="stable")
     order = order[np.searchsorted(item[order], 0) :]
     items, place = np.unique(item[order], return_inverse=True)
-    for part in _cosines(owned, items):
+    for part in _cosine_blocks(owned, items):
         first, last = np.searchsorted(place, [part.start, part.end])
         rows, of_row = order[first:last], place[first:last]
         width = 1 << np.ceil(np.log2(n_owned[rows])).astype(np.int64)
@@ -205,8 +205,8 @@ def _similar_pairs(
     start = np.maximum.accumulate(np.where(starts_of_runs(lists), np.arange(len(lists)), 0))
     n_earlier, none = np.arange(len(lists)) - start, np.zeros(0, dtype=np.int64)
     found = [(none, none, np.zeros(0))]
-    for part in _cosines(owned, np.arange(owned.shape[1])):
-        for first, last in _blocks(n_earlier, AT_ONCE):
+    for part in _cosine_blocks(owned, np.arange(owned.shape[1])):
+        for first, last in _split_by_size(n_earlier, AT_ONCE):
             later = np.repeat(np.arange(first, last), n_earlier[first:last])  # each row with those before it
             before = np.cumsum(n_earlier[first:last]) - n_earlier[first:last]
             earlier = start[later] + np.arange(len(later)) - before[later - first]
@@ -221,7 +221,7 @@ def _similar_pairs(
     return later[order], earlier[order], similarity[order]
 
 
-def _blocks(sizes: IntVector, most: int) -> Iterator[tuple[int, int]]:
+def _split_by_size(sizes: IntVector, most: int) -> Iterator[tuple[int, int]]:
     """Cut rows into blocks of so much in all, a row at least; yield the first and the end of each."""
     starts = np.flatnonzero(starts_of_runs((np.cumsum(sizes) - sizes) // most))
     return pairwise([*starts.tolist(), len(sizes)])

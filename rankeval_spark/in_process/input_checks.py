@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_codes, to_numpy
-from rankeval_spark.engine.attribution import text_of_micros
-from rankeval_spark.engine.checks import ITEM_FIELDS, NotFiniteVector, ends_of_ids, meets
+from rankeval_spark.engine.arrays import combine_chunks, to_arrow, to_codes, to_numpy
+from rankeval_spark.engine.attribution import micros_text
+from rankeval_spark.engine.checks import ITEM_FIELDS, NotFiniteVector, first_and_last_id, meets
 from rankeval_spark.errors import warn_user
 from rankeval_spark.result_rows.check_rows import SEGMENTS, CheckCount
 from rankeval_spark.sums.input_checks import (
@@ -25,9 +25,9 @@ from rankeval_spark.sums.input_checks import (
     BandFacts,
     SegmentValues,
     VectorLengths,
-    tally_rows,
+    tallies_to_rows,
 )
-from rankeval_spark.sums.input_warnings import least_gain, no_list_left, where_undefined
+from rankeval_spark.sums.input_warnings import least_gain, no_list_left_text, undefined_text
 from rankeval_spark.sums.sums import ITEMS
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 _MAX_NAMED: Final = 10  # models that a warning names
 
 
-def other_inputs(usable: Usable, wanted: InputChecks) -> Iterator[tuple[str, pa.RecordBatch]]:
+def input_partials(usable: Usable, wanted: InputChecks) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield partial rows of the inputs that workers do not check, with the names of their sums."""
     tables = usable.tables
     for name in ("train", "items", *(["segments"] if wanted.is_judged else [])):
         if name in wanted.of_rows:
-            checks, table = wanted.of_rows[name], usable.given(name)
-            yield ROWS, tally_rows(checks.tallies(table, checks.flags(table)))
+            checks, table = wanted.of_rows[name], usable.rows_of(name)
+            yield ROWS, tallies_to_rows(checks.tallies(table, checks.flag_failures(table)))
     if wanted.has_bands:
         facts = [asdict(fact) for fact in usable.segments_and_facts[1]]
         yield BANDS, pa.RecordBatch.from_pylist(facts, BandFacts.schema)
@@ -66,22 +66,22 @@ def other_inputs(usable: Usable, wanted: InputChecks) -> Iterator[tuple[str, pa.
 
 def _vector_lengths(items: pa.Table) -> pa.RecordBatch:
     """Count the items by the length of their vector; one some of whose numbers are no numbers has none."""
-    vectors = in_one_piece(items[C.VECTOR])
+    vectors = combine_chunks(items[C.VECTOR])
     has_vector = to_numpy(pc.is_valid(vectors)) & ~meets(items, NotFiniteVector(C.VECTOR))
     length = to_numpy(pc.list_value_length(vectors), null=0)[has_vector]
-    ids = in_one_piece(items[C.ITEM_ID]).filter(to_arrow(has_vector))
+    ids = combine_chunks(items[C.ITEM_ID]).filter(to_arrow(has_vector))
     lengths, n_items = (each.tolist() for each in np.unique(length, return_counts=True))
-    first = [ends_of_ids(ids, length == each)[0] for each in lengths]
+    first = [first_and_last_id(ids, length == each)[0] for each in lengths]
     columns = dict(zip(VectorLengths.schema.names, (lengths, n_items, first), strict=True))
     return pa.RecordBatch.from_pydict(columns, VectorLengths.schema)
 
 
-def left_out(usable: Usable) -> Iterator[CheckCount]:
+def count_left_out(usable: Usable) -> Iterator[CheckCount]:
     """Count the rows that cannot be used, by input and check; none of an input without a usable row."""
     for name, of_input in usable.row_checks.items():
-        rows = usable.given(name)
+        rows = usable.rows_of(name)
         checks = [replace(check, refuse=None) for check in of_input.checks if check.drops or check.warning]
-        flags = replace(of_input, checks=tuple(checks)).flags(rows)
+        flags = replace(of_input, checks=tuple(checks)).flag_failures(rows)
         if name != SEGMENTS and of_input.is_usable(flags).any():
             yield from (CheckCount(name, check.name, int(flags[check.name].sum()), rows.num_rows) for check in checks)
 
@@ -98,9 +98,9 @@ def warn_if_nothing_is_measured(
     if not judged.num_rows:
         found = f"held_out has no rows{' left by own_item' if tables.held_out.table.num_rows else ''}"
     elif log.num_rows:
-        is_alone = bool(_absent(tables, request.measure_set.other_models))
+        is_alone = bool(_find_absent_models(tables, request.measure_set.other_models))
         found = next(_why_no_value(metrics, log, judged, request, is_alone=is_alone), "")
-    elif _absent(tables, request.models or ()):
+    elif _find_absent_models(tables, request.models or ()):
         return  # they have a warning of their own
     elif given.num_rows and request.policies.own_item != "keep":
         others = " and unknown_items" if request.policies.unknown_items == "drop" else ""
@@ -127,23 +127,23 @@ def _why_no_value(
     has_users, is_all_zero = pc.max(rows["n_users"]).as_py() > 0, not pc.max(pc.abs(rows["value"])).as_py()
     if not is_all_zero and population == "run":
         return  # of users that need no judgement
-    if unmatched := _unmatched(log, judged):
+    if unmatched := _unmatched_ids_text(log, judged):
         yield unmatched
     if pc.min(rows["n_missing"]).as_py() == pc.count_distinct(judged[C.USER_ID]).as_py():
-        yield no_list_left(request) or "no user of held_out has a list"
+        yield no_list_left_text(request) or "no user of held_out has a list"
     least = least_gain(request)
     if is_all_zero and least is not None:
         relevant, largest = judged.filter(pc.greater_equal(judged[C.GAIN], least)), pc.max(judged[C.GAIN]).as_py()
         if not relevant.num_rows:
             yield f"no user has a relevant judgement (a gain of at least {least:g}; the largest is {largest:g})"
-        elif population in ("truth", "intersection") and not _share(C.USER_ID, log, relevant):
+        elif population in ("truth", "intersection") and not _has_common_id(C.USER_ID, log, relevant):
             yield "no user with a relevant judgement has a list"
     if not has_users and not is_alone:
         times = (log[C.RECOMMENDED_AT], judged[C.INTERACTED_AT]) if request.policies.is_attributed else ()
-        spans = [" to ".join(dict.fromkeys(map(_moment, pc.min_max(each).values()))) for each in times]
-        where = ", of lists of {} and interactions of {}".format(*spans) if spans else where_undefined(request)
+        spans = [" to ".join(dict.fromkeys(map(_moment_text, pc.min_max(each).values()))) for each in times]
+        where = ", of lists of {} and interactions of {}".format(*spans) if spans else undefined_text(request)
         yield f"no user has a value{where}"
-    if has_users and is_all_zero and not _share(C.ITEM_ID, log, judged):
+    if has_users and is_all_zero and not _has_common_id(C.ITEM_ID, log, judged):
         yield "no item of held_out is in a list; ids of both tables have to match"
 
 
@@ -152,7 +152,12 @@ def warn_of_absent_models(tables: Tables, request: Request) -> None:
 
     The users of the first are all missing, and the measures have no value.
     """
-    lost = dict.fromkeys([*_absent(tables, request.models or ()), *_absent(tables, request.measure_set.other_models)])
+    lost = dict.fromkeys(
+        [
+            *_find_absent_models(tables, request.models or ()),
+            *_find_absent_models(tables, request.measure_set.other_models),
+        ]
+    )
     if lost:
         known = sorted(filter(None, pc.unique(tables.recommendations.table[C.MODEL_ID]).to_pylist()))
         warn_user(
@@ -161,7 +166,7 @@ def warn_of_absent_models(tables: Tables, request: Request) -> None:
         )
 
 
-def _absent(tables: Tables, names: Sequence[str]) -> list[str]:
+def _find_absent_models(tables: Tables, names: Sequence[str]) -> list[str]:
     """Return the models without a row in a log that has models."""
     log = tables.recommendations.table
     if not names or C.MODEL_ID not in log.column_names or not log.num_rows:
@@ -199,15 +204,15 @@ def warn_of_merged_lists(log: Source) -> None:
     )
 
 
-def _share(name: str, log: pa.Table, judged: pa.Table) -> bool:
+def _has_common_id(name: str, log: pa.Table, judged: pa.Table) -> bool:
     """Return True if an id of the judgements is in the log."""
     ids = pc.unique(judged[name]).drop_null()
     return bool(pc.any(pc.is_in(log[name], value_set=ids.cast(log[name].type))).as_py())
 
 
-def _unmatched(log: pa.Table, judged: pa.Table) -> str:
+def _unmatched_ids_text(log: pa.Table, judged: pa.Table) -> str:
     """Write that no user of the judgements, or no list that they name, is in the log; nothing where one is."""
-    if not _share(C.USER_ID, log, judged):
+    if not _has_common_id(C.USER_ID, log, judged):
         return "no user of held_out has a list; ids of both tables have to match"
     if C.LIST_ID not in judged.column_names:
         return ""
@@ -219,5 +224,5 @@ def _unmatched(log: pa.Table, judged: pa.Table) -> str:
     return f"no list of held_out is in the log; ids of lists are compared as text, such as {one!r} and {other!r}"
 
 
-def _moment(time: pa.Scalar) -> str:
-    return text_of_micros(time.value) if time.is_valid else "no time"
+def _moment_text(time: pa.Scalar) -> str:
+    return micros_text(time.value) if time.is_valid else "no time"

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.config.request import request_of
 from rankeval_spark.engine.checks import log_checks
-from rankeval_spark.in_process.assembly import of_known_items, requested_log
+from rankeval_spark.in_process.assembly import keep_known_items, keep_requested_rows
 from rankeval_spark.inputs.arrow.file_inputs import open_input
 
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ def last_shown(config: EvaluationConfig, date: dt.date) -> int | None:
     Raises ForSparkError if Spark reads the log; InputError if a file is damaged, or the type of a column unreadable.
     """
     request = request_of(config, date)
-    requested = requested_log(open_input(config, "recommendations", date).read().table, request)
+    requested = keep_requested_rows(open_input(config, "recommendations", date).read().table, request)
     log = log_checks(requested.column_names, own_item=request.policies.own_item).usable(requested)
     if request.policies.unknown_items != "keep":
         catalogue = open_input(config, "train" if config.inputs.items is None else "items", date).read()
-        log = of_known_items(log, catalogue.table)
+        log = keep_known_items(log, catalogue.table)
     if C.RECOMMENDED_AT not in log.column_names:
         return None
     keys = [name for name in C.LIST_KEY if name in log.column_names]

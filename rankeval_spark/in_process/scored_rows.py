@@ -12,7 +12,7 @@ from rankeval_spark.config.request import agreement_request
 from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.engine.scorer import COUNTED, RELEVANT
 from rankeval_spark.in_process.assembly import Usable
-from rankeval_spark.sums.grouping import in_order_of
+from rankeval_spark.sums.grouping import sort_by_key
 
 if TYPE_CHECKING:
     from rankeval_spark.in_process.assembly import UserRows
@@ -38,7 +38,7 @@ def to_user_values(user_metrics: pa.Table, measures: MeasureSet) -> pa.Table:
         own = user_metrics.filter(pc.equal(user_metrics[C.K], measure.k))
         columns = [*(own[name] for name in C.LIST_KEY), pa.repeat(measure.label, own.num_rows)]
         parts.append(pa.Table.from_arrays([*columns, own[C.K], own[measure.column]], names))
-    return in_order_of(pa.concat_tables(parts), (*C.LIST_KEY, C.MEASURE, C.K))
+    return sort_by_key(pa.concat_tables(parts), (*C.LIST_KEY, C.MEASURE, C.K))
 
 
 def to_ranked_items(usable: Usable) -> pa.Table:
@@ -49,7 +49,7 @@ def to_ranked_items(usable: Usable) -> pa.Table:
     is_relevant = to_arrow(to_numpy(ranked[C.GAIN], null=0.0) >= RELEVANT)
     names = [*C.LIST_KEY, C.ITEM_ID, C.RANK, C.GAIN]
     found = ranked.select(names).append_column("is_relevant", is_relevant)
-    return in_order_of(found, (*C.LIST_KEY, C.RANK, C.ITEM_ID))
+    return sort_by_key(found, (*C.LIST_KEY, C.RANK, C.ITEM_ID))
 
 
 def to_hit_ranks(
@@ -69,7 +69,7 @@ def to_hit_ranks(
     of_items = pa.Table.from_pydict({**{name: shown[name] for name in (*key, C.GAIN)}, **ranks})
     both = of_items.group_by(key).aggregate([(C.GAIN, "max"), *((side, "min") for side in sides)])
     both = both.rename_columns([*key, C.GAIN, *sides])
-    return in_order_of(both.filter(pc.greater_equal(both[C.GAIN], RELEVANT)), key)
+    return sort_by_key(both.filter(pc.greater_equal(both[C.GAIN], RELEVANT)), key)
 
 
 def to_agreement(usable: Usable, *, baseline: str, k: int, p: float) -> pa.Table:
@@ -82,4 +82,4 @@ def to_agreement(usable: Usable, *, baseline: str, k: int, p: float) -> pa.Table
     key = [name for name in C.LIST_KEY if name != C.LIST_ID or not usable.has_one_list]
     has_both = pc.is_valid(scored[measures["overlap"].column])
     rows = scored.filter(has_both).select([*key, *(measure.column for measure in measures.values())])
-    return in_order_of(rows.rename_columns([*key, *measures]), key)
+    return sort_by_key(rows.rename_columns([*key, *measures]), key)

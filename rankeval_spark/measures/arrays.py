@@ -31,20 +31,20 @@ def max_by_list(list_index: IntVector, values: FloatVector, *, n_lists: int) -> 
     return greatest
 
 
-def positions(list_index: IntVector, *, n_lists: int) -> IntVector:
+def positions_in_list(list_index: IntVector, *, n_lists: int) -> IntVector:
     """Count the entries of each list from 1, given the list of each entry in ascending order.
 
-    >>> positions(np.array([0, 0, 2]), n_lists=3)
+    >>> positions_in_list(np.array([0, 0, 2]), n_lists=3)
     array([1, 2, 1])
     """
     counts = np.bincount(list_index, minlength=n_lists)
     return np.arange(1, len(list_index) + 1) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def opens_block(*keys: FloatVector | IntVector) -> BoolVector:
+def is_run_start(*keys: FloatVector | IntVector) -> BoolVector:
     """Return True for entries that differ from the one before in any of the keys, shape (n_entries,).
 
-    >>> opens_block(np.array([0, 0, 0, 2]), np.array([0.5, 0.5, 1.0, 1.0]))
+    >>> is_run_start(np.array([0, 0, 0, 2]), np.array([0.5, 0.5, 1.0, 1.0]))
     array([ True, False,  True,  True])
     """
     is_first = np.ones(len(keys[0]), dtype=np.bool_)
@@ -67,15 +67,15 @@ def median_by_list(list_index: IntVector, values: FloatVector, *, n_lists: int) 
     return medians
 
 
-def running_sums(terms: FloatVector) -> FloatVector:
+def prefix_sums(terms: FloatVector) -> FloatVector:
     """Sum the first d terms, for d = 0, 1, ..., all of them."""
     return np.concatenate([[0.0], np.cumsum(terms)])
 
 
-def in_ranges(first: IntVector, length: IntVector) -> IntVector:
+def expand_ranges(first: IntVector, length: IntVector) -> IntVector:
     """List the places of ranges, one range after another, given where each begins and how long it is.
 
-    >>> in_ranges(np.array([4, 0, 7]), np.array([2, 0, 1]))
+    >>> expand_ranges(np.array([4, 0, 7]), np.array([2, 0, 1]))
     array([4, 5, 7])
     """
     before = np.cumsum(length) - length
@@ -83,10 +83,10 @@ def in_ranges(first: IntVector, length: IntVector) -> IntVector:
     return places
 
 
-def places_of(owner: IntVector, rank: IntVector, *, among: tuple[IntVector, IntVector]) -> IntVector:
+def find_in_lists(owner: IntVector, rank: IntVector, *, among: tuple[IntVector, IntVector]) -> IntVector:
     """Find each (list, rank) among others, which come sorted by list and rank; -1 where it is not there.
 
-    >>> places_of(np.array([0, 1, 1]), np.array([3, 3, 9]), among=(np.array([0, 0, 1]), np.array([1, 3, 9])))
+    >>> find_in_lists(np.array([0, 1, 1]), np.array([3, 3, 9]), among=(np.array([0, 0, 1]), np.array([1, 3, 9])))
     array([ 1, -1,  2])
     """
     stride = np.int64(max(among[1].max(initial=0), rank.max(initial=0))) + 1
@@ -107,14 +107,14 @@ def running_count_by_list(flags: FloatVector, list_index: IntVector, *, n_lists:
     return np.cumsum(flags) - before_list[list_index]
 
 
-def product_of_earlier(factors: FloatVector, list_index: IntVector) -> FloatVector:
+def product_before(factors: FloatVector, list_index: IntVector) -> FloatVector:
     """Multiply the factors before each entry of its list; 1 for the first.
 
     Products over 1, 2, 4, ... entries are built from each other, so that the steps grow with the logarithm of the
     longest list. The value of a list never depends on the other lists of the batch; with a running sum of logarithms it
     would.
 
-    >>> product_of_earlier(np.array([0.5, 0.25, 0.5, 0.1]), np.array([0, 0, 0, 2]))
+    >>> product_before(np.array([0.5, 0.25, 0.5, 0.1]), np.array([0, 0, 0, 2]))
     array([1.   , 0.5  , 0.125, 1.   ])
     """
     products = np.ones(len(factors))
@@ -128,24 +128,24 @@ def product_of_earlier(factors: FloatVector, list_index: IntVector) -> FloatVect
     return products
 
 
-def ratio(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:
+def divide_or_zero(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:
     """Divide element by element; 0 where the denominator is 0."""
     quotient = np.zeros(np.broadcast_shapes(numerator.shape, denominator.shape))
     return np.divide(numerator, denominator, out=quotient, where=denominator != 0)
 
 
-def quotient(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:
+def divide_or_nan(numerator: FloatMatrix, denominator: FloatMatrix) -> FloatMatrix:
     """Divide element by element; NaN, for undefined, where the denominator is 0.
 
-    >>> quotient(np.array([[1.0, 2.0]]), np.array([[4.0, 0.0]]))
+    >>> divide_or_nan(np.array([[1.0, 2.0]]), np.array([[4.0, 0.0]]))
     array([[0.25,  nan]])
     """
-    divided = ratio(numerator, denominator)
+    divided = divide_or_zero(numerator, denominator)
     divided[np.broadcast_to(denominator == 0, divided.shape)] = np.nan
     return divided
 
 
-def where_defined(values: FloatMatrix, is_defined: BoolMatrix) -> FloatMatrix:
+def nan_unless(values: FloatMatrix, is_defined: BoolMatrix) -> FloatMatrix:
     """Keep the values where the measure is defined; NaN elsewhere."""
     return np.where(is_defined, values, np.nan)
 
@@ -187,5 +187,5 @@ class Ratio:
     @property
     def values(self) -> FloatMatrix:
         """Value of each list at each cutoff; NaN where the measure is undefined."""
-        quotients = ratio(self.numerator, self.denominator) if self.value is None else self.value
-        return where_defined(quotients, self.is_defined)
+        quotients = divide_or_zero(self.numerator, self.denominator) if self.value is None else self.value
+        return nan_unless(quotients, self.is_defined)

@@ -26,8 +26,8 @@ from rankeval_spark.measures.options import (
     Option,
     OptionValue,
     option_text,
-    options_of,
-    with_options,
+    read_options,
+    resolve_for_options,
 )
 from rankeval_spark.measures.required_facts import LIST_NAMES, LOG, REQUIRES, VALUES
 
@@ -144,7 +144,7 @@ class Definition:
     # ``higher``, because 0 is the best value of most such measures.
     without_relevant: OfOptions[float] | None = None
     # Whether the kernel gives the mean over all orders of tied items for lists of
-    # :func:`~rankeval_spark.measures.ties.over_all_orders`
+    # :func:`~rankeval_spark.measures.ties.spread_ties`
     has_mean_over_ties: OfOptions[bool] = False
     # Whether tied items in descending and in ascending order of their gains give the best and the worst value that any
     # order can give, or no order of tied items changes the value. Not so with ``group``, because the gains of items of
@@ -191,11 +191,11 @@ class Definition:
             raise ValueError(message)
         spellings: Mapping[str, Options] = {self.name: {}, **self.aliases, **self.printed_as}
         for spelling, presets in spellings.items():
-            owner, _ = SPELLINGS.get(plain(spelling), (self.name, presets))
+            owner, _ = SPELLINGS.get(normalise_name(spelling), (self.name, presets))
             if owner != self.name:
                 message = f"{spelling!r} is already a name of {owner}; {self.name} cannot have it too"
                 raise ValueError(message)
-            SPELLINGS[plain(spelling)] = self.name, presets
+            SPELLINGS[normalise_name(spelling)] = self.name, presets
         DEFINED[self.name] = self
         low, high = self.bounds
         low, high = self.published_bounds = (math.exp(low), math.exp(high)) if self.link == "log" else (low, high)
@@ -208,8 +208,8 @@ class Definition:
     @cached_property
     def options(self) -> tuple[Option, ...]:
         """Options of the kernel and those that follow from what it is, as they are printed: ``rel`` first, by name."""
-        own = options_of(self.kernel, get_type_hints(self.kernel, include_extras=True))
-        needs = {*with_options(self.needs, {option.name: option.default for option in own})}
+        own = read_options(self.kernel, get_type_hints(self.kernel, include_extras=True))
+        needs = {*resolve_for_options(self.needs, {option.name: option.default for option in own})}
         is_of_judgements = self.kind == "list" and needs <= OF_JUDGEMENTS
         takes_group = is_of_judgements if self.group is None else self.group
         reads_ranks = takes_group and HIT_SCORES not in needs
@@ -245,7 +245,7 @@ class Definition:
         >>> [registry.get(name).better_in_words for name in ("nDCG", "ARP", "Freshness")]
         ['higher', 'neither', 'lower (other options may differ)']
         """
-        found = with_options(self.better, self.defaults)
+        found = resolve_for_options(self.better, self.defaults)
         return f"{found} (other options may differ)" if callable(self.better) else found
 
     @property
@@ -259,11 +259,11 @@ class Definition:
         """
 
         def required(options: Options) -> list[str]:
-            needs = with_options(self.needs, options)
+            needs = resolve_for_options(self.needs, options)
             return list(dict.fromkeys(given for need in needs for given in REQUIRES.get(need, ()) if given != LOG))
 
         usual = required(self.defaults)
-        has_catalogue = self.kind == "list" and with_options(self.needs_catalogue, self.defaults)
+        has_catalogue = self.kind == "list" and resolve_for_options(self.needs_catalogue, self.defaults)
         parts = [", ".join(usual), *(["items or train"] if has_catalogue else [])]
         for option in self.options:
             for choice in option.choices:
@@ -274,13 +274,13 @@ class Definition:
 
 DEFINED: Final[dict[str, Definition]] = {}  # every measure, by its canonical name
 
-SPELLINGS: Final[dict[str, tuple[str, Options]]] = {}  # name and options of every :func:`plain` spelling
+SPELLINGS: Final[dict[str, tuple[str, Options]]] = {}  # name and options of every :func:`normalise_name` spelling
 
 
-def plain(name: str) -> str:
+def normalise_name(name: str) -> str:
     """Return the letters and digits of a name, in lower case.
 
-    >>> plain("hit_rate"), plain("Hit-Rate"), plain("HitRate")
+    >>> normalise_name("hit_rate"), normalise_name("Hit-Rate"), normalise_name("HitRate")
     ('hitrate', 'hitrate', 'hitrate')
     """
     return re.sub(r"[\W_]+", "", name.casefold())

@@ -35,7 +35,7 @@ class Item(NamedTuple):
     copies: float = 1
 
     def __str__(self) -> str:
-        return "{" + _known(self) + "}"
+        return "{" + _changed_fields_text(self) + "}"
 
 
 class Background(NamedTuple):
@@ -62,7 +62,7 @@ class Background(NamedTuple):
     others: Sequence[tuple[str, Sequence[int | None]]] = ()
 
     def __str__(self) -> str:
-        return _known(self)
+        return _changed_fields_text(self)
 
 
 NOTHING_KNOWN = Background()
@@ -162,7 +162,7 @@ class Judgement(NamedTuple):
     prediction: float = 0
 
 
-def _known(facts: Item | Background) -> str:
+def _changed_fields_text(facts: Item | Background) -> str:
     """Write the fields that are not at their defaults; NaN, the default of what is unknown, is itself alone."""
 
     def shown(value: object) -> str:
@@ -188,21 +188,23 @@ def _known(facts: Item | Background) -> str:
 _NAMES: Mapping[str, str] = {N.ITEM_TAIL: "is_tail", N.ITEM_SEEN: "is_seen", N.CATALOGUE_ITEMS: "catalogue"}
 
 
-def fields_of(rankings: Sequence[Ranking]) -> dict[str, Any]:
+def build_fields(rankings: Sequence[Ranking]) -> dict[str, Any]:
     """Build the fields of a batch."""
     ranked = [ranking.hits for ranking in rankings]
     judged = [sorted([*ranking.hits, *ranking.missing], reverse=True) for ranking in rankings]
     hits, judgements = list(chain(*ranked)), list(chain(*judged))
     names = tuple(sorted({name for judgement in judgements for name in judgement.groups.split()}))
-    of_hits, of_judged = (_ints(bits_of(names, judgement.groups) for judgement in rows) for rows in (hits, judgements))
+    of_hits, of_judged = (
+        _ints(group_bits(names, judgement.groups) for judgement in rows) for rows in (hits, judgements)
+    )
     empty = [(owner, rank) for owner, ranking in enumerate(rankings) for rank in sorted(ranking.empty)]
     owner, rank = np.array(empty, dtype=np.int64).reshape(-1, 2).T
     of_hit, of_judgement = ("gain", "score", "value", "propensity", "prediction", "weight"), ("gain", "value", "weight")
     return {
         "n_recommended": _ints(len(ranking.gains) for ranking in rankings),
-        "hit_list": _owners_of(ranked),
+        "hit_list": _repeat_index(ranked),
         "hit_rank": _ints(judgement.rank for judgement in hits),
-        "judged_list": _owners_of(judged),
+        "judged_list": _repeat_index(judged),
         **{f"hit_{name}": _floats(getattr(judgement, name) for judgement in hits) for name in of_hit},
         **{f"judged_{name}": _floats(getattr(judgement, name) for judgement in judgements) for name in of_judgement},
         "predicted_value": _floats(ranking.predicted_value for ranking in rankings),
@@ -212,7 +214,7 @@ def fields_of(rankings: Sequence[Ranking]) -> dict[str, Any]:
     }
 
 
-def bits_of(names: Sequence[str], belongs_to: str) -> int:
+def group_bits(names: Sequence[str], belongs_to: str) -> int:
     """Return the bits of the groups that a text names, separated by blanks."""
     return sum(1 << names.index(name) for name in set(belongs_to.split()))
 
@@ -253,27 +255,27 @@ def _item_facts(rankings: Sequence[Ranking]) -> ItemFacts:
     )
     later, earlier = (_ints(row[at] for row in pairs) for at in (0, 1))
     return ItemFacts(
-        _owners_of(places),
+        _repeat_index(places),
         _ints(rank for ranks in places for rank in ranks),
-        {name: _floats(getattr(item, _field(name)) for item in items) for name in N.ITEM_VALUES},
-        {name: _floats(getattr(background, _field(name)) for background in backgrounds) for name in N.TOTALS},
+        {name: _floats(getattr(item, _field_of_fact(name)) for item in items) for name in N.ITEM_VALUES},
+        {name: _floats(getattr(background, _field_of_fact(name)) for background in backgrounds) for name in N.TOTALS},
         categories=labels(of_items),
-        vectors=_matrix([item.vector for item in items]),
+        vectors=_to_matrix([item.vector for item in items]),
         profile_categories=labels(profiles),
-        profile_vectors=_matrix([background.profile_vector for background in backgrounds]),
+        profile_vectors=_to_matrix([background.profile_vector for background in backgrounds]),
         n_categories=len(names),
         pairs=SimilarPairs(earlier, later, _floats(row[2] for row in pairs)),
         profile_interactions=_floats(background.profile_interactions for background in backgrounds),
         judged=Judged(_ints(row[0] for row in judged), _floats(row[1] for row in judged), labels(of_judged)),
-        shared=_shared([len(ranking.gains) for ranking in rankings], backgrounds),
+        shared=_build_shared([len(ranking.gains) for ranking in rankings], backgrounds),
     )
 
 
-def _field(fact: str) -> str:
+def _field_of_fact(fact: str) -> str:
     return _NAMES.get(fact, fact.partition("_")[2])
 
 
-def _shared(lengths: Sequence[int], backgrounds: Sequence[Background]) -> dict[str, Shared]:
+def _build_shared(lengths: Sequence[int], backgrounds: Sequence[Background]) -> dict[str, Shared]:
     """Build what each list shares with those of other models, by model."""
     others = [dict(background.others) for background in backgrounds]
     found = {}
@@ -290,19 +292,19 @@ def _shared(lengths: Sequence[int], backgrounds: Sequence[Background]) -> dict[s
             owners,
             depth,
             _floats(len(ranks) for ranks in lists),
-            _owners_of(lists),
+            _repeat_index(lists),
             _ints(place for ranks in lists for place in range(1, len(ranks) + 1)),
         )
     return found
 
 
-def _matrix(vectors: Sequence[Sequence[float] | None]) -> FloatMatrix:
+def _to_matrix(vectors: Sequence[Sequence[float] | None]) -> FloatMatrix:
     n_features = max((len(vector) for vector in vectors if vector is not None), default=0)
     rows = [[math.nan] * n_features if vector is None else list(vector) for vector in vectors]
     return np.array(rows, dtype=np.float64).reshape(len(vectors), n_features)
 
 
-def _owners_of(rows: Sequence[Sequence[object]]) -> IntVector:
+def _repeat_index(rows: Sequence[Sequence[object]]) -> IntVector:
     return np.repeat(np.arange(len(rows)), [len(row) for row in rows])
 
 

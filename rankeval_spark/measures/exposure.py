@@ -22,7 +22,7 @@ from rankeval_spark.measures.arrays import (
     FloatMatrix,
     FloatVector,
     IntVector,
-    opens_block,
+    is_run_start,
     running_count_by_list,
     sum_by_list,
 )
@@ -102,7 +102,7 @@ class Exposure:
         their absence changes.
         """
         order = np.lexsort((self.times, self.group))
-        starts = np.flatnonzero(opens_block(self.group[order], self.times[order]))
+        starts = np.flatnonzero(is_run_start(self.group[order], self.times[order]))
         sums = {
             name: np.add.reduceat(getattr(self, name)[order], starts) if len(starts) else getattr(self, name)
             for name in ("n_items", "n_catalogued", "shared", "cosine")
@@ -128,10 +128,10 @@ class Exposure:
         return running_count_by_list(weights, self.group, n_lists=self.n_groups)
 
 
-def positive(denominator: FloatVector) -> FloatVector:
+def nan_unless_positive(denominator: FloatVector) -> FloatVector:
     """Return a denominator with NaN where it is not above 0: a quotient is undefined there.
 
-    >>> positive(np.array([2.0, 0.0, -1.0]))
+    >>> nan_unless_positive(np.array([2.0, 0.0, -1.0]))
     array([ 2., nan, nan])
     """
     return np.where(denominator > 0, denominator, np.nan)
@@ -164,7 +164,7 @@ class Offered(NamedTuple):
         possible = [set(items.split()) - set(own.split()) for _, items, own in rows]
         hits = [items & set(row[0].split()[: k or None]) for items, row in zip(possible, rows, strict=True)]
         groups = [group.split() for group in self.groups]
-        return [_count(hits, group) for group in groups], [_count(possible, group) for group in groups]
+        return [_count_members(hits, group) for group in groups], [_count_members(possible, group) for group in groups]
 
 
 class Preferred(NamedTuple):
@@ -184,7 +184,7 @@ class Preferred(NamedTuple):
         shown = [items.split()[: k or None] for items in self.lists]
         rows = zip(self.lists, self.own or ("",) * len(self.lists), strict=True)
         own = [set(items.split()) for shown_items, items in rows if shown_items]
-        in_category = [_count(shown, self.category.split()), _count(own, self.category.split())]
+        in_category = [_count_members(shown, self.category.split()), _count_members(own, self.category.split())]
         return in_category, [sum(map(len, shown)), sum(map(len, own))]
 
 
@@ -208,5 +208,5 @@ class Rates:
         return cls(taken, possible)
 
 
-def _count(by_list: Sequence[Collection[str]], group: Collection[str]) -> int:
+def _count_members(by_list: Sequence[Collection[str]], group: Collection[str]) -> int:
     return sum(item in group for items in by_list for item in items)

@@ -15,7 +15,7 @@ from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, FloatVector,
 T = TypeVar("T")
 
 
-def collected(fact: T | None, lack: str, them: str = "them") -> T:
+def require_fact(fact: T | None, lack: str, them: str = "them") -> T:
     """Return a fact of a batch; ValueError where it was not collected."""
     if fact is None:
         message = f"the batch {lack}; a measure that reads {them} says so in its needs"
@@ -23,7 +23,7 @@ def collected(fact: T | None, lack: str, them: str = "them") -> T:
     return fact
 
 
-class Known(Generic[T]):
+class RequiredFact(Generic[T]):
     """Property of a batch: the fact in another attribute, or a ValueError where it was not collected."""
 
     def __init__(self, name: str, lack: str, them: str = "them") -> None:
@@ -31,7 +31,7 @@ class Known(Generic[T]):
 
     def __get__(self, batch: object, owner: type | None = None) -> T:
         fact: T | None = getattr(batch, self._name)
-        return collected(fact, self._lack, self._them)
+        return require_fact(fact, self._lack, self._them)
 
 
 class Empty(NamedTuple):
@@ -102,16 +102,16 @@ class ItemFacts:
     judged: Judged | None = None  # judged items of the user of each list that have categories
     shared: Mapping[str, Shared] | None = None  # what the lists have in common with those of the models that are named
 
-    known_categories = Known[Labels]("categories", f"does not hold {N.ITEM_CATEGORIES}", "it")
-    known_vectors = Known[FloatMatrix]("vectors", f"does not hold {N.ITEM_VECTORS}", "it")
-    known_profile = Known[Labels]("profile_categories", f"does not hold {N.PROFILE_CATEGORIES}", "it")
-    known_profile_vectors = Known[FloatMatrix]("profile_vectors", f"does not hold {N.PROFILE_VECTORS}", "it")
-    known_pairs = Known[SimilarPairs]("pairs", f"does not hold {N.ITEM_PAIRS}", "it")
-    known_profile_interactions = Known[FloatVector](
+    known_categories = RequiredFact[Labels]("categories", f"does not hold {N.ITEM_CATEGORIES}", "it")
+    known_vectors = RequiredFact[FloatMatrix]("vectors", f"does not hold {N.ITEM_VECTORS}", "it")
+    known_profile = RequiredFact[Labels]("profile_categories", f"does not hold {N.PROFILE_CATEGORIES}", "it")
+    known_profile_vectors = RequiredFact[FloatMatrix]("profile_vectors", f"does not hold {N.PROFILE_VECTORS}", "it")
+    known_pairs = RequiredFact[SimilarPairs]("pairs", f"does not hold {N.ITEM_PAIRS}", "it")
+    known_profile_interactions = RequiredFact[FloatVector](
         "profile_interactions", f"does not hold {N.PROFILE_INTERACTIONS}", "it"
     )
-    known_judged = Known[Judged]("judged", f"does not hold {N.JUDGED_CATEGORIES}", "it")
-    known_shared = Known[Mapping[str, Shared]]("shared", f"does not hold {N.OTHER_LISTS}", "it")
+    known_judged = RequiredFact[Judged]("judged", f"does not hold {N.JUDGED_CATEGORIES}", "it")
+    known_shared = RequiredFact[Mapping[str, Shared]]("shared", f"does not hold {N.OTHER_LISTS}", "it")
 
     @property
     def n_codes(self) -> int:

@@ -21,13 +21,13 @@ from rankeval_spark.measures.arrays import (
     FloatMatrix,
     FloatVector,
     IntVector,
-    places_of,
-    positions,
+    find_in_lists,
+    positions_in_list,
     running_count_by_list,
     sum_by_list,
 )
-from rankeval_spark.measures.example_lists import fields_of
-from rankeval_spark.measures.item_facts import Known, Shared, collected
+from rankeval_spark.measures.example_lists import build_fields
+from rankeval_spark.measures.item_facts import RequiredFact, Shared, require_fact
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.example_lists import Ranking
@@ -42,7 +42,7 @@ _OF_JUDGED: Final = ("judged_list", "judged_gain", "judged_value", "judged_weigh
 
 
 @dataclass(frozen=True, eq=False)
-class _Remembers:
+class _Memo:
     """Memory of what was computed once, for as long as the object lives."""
 
     _memo: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, kw_only=True)
@@ -55,7 +55,7 @@ class _Remembers:
         return value
 
 
-def remembered(method: Callable[P, T]) -> Callable[P, T]:
+def memoised(method: Callable[P, T]) -> Callable[P, T]:
     """Return a function of a batch, or of its cuts, that computes once for the same other arguments."""
 
     @wraps(method)
@@ -78,7 +78,7 @@ class Relevance(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Lists(_Remembers):
+class Lists(_Memo):
     """A batch of ranked lists, joined with the judgements of their users.
 
     Two users: hits at ranks 2 and 3 of a list of 3; and one judged item that no list holds.
@@ -117,7 +117,7 @@ class Lists(_Remembers):
     @classmethod
     def of(cls, rankings: Sequence[Ranking]) -> Lists:
         """Build a batch from lists written down by hand."""
-        return cls(**fields_of(rankings))
+        return cls(**build_fields(rankings))
 
     @property
     def n_lists(self) -> int:
@@ -133,26 +133,26 @@ class Lists(_Remembers):
         n_empty = sum_by_list(owner, (last - first + 1).astype(np.float64), n_lists=self.n_lists)
         return self.n_recommended - n_empty.astype(np.int64)
 
-    scores = Known[FloatVector]("hit_score", "has no scores")  # shape (n_hits,)
-    propensities = Known[FloatVector]("hit_propensity", "has no propensities")  # shape (n_hits,)
-    known_items = Known["ItemFacts"]("items", "holds no facts of items")
+    scores = RequiredFact[FloatVector]("hit_score", "has no scores")  # shape (n_hits,)
+    propensities = RequiredFact[FloatVector]("hit_propensity", "has no propensities")  # shape (n_hits,)
+    known_items = RequiredFact["ItemFacts"]("items", "holds no facts of items")
 
     @cached_property
     def values(self) -> tuple[FloatVector, FloatVector]:
         """Values of hits, and of judgements as their gains are sorted; 0 with a negative gain."""
-        of_hits, of_judged = (collected(each, "has no values") for each in (self.hit_value, self.judged_value))
+        of_hits, of_judged = (require_fact(each, "has no values") for each in (self.hit_value, self.judged_value))
         return of_hits * self.is_judged_hit, np.where(self.judged_gain >= 0, of_judged, 0.0)
 
     @property
     def predictions(self) -> tuple[FloatVector, FloatVector]:
         """Predicted reward of each hit, shape (n_hits,); and of each list the expected one, shape (n_lists,)."""
         lack = "has no predicted rewards"
-        return collected(self.hit_prediction, lack), collected(self.predicted_value, lack)
+        return require_fact(self.hit_prediction, lack), require_fact(self.predicted_value, lack)
 
     @property
     def weights(self) -> tuple[FloatVector, FloatVector]:
         """Weight of each hit, and of each judgement as gains are sorted."""
-        return collected(self.hit_weight, "has no weights"), collected(self.judged_weight, "has no weights")
+        return require_fact(self.hit_weight, "has no weights"), require_fact(self.judged_weight, "has no weights")
 
     @cached_property
     def is_judged_hit(self) -> FloatVector:
@@ -164,7 +164,7 @@ class Lists(_Remembers):
         """True if the list's user has a judgement whose gain is not negative: shape (n_lists, 1)."""
         return np.bincount(self.judged_list[self.judged_gain >= 0], minlength=self.n_lists)[:, None] > 0
 
-    @remembered
+    @memoised
     def judged_only(self) -> Lists:
         """View the batch without the items that have no judgement or a negative gain; the rest is renumbered.
 
@@ -174,25 +174,25 @@ class Lists(_Remembers):
         >>> batch.n_recommended, batch.hit_rank, batch.hit_gain, batch.judged_gain
         (array([2]), array([1, 2]), array([1., 0.]), array([ 1.,  0., -1.]))
         """
-        kept = self.some(self.is_judged_hit > 0, slice(None))
-        kept["hit_rank"] = positions(kept["hit_list"], n_lists=self.n_lists)
+        kept = self.subset_fields(self.is_judged_hit > 0, slice(None))
+        kept["hit_rank"] = positions_in_list(kept["hit_list"], n_lists=self.n_lists)
         return Lists(np.bincount(kept["hit_list"], minlength=self.n_lists), **kept)
 
-    @remembered
-    def within(self, group: str) -> Lists:
+    @memoised
+    def keep_group(self, group: str) -> Lists:
         """View the batch with the judgements of one item group alone; other items keep their ranks, unjudged."""
-        members = collected(self.groups, "has no item groups").members(group)
-        return Lists(self.n_recommended, **self.some(*members), names=self.names, empty=self.empty)
+        members = require_fact(self.groups, "has no item groups").members(group)
+        return Lists(self.n_recommended, **self.subset_fields(*members), names=self.names, empty=self.empty)
 
-    def some(self, hits: BoolVector | IntVector, judged: BoolVector | slice) -> dict[str, Any]:
+    def subset_fields(self, hits: BoolVector | IntVector, judged: BoolVector | slice) -> dict[str, Any]:
         """Subset the hits and the judgements, with their groups and weights; return the fields by name."""
         chosen = {**dict.fromkeys(_OF_HITS, hits), **dict.fromkeys(_OF_JUDGED, judged)}
         known = {name: getattr(self, name) for name in chosen}
         taken = {name: None if values is None else values[chosen[name]] for name, values in known.items()}
-        groups = None if self.groups is None else self.groups.some(hits, judged)
+        groups = None if self.groups is None else self.groups.subset(hits, judged)
         return {**taken, "groups": groups, "is_weighted": self.is_weighted}
 
-    @remembered
+    @memoised
     def weighted(self) -> Lists:
         """View the batch with judgements that count as often as their weights say, in every sum over them.
 
@@ -202,15 +202,15 @@ class Lists(_Remembers):
         >>> batch.cut([0]).hits(rel=1), batch.cut([0]).n_relevant(rel=1)
         (array([[3.]]), array([[4.]]))
         """
-        fields = self.some(*(weights > 0 for weights in self.weights)) | {"is_weighted": True}
+        fields = self.subset_fields(*(weights > 0 for weights in self.weights)) | {"is_weighted": True}
         return Lists(self.n_recommended, **fields, names=self.names, empty=self.empty)
 
     @cached_property
     def ideal_rank(self) -> IntVector:
         """Rank of each judgement in the ideal order of its user: int64, shape (n_judged,), 1-based."""
-        return positions(self.judged_list, n_lists=self.n_lists)
+        return positions_in_list(self.judged_list, n_lists=self.n_lists)
 
-    @remembered
+    @memoised
     def relevance(self, rel: float) -> Relevance:
         """Hits and judgements with a gain of at least ``rel``."""
         is_relevant = (self.hit_gain >= rel).astype(np.float64)
@@ -218,15 +218,15 @@ class Lists(_Remembers):
         is_first = is_relevant * (n_above == 1)
         return Relevance(is_relevant, n_above, is_first, self.sum_judged(self.judged_gain >= rel))
 
-    def weighed(self, weights: FloatVector) -> FloatVector:
+    def apply_weights(self, weights: FloatVector) -> FloatVector:
         """Return what each hit adds to a sum of such weights: all of it, unless the judgements have weights."""
         return weights * self.weights[0] if self.is_weighted else weights
 
-    @remembered
+    @memoised
     def relevant_items(self, rel: float) -> FloatVector:
         """Return 1 for each relevant item of :attr:`known_items`, 0 for the others: float64, shape (n_items,)."""
         facts = self.known_items
-        place = places_of(self.hit_list, self.hit_rank, among=(facts.item_list, facts.item_rank))
+        place = find_in_lists(self.hit_list, self.hit_rank, among=(facts.item_list, facts.item_rank))
         flags = np.zeros(len(facts.item_list))
         flags[place[place >= 0]] = self.relevance(rel).is_relevant[place >= 0]
         return flags
@@ -270,7 +270,7 @@ class Lists(_Remembers):
 
 
 @dataclass(frozen=True, eq=False)
-class CutLists(_Remembers):
+class CutLists(_Memo):
     """A batch of lists seen at several cutoffs; sums have shape (n_lists, n_cutoffs), and 0 where there is no term."""
 
     lists: Lists  # the batch
@@ -317,7 +317,7 @@ class CutLists(_Remembers):
         """Relevant judgements R: float64, shape (n_lists, 1)."""
         return self.lists.relevance(rel).n_relevant
 
-    @remembered
+    @memoised
     def hits(self, rel: float) -> FloatMatrix:
         """Relevant items at ranks <= k: h_k, float64, shape (n_lists, n_cutoffs)."""
         return self.sum_hits(self.lists.relevance(rel).is_relevant)
@@ -333,7 +333,7 @@ class CutLists(_Remembers):
         """
         owner, rank = self.lists.hit_list, self.lists.hit_rank
         cells = self.once("hits", lambda: self._cells(owner, rank)) if at is None else self._cells(owner, at)
-        return self._sum_cells(cells, self.lists.weighed(weights))
+        return self._sum_cells(cells, self.lists.apply_weights(weights))
 
     def sum_items(self, weights: FloatVector, *, of: IntVector | slice = slice(None)) -> FloatMatrix:
         """Sum what recommended items, judged or not, add to their lists up to every cutoff.

@@ -12,7 +12,7 @@ import numpy as np
 from rankeval_spark import schemas
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, FaultsError
-from rankeval_spark.measures.arrays import Ratio, ratio, where_defined
+from rankeval_spark.measures.arrays import Ratio, divide_or_zero, nan_unless
 from rankeval_spark.measures.names import Measure
 from rankeval_spark.measures.required_facts import DESCRIBED, LOG, MAX_GROUPS, PROPENSITIES, REQUIRES
 
@@ -55,7 +55,7 @@ class MeasureSet:
         self.columns = tuple(self.by_column)
         self.labels = tuple(measure.label for measure in self.by_column.values())
         # Cutoffs, ascending; 0 (the whole list) last. Without a measure per list, those at which lists are counted.
-        self.ks = tuple(sorted({measure.k for measure in self.per_list or measures}, key=_whole_list_last))
+        self.ks = tuple(sorted({measure.k for measure in self.per_list or measures}, key=_cutoff_sort_key))
         self.last_cutoff = max((k for k in self.ks if k != WHOLE_LIST), default=WHOLE_LIST)
         requested = {(measure.column, measure.k) for measure in self.per_list}
         self.requested_ks: Mapping[str, tuple[int, ...]] = {
@@ -157,7 +157,7 @@ class MeasureSet:
     def item_depth(self) -> int:
         """Last rank whose item is described to a measure; 0 for the whole list, or if no item is."""
         described = (measure.k for measure in self.per_list if not DESCRIBED.isdisjoint(measure.needs))
-        return max(described, key=_whole_list_last, default=WHOLE_LIST)
+        return max(described, key=_cutoff_sort_key, default=WHOLE_LIST)
 
     def is_requested_at(self, column: str) -> NDArray[np.bool_]:
         """Return, for each of ``ks``, whether the measure of a column is requested there."""
@@ -215,17 +215,17 @@ class MeasureSet:
         for column, measure in self.by_column.items():
             view = (measure.is_judged_only or (judged_only and measure.is_weighted), measure.group, measure.is_weighted)
             if view not in cuts:
-                cuts[view] = _seen_by(lists, *view).cut(self.ks)
+                cuts[view] = _restrict_lists(lists, *view).cut(self.ks)
             cut = cuts[view]
             found = measure.entry.kernel(cut, **measure.kernel_options)
             values = found.values if isinstance(found, Ratio) else found
             if measure.group is not None and measure.entry.family != "prediction":  # whose ratings may be negative
-                values = where_defined(values, cut.lists.has_judgements)
+                values = nan_unless(values, cut.lists.has_judgements)
             is_requested = self.is_requested_at(column)
             if measure.weight_column is not None and isinstance(found, Ratio):
                 is_known = np.isfinite(found.numerator) & np.isfinite(found.denominator)
-                quotients = np.where(is_known, ratio(found.numerator, found.denominator), values)
-                values = where_defined(quotients, ~np.isnan(values))
+                quotients = np.where(is_known, divide_or_zero(found.numerator, found.denominator), values)
+                values = nan_unless(quotients, ~np.isnan(values))
                 weights = np.broadcast_to(found.denominator, (lists.n_lists, len(self.ks)))
                 scores[measure.weight_column] = np.where(is_requested, weights, np.nan)
             # A copy, because a kernel may return an array that other kernels share.
@@ -240,15 +240,15 @@ class MeasureSet:
         measure = self.by_column[column]
         if measure.group is None:
             return np.ones((1, 1), dtype=np.bool_)
-        return _seen_by(lists, False, measure.group, measure.is_weighted).has_judgements
+        return _restrict_lists(lists, False, measure.group, measure.is_weighted).has_judgements
 
 
-def _seen_by(lists: Lists, is_judged_only: bool, group: str | None, is_weighted: bool) -> Lists:
+def _restrict_lists(lists: Lists, is_judged_only: bool, group: str | None, is_weighted: bool) -> Lists:
     """View a batch as a restricted measure does: items leave the lists by all judgements, not by those of the group."""
     weighted = lists.weighted() if is_weighted else lists
     closed_up = weighted.judged_only() if is_judged_only else weighted
-    return closed_up if group is None else closed_up.within(group)
+    return closed_up if group is None else closed_up.keep_group(group)
 
 
-def _whole_list_last(k: int) -> tuple[bool, int]:
+def _cutoff_sort_key(k: int) -> tuple[bool, int]:
     return (k == WHOLE_LIST, k)

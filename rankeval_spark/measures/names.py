@@ -27,7 +27,7 @@ from rankeval_spark.measures.options import (
     WEIGHTED,
     OptionValue,
     option_text,
-    with_options,
+    resolve_for_options,
 )
 from rankeval_spark.measures.required_facts import WEIGHTS, need_of
 
@@ -93,8 +93,10 @@ class Measure:
             for option, value in self.options.items()
             if value != defaults[option] or option in entry.always_printed
         }
-        self.label = _call(next(fixed, name), shown)  # value of column ``measure``: no cutoff, defaults left out
-        self.definition = _call(name, self.options)  # name with every option that has a value, without the cutoff
+        self.label = _format_call(next(fixed, name), shown)  # value of column ``measure``: no cutoff, defaults left out
+        self.definition = _format_call(
+            name, self.options
+        )  # name with every option that has a value, without the cutoff
         # Column in ``user_metrics``: the label as a lower-case slug, with a hash of it for letters of other alphabets
         self.column = re.sub(r"[^a-z0-9]+", "_", self.label.casefold()).strip("_")
         if any(letter.isalnum() and not letter.isascii() for letter in self.label):
@@ -106,13 +108,13 @@ class Measure:
         self.is_proportion = entry.interval == "wilson"  # a list has 0 or 1, so that the mean is a share of users
         self.has_user_values = entry.kind == "list"  # every list has a value, and the measure a column
         self.is_mean_of_users = self.has_user_values and not self.is_micro and self.link == "identity"
-        self.better: Better = with_options(entry.better, self.options)
-        self.needs_catalogue = with_options(entry.needs_catalogue, self.options)
-        self.has_mean_over_ties = with_options(entry.has_mean_over_ties, self.options)
+        self.better: Better = resolve_for_options(entry.better, self.options)
+        self.needs_catalogue = resolve_for_options(entry.needs_catalogue, self.options)
+        self.has_mean_over_ties = resolve_for_options(entry.has_mean_over_ties, self.options)
         # Whether the order of tied items by gain bounds the value, or does not change it. Not so with weights: of two
         # items the one with the smaller gain may be worth more.
-        self.is_bounded_by_gains = not self.is_weighted and with_options(entry.is_bounded_by_gains, self.options)
-        own_needs = with_options(entry.needs, self.options)
+        self.is_bounded_by_gains = not self.is_weighted and resolve_for_options(entry.is_bounded_by_gains, self.options)
+        own_needs = resolve_for_options(entry.needs, self.options)
         of_group = () if self.group is None else (need_of(self.group),)
         self.needs = (*own_needs, *((WEIGHTS,) if self.is_weighted else ()), *of_group)  # beyond ranks and gains
 
@@ -120,7 +122,7 @@ class Measure:
         # count as served perfectly; NaN where no population gives a value
         (least, greatest), (low, high) = entry.published_bounds, entry.bounds
         if entry.without_relevant is not None:
-            self.without_relevant = with_options(entry.without_relevant, self.options)
+            self.without_relevant = resolve_for_options(entry.without_relevant, self.options)
         else:
             self.without_relevant = 0.0 if OF_JUDGEMENTS - {HIT_SCORES} >= {*own_needs} else math.nan
         best = max(0.0, low) if self.better == "lower" else min(1.0, high)
@@ -143,7 +145,7 @@ class Measure:
         shape = _NAME.fullmatch(text)
         if shape is None:
             raise ConfigError(Fault(where, repr(text), _GRAMMAR))
-        match = _find(shape["name"], where)
+        match = _find_measure(shape["name"], where)
         reader = _Reader(f"{where}, {text.strip()}", match, defaults.get(match.entry.name, {}))
         after_at = [number.strip() for number in (match.cutoff, shape["cutoff"]) if number is not None]
         if len(after_at) > 1 and after_at[0].casefold() in registry.PLACEHOLDERS:  # such as map_at_k@10
@@ -157,7 +159,7 @@ class Measure:
         >>> str(Measure.of("P", k=5, rel=2)), str(Measure.of("nDCG", gains={1: 1, 2: 3}))
         ('P(rel=2)@5', 'nDCG(gains={1:1,2:3})')
         """
-        return cls.parse(with_cutoff(_call(name, options), k), where="Measure.of")
+        return cls.parse(with_cutoff(_format_call(name, options), k), where="Measure.of")
 
     @classmethod
     def recorded(cls, name: str, options: Mapping[str, str], k: int) -> Measure:
@@ -168,7 +170,7 @@ class Measure:
         >>> str(Measure.recorded("P", {"rel": "2", "denom": "k"}, 5))
         'P(rel=2)@5'
         """
-        match = _find(name, _RECORDED)
+        match = _find_measure(name, _RECORDED)
         texts = {option.name for option in match.entry.options if option.takes_text}
         pairs = [(option, option_text(value) if option in texts else value) for option, value in options.items()]
         reader = _Reader(f"{_RECORDED}, {name}", match, {})
@@ -232,12 +234,12 @@ def measure_of(label: str) -> Measure | None:
     return None
 
 
-def notes_on(
+def find_name_notes(
     texts: Iterable[str], defaults: Mapping[str, Mapping[str, OptionValue]] = _AS_DEFINED
 ) -> Mapping[str, registry.KindOfMeanings]:
     """Return notes on names with several meanings, where no option and no preset decides, and the kind of each.
 
-    >>> notes_on(["MRR", "AP(denom='min')@5"])
+    >>> find_name_notes(["MRR", "AP(denom='min')@5"])
     {'MRR is RR, 1 / rank of the first hit; the sum of 1 / rank over all hits is ARHR': 'measures'}
     """
     notes: dict[str, registry.KindOfMeanings] = {}
@@ -251,10 +253,10 @@ def notes_on(
     return notes
 
 
-def biases_of(labels: Iterable[str]) -> list[str]:
+def find_biases(labels: Iterable[str]) -> list[str]:
     """Return the measures whose interval is not around the quantity that they estimate, with what it is around.
 
-    >>> biases_of(["P", "ClippedIPS(limit=2)", "ClippedIPS(limit=5)"])
+    >>> find_biases(["P", "ClippedIPS(limit=2)", "ClippedIPS(limit=5)"])
     ["ClippedIPS: the interval is around the mean with cut weights, a biased value, not around the target's reward"]
     """
     known = filter(None, map(measure_of, labels))
@@ -381,13 +383,13 @@ class _Reader:
 
     def _at(self, cutoff: str) -> str:
         """Write the measure, with the options that its name fixes, at a cutoff."""
-        return f"{_call(self.entry.name, self.match.presets)}@{cutoff}"
+        return f"{_format_call(self.entry.name, self.match.presets)}@{cutoff}"
 
     def _refuse(self, found: str, expected: str, fix: str = "") -> None:
         self.faults.append(Fault(self.where, found, expected, fix))
 
 
-def _find(name: str, where: str) -> Match:
+def _find_measure(name: str, where: str) -> Match:
     """Look a name up; UnknownMeasureError with the way to a number of several groups or the nearest name."""
     if match := registry.find(name):
         return match
@@ -398,9 +400,9 @@ def _find(name: str, where: str) -> Match:
         found, expected = f"{name!r}, which has several meanings", "a name of one of them"
         raise UnknownMeasureError(Fault(where, found, expected, several.others))
     expected = f"one of the {len(registry.names())} that 'rankeval measures' lists"
-    if instead := search.not_offered(name):
+    if instead := search.find_replacement(name):
         raise UnknownMeasureError(Fault(where, f"{name!r}, which is not computed", expected, instead))
-    raise UnknownMeasureError(Fault(where, f"unknown measure {name!r}", expected, search.suggestion(name)))
+    raise UnknownMeasureError(Fault(where, f"unknown measure {name!r}", expected, search.suggest_fix(name)))
 
 
 def _cutoff_faults(entry: Definition, options: Mapping[str, OptionValue], k: int, *, where: str) -> list[Fault]:
@@ -415,6 +417,6 @@ def _cutoff_faults(entry: Definition, options: Mapping[str, OptionValue], k: int
     return []
 
 
-def _call(name: str, options: Mapping[str, OptionValue | Mapping[float, float]]) -> str:
+def _format_call(name: str, options: Mapping[str, OptionValue | Mapping[float, float]]) -> str:
     inside = ",".join(f"{option}={option_text(value)}" for option, value in options.items() if value is not None)
     return f"{name}({inside})" if inside else name

@@ -37,7 +37,7 @@ class GainMap:
         """Read a map; None where the text is not one."""
         if not (text.startswith("{") and text.endswith("}")):
             return None
-        sides = [[_number(side.strip()) for side in entry.split(":")] for entry in text[1:-1].split(",")]
+        sides = [[_parse_number(side.strip()) for side in entry.split(":")] for entry in text[1:-1].split(",")]
         pairs = sorted((entry[0], entry[1]) for entry in sides if len(entry) == 2)  # noqa: PLR2004 - grade and gain
         if not pairs or len(pairs) != len(sides):
             return None
@@ -53,10 +53,10 @@ OptionValue: TypeAlias = str | float | bool | GainMap | None
 OfOptions: TypeAlias = T | Callable[..., T]  # a value, or a function of the options that returns it
 
 
-def with_options(value: OfOptions[T], options: Mapping[str, OptionValue]) -> T:
+def resolve_for_options(value: OfOptions[T], options: Mapping[str, OptionValue]) -> T:
     """Return what may be a function of the options, for these options.
 
-    >>> with_options(True, {}), with_options(lambda denom, **_: denom == "k", {"denom": "len", "rel": 1})
+    >>> resolve_for_options(True, {}), resolve_for_options(lambda denom, **_: denom == "k", {"denom": "len", "rel": 1})
     (True, False)
     """
     return value(**options) if callable(value) else value
@@ -149,7 +149,7 @@ class Option:
         ('it takes all pairs', '')
         """
         reasons = {absent.choice.casefold(): absent.reason for absent in self.not_offered}
-        return reasons.get(_unquoted(text).casefold(), "")
+        return reasons.get(_unquote(text).casefold(), "")
 
     def read(self, text: str) -> OptionValue | None:
         """Read a value; None where the text is not one.
@@ -159,7 +159,7 @@ class Option:
         >>> Option("category", None, takes_text="a category of items").read("'Drama'")
         'Drama'
         """
-        inside = _unquoted(text)
+        inside = _unquote(text)
         if self.is_switch:
             return True if inside.casefold() == "true" else None
         if self.takes_map and text.startswith("{"):
@@ -171,11 +171,11 @@ class Option:
             has_both_quotes = {"'", '"'} <= set(inside)
             is_text = bool(inside) and inside.strip() == inside and inside.isprintable() and not has_both_quotes
             return inside if choice is None and self.takes_text and is_text else choice
-        number = _number(text)
+        number = _parse_number(text)
         return None if math.isnan(number) or (self.bounds and number not in self.bounds) else number
 
 
-def options_of(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Option, ...]:
+def read_options(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Option, ...]:
     """Return the options of a kernel, one for each keyword-only parameter, given its type hints.
 
     ``Literal`` gives choices, ``Annotated`` bounds and, as a text, the meaning; of several the last one holds.
@@ -184,7 +184,7 @@ def options_of(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Op
     for parameter in inspect.signature(kernel).parameters.values():
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
             continue
-        types, extras = _taken_apart(hints[parameter.name])
+        types, extras = _split_annotation(hints[parameter.name])
         main = next(kind for kind in types if kind not in {NoneType, GainMap})
         default, is_required = parameter.default, parameter.default is inspect.Parameter.empty
         of_type = {type(extra): extra for extra in extras}
@@ -204,13 +204,13 @@ def options_of(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[Op
     return tuple(options)
 
 
-def _taken_apart(annotation: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401 - any type form
+def _split_annotation(annotation: Any) -> tuple[list[Any], list[Any]]:  # noqa: ANN401 - any type form
     """Return the types of a union, and what they and the union are annotated with, the inner ones first."""
     if hasattr(annotation, "__metadata__"):
-        types, extras = _taken_apart(get_args(annotation)[0])
+        types, extras = _split_annotation(get_args(annotation)[0])
         return types, [*extras, *annotation.__metadata__]
     if get_origin(annotation) in {Union, UnionType}:
-        parts = [_taken_apart(part) for part in get_args(annotation)]
+        parts = [_split_annotation(part) for part in get_args(annotation)]
         return [kind for types, _ in parts for kind in types], [extra for _, extras in parts for extra in extras]
     return [annotation], []
 
@@ -231,11 +231,11 @@ def option_text(value: OptionValue | Mapping[float, float]) -> str:
     return repr(value)
 
 
-def _number(text: str) -> float:
+def _parse_number(text: str) -> float:
     return float(text) if _NUMBER.fullmatch(text) else math.nan
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
     return text[1:-1] if is_quoted else text
 

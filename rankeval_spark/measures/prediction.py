@@ -15,13 +15,13 @@ from rankeval_spark.measures.arrays import (
     FloatVector,
     IntVector,
     Ratio,
-    opens_block,
-    ratio,
+    divide_or_zero,
+    is_run_start,
+    nan_unless,
     sum_by_list,
-    where_defined,
 )
 from rankeval_spark.measures.definition import Cutoff, Definition
-from rankeval_spark.measures.lists import CutLists, Lists, remembered
+from rankeval_spark.measures.lists import CutLists, Lists, memoised
 from rankeval_spark.measures.options import Level, NotOffered, option_text
 from rankeval_spark.measures.required_facts import LIST_NAMES
 
@@ -241,7 +241,7 @@ def kendall_tau(cut: CutLists) -> FloatMatrix:
     """
     pairs = pairs_of(cut.lists)
     untied = np.sqrt(pairs.all - pairs.tied_gain) * np.sqrt(pairs.all - pairs.all_tied_score)
-    return where_defined(np.clip(ratio(pairs.concordant - pairs.discordant, untied), -1, 1), untied > 0)
+    return nan_unless(np.clip(divide_or_zero(pairs.concordant - pairs.discordant, untied), -1, 1), untied > 0)
 
 
 @concordance(
@@ -267,7 +267,7 @@ def spearman(cut: CutLists) -> FloatMatrix:
     scores, gains = (_EqualHits(lists.hit_list, values).mid_rank - middle for values in (lists.scores, lists.hit_gain))
     covariance, of_scores, of_gains = (lists.sum_hits(product) for product in (scores * gains, scores**2, gains**2))
     spread = np.sqrt(of_scores) * np.sqrt(of_gains)
-    return where_defined(np.clip(ratio(covariance, spread), -1, 1), spread > 0)
+    return nan_unless(np.clip(divide_or_zero(covariance, spread), -1, 1), spread > 0)
 
 
 AucTies: TypeAlias = Annotated[Literal["half", "zero"], "What a pair of one score counts: a half; nothing."]
@@ -332,7 +332,7 @@ class _EqualHits:
 
     def __init__(self, owner: IntVector, values: FloatVector) -> None:  # list of each hit, ascending; its value
         order = _ascending(owner, values)
-        is_first = opens_block(owner, values[order])
+        is_first = is_run_start(owner, values[order])
         self.of_hit = np.empty(len(order), dtype=np.int64)  # (n_hits,) block of each hit
         self.of_hit[order] = np.cumsum(is_first) - 1
         starts = np.flatnonzero(is_first)
@@ -357,7 +357,7 @@ class PairCounts(NamedTuple):
     all_tied_score: FloatMatrix  # pairs of one score, whatever their gains
 
 
-@remembered
+@memoised
 def pairs_of(lists: Lists) -> PairCounts:
     """Count the pairs of hits by the order of their gains and scores; once for a batch.
 
@@ -386,7 +386,7 @@ def pairs_of(lists: Lists) -> PairCounts:
 
 def _count_tied(owner: IntVector, *values: FloatVector, n_lists: int) -> FloatVector:
     """Count the pairs of each list that are equal in all values; equal ones are adjacent."""
-    starts = np.flatnonzero(opens_block(owner, *values))
+    starts = np.flatnonzero(is_run_start(owner, *values))
     size = np.diff(np.append(starts, len(owner)))
     return sum_by_list(owner[starts], size * (size - 1) / 2, n_lists=n_lists)
 
@@ -443,4 +443,4 @@ def inversions(owner: IntVector, values: IntVector, *, n_lists: int) -> FloatVec
 
 def _first_of_run(labels: IntVector) -> IntVector:
     """Position of the first entry with the label of each entry; equal labels are adjacent."""
-    return np.maximum.accumulate(np.where(opens_block(labels), np.arange(len(labels)), 0))
+    return np.maximum.accumulate(np.where(is_run_start(labels), np.arange(len(labels)), 0))

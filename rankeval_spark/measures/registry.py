@@ -13,7 +13,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from rankeval_spark.measures import definition
-from rankeval_spark.measures.definition import plain
+from rankeval_spark.measures.definition import normalise_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -209,8 +209,8 @@ def meanings_of(name: str) -> SeveralMeanings | None:
     >>> meanings_of("mrr").note("MRR")
     'MRR is RR, 1 / rank of the first hit; the sum of 1 / rank over all hits is ARHR'
     """
-    spelling = plain(split_cutoff(name)[0])
-    return next((several for several in SEVERAL_MEANINGS if spelling in map(plain, several.names)), None)
+    spelling = normalise_name(split_cutoff(name)[0])
+    return next((several for several in SEVERAL_MEANINGS if spelling in map(normalise_name, several.names)), None)
 
 
 def discover(family: str) -> None:
@@ -246,7 +246,7 @@ def split_cutoff(name: str) -> tuple[str, str | None]:
     >>> split_cutoff("recall_at_10"), split_cutoff("precisionAtK"), split_cutoff("hit_rate")
     (('recall', '10'), ('precision', 'K'), ('hit_rate', None))
     """
-    found = None if plain(name) in definition.SPELLINGS else _WITH_CUTOFF.fullmatch(name)
+    found = None if normalise_name(name) in definition.SPELLINGS else _WITH_CUTOFF.fullmatch(name)
     return (found["name"], found["cutoff"]) if found else (name, None)
 
 
@@ -260,5 +260,5 @@ def find(name: str) -> Match | None:
     ('P', {'denom': 'min'}, '5')
     """
     spelling, cutoff = split_cutoff(name)
-    known = definition.SPELLINGS.get(plain(spelling))
+    known = definition.SPELLINGS.get(normalise_name(spelling))
     return known and Match(get(known[0]), known[1], cutoff)

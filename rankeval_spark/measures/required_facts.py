@@ -145,7 +145,7 @@ class Groups(NamedTuple):
         bit = 1 << self.names.index(group) if group in self.names else 0
         return (self.of_hits & bit) != 0, (self.of_judged & bit) != 0
 
-    def some(self, hits: BoolVector | IntVector, judged: BoolVector | slice) -> Groups:
+    def subset(self, hits: BoolVector | IntVector, judged: BoolVector | slice) -> Groups:
         """Subset the groups to some hits and judgements."""
         return self._replace(of_hits=self.of_hits[hits], of_judged=self.of_judged[judged])
 

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, Union
 
 from rankeval_spark.measures import definition, group_statistics, registry
-from rankeval_spark.measures.definition import plain
+from rankeval_spark.measures.definition import normalise_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -68,48 +68,50 @@ def find_measures(phrase: str) -> list[Searched]:
     (['Success'], [])
     """
     wanted = _without_cutoff(phrase)
-    if instead := not_offered(wanted):
-        return _named_in(instead)
+    if instead := find_replacement(wanted):
+        return _measures_in_text(instead)
     several = registry.meanings_of(wanted)
-    meant = _named_in(several.others) if several and not several.taken else []
-    named = _of_name(wanted) or [entry for entry, _ in _of_slips(wanted, most=1)]
-    found = {id(entry): entry for entry in (*meant, *named, *(entry for entry, _ in _likenesses(wanted)))}
-    return list(found.values()) or [entry for entry, _ in _of_slips(wanted)]
+    meant = _measures_in_text(several.others) if several and not several.taken else []
+    named = _find_by_name(wanted) or [entry for entry, _ in _find_by_slips(wanted, most=1)]
+    found = {id(entry): entry for entry in (*meant, *named, *(entry for entry, _ in _score_likeness(wanted)))}
+    return list(found.values()) or [entry for entry, _ in _find_by_slips(wanted)]
 
 
-def exact_measures(phrase: str) -> list[Searched]:
+def find_exact(phrase: str) -> list[Searched]:
     """Return the measures that a phrase names, in any spelling."""
-    return _of_name(_without_cutoff(phrase))
+    return _find_by_name(_without_cutoff(phrase))
 
 
-def suggestion(name: str) -> str:
+def suggest_fix(name: str) -> str:
     """Return what to do about the name of no measure: the likeliest measures, and how another tool's number differs.
 
     Empty where none is likely.
 
-    >>> suggestion("nDGC"), suggestion("pair accuracy"), suggestion("MPR")
+    >>> suggest_fix("nDGC"), suggest_fix("pair accuracy"), suggest_fix("MPR")
     ("did you mean 'nDCG'?", "did you mean 'FCP'?", '')
     """
     wanted = _without_cutoff(name)
-    names = [entry.name for entry in _of_name(wanted)]
+    names = [entry.name for entry in _find_by_name(wanted)]
     split = re.fullmatch(r"(\w{0,40}[^\W\d_])(\d+)", wanted)  # a number at the end, such as ndcg10, is a cutoff
     match = registry.find(split[1]) if split else None
     if not names and match and split and not match.entry.printed_as:  # F1 is no F@1
         names = [f"{match.entry.name}@{split[2]}"]
     for most in (1, None):
-        names = names or [spelling for _, spelling in _of_slips(wanted, most=most)][:1] or _likeliest(wanted)
+        names = names or [spelling for _, spelling in _find_by_slips(wanted, most=most)][:1] or _likeliest_names(wanted)
     if not names:
         return ""
     *others, last = map(repr, names[:_MAX_SUGGESTED])
     asked = f"did you mean {', '.join(others)} or {last}?" if others else f"did you mean {last}?"
     unlike = ((other, text) for entry in registry.entries() for other, text in entry.unlike.items())
-    return asked + "".join(f" {other} {text}" for other, text in unlike if plain(other) == plain(wanted))
+    return asked + "".join(
+        f" {other} {text}" for other, text in unlike if normalise_name(other) == normalise_name(wanted)
+    )
 
 
-def not_offered(name: str) -> str:
+def find_replacement(name: str) -> str:
     """Return the replacements of a number that is not computed; empty for any other name."""
-    wanted = plain(_without_cutoff(name))
-    return next((text for each, text in registry.NOT_OFFERED.items() if plain(each) == wanted), "")
+    wanted = normalise_name(_without_cutoff(name))
+    return next((text for each, text in registry.NOT_OFFERED.items() if normalise_name(each) == wanted), "")
 
 
 def _without_cutoff(phrase: str) -> str:
@@ -118,7 +120,7 @@ def _without_cutoff(phrase: str) -> str:
 
 
 @cache
-def _called() -> tuple[_Called, ...]:
+def _all_names() -> tuple[_Called, ...]:
     """List what everything is called, statistics of groups last."""
     measures: list[tuple[Searched, tuple[str, ...]]] = [
         (entry, (entry.name, *entry.aliases, *entry.unlike)) for entry in registry.entries()
@@ -130,72 +132,74 @@ def _called() -> tuple[_Called, ...]:
     )
 
 
-def _of_name(wanted: str) -> list[Searched]:
+def _find_by_name(wanted: str) -> list[Searched]:
     """List what has a name, those first that mention it first."""
     found: list[tuple[int, Searched]] = []
-    for called in _called():
-        names = [plain(name) for name in called.all]
-        if plain(wanted) in names:
-            found.append((names.index(plain(wanted)), called.entry))
+    for called in _all_names():
+        names = [normalise_name(name) for name in called.all]
+        if normalise_name(wanted) in names:
+            found.append((names.index(normalise_name(wanted)), called.entry))
     return [entry for _, entry in sorted(found, key=lambda row: row[0])]
 
 
-def _named_in(text: str) -> list[Searched]:
+def _measures_in_text(text: str) -> list[Searched]:
     """List the measures that a text names, in its order."""
     return [registry.get(word) for word in dict.fromkeys(re.findall(r"\w+", text)) if word in definition.DEFINED]
 
 
-def _likeliest(wanted: str) -> list[str]:
+def _likeliest_names(wanted: str) -> list[str]:
     """List the names of the likeliest entries; none if they share only words of many measures."""
-    found = _likenesses(wanted)
-    are_common = all(_n_with().get(word, 0) > _MAX_OF_A_WORD for word in _words(wanted))  # such as "users"
+    found = _score_likeness(wanted)
+    are_common = all(_word_counts().get(word, 0) > _MAX_OF_A_WORD for word in _split_words(wanted))  # such as "users"
     if found and are_common and found[0][1] < _ALMOST:
         return []
     return [entry.name for entry, likeness in found if likeness >= _ALMOST * found[0][1]]
 
 
-def _likenesses(wanted: str) -> list[tuple[Searched, float]]:
+def _score_likeness(wanted: str) -> list[tuple[Searched, float]]:
     """List likely entries with their likeness to a phrase, 0 to 1, the likeliest first; rare words count most.
 
     It is the cosine of the phrase and the likeliest name, and in part the share of the phrase that any word about the
     measure is like.
     """
-    words = _words(wanted)
+    words = _split_words(wanted)
     found: list[tuple[Searched, float]] = []
-    for called in _called() if words else ():
-        names = [_words(name) for name in called.all]
+    for called in _all_names() if words else ():
+        names = [_split_words(name) for name in called.all]
         best = max(
-            _weight(shared) / math.sqrt(_weight(words) * max(_weight(name), _weight(shared)))
+            _rarity(shared) / math.sqrt(_rarity(words) * max(_rarity(name), _rarity(shared)))
             for name in filter(None, names)
-            for shared in [_shared(words, name)]
+            for shared in [_similar_words(words, name)]
         )
-        about = _weight(_shared(words, frozenset().union(*names, _words(called.entry.summary)))) / _weight(words)
+        about = _rarity(_similar_words(words, frozenset().union(*names, _split_words(called.entry.summary)))) / _rarity(
+            words
+        )
         likeness = _WEIGHT_OF_A_NAME * best + (1 - _WEIGHT_OF_A_NAME) * about
         if likeness >= MIN_LIKENESS:
             found.append((called.entry, likeness))
     return sorted(found, key=lambda pair: -pair[1])
 
 
-def _shared(words: Collection[str], others: Collection[str]) -> frozenset[str]:
-    return frozenset(word for word in words if any(_is_like(word, other) for other in others))
+def _similar_words(words: Collection[str], others: Collection[str]) -> frozenset[str]:
+    return frozenset(word for word in words if any(_is_similar_word(word, other) for other in others))
 
 
-def _weight(words: Collection[str]) -> float:
-    n_called, found = len(_called()), _n_with()
+def _rarity(words: Collection[str]) -> float:
+    n_called, found = len(_all_names()), _word_counts()
     return sum(math.log((n_called + 1) / (found.get(word, 0) + 0.5)) for word in words)
 
 
 @cache
-def _n_with() -> Mapping[str, int]:
+def _word_counts() -> Mapping[str, int]:
     """Count the measures by the words about them."""
-    return Counter(word for called in _called() for word in frozenset().union(*map(_words, called.all)))
+    return Counter(word for called in _all_names() for word in frozenset().union(*map(_split_words, called.all)))
 
 
 @cache
-def _words(text: str) -> frozenset[str]:
+def _split_words(text: str) -> frozenset[str]:
     """Split a phrase, or a name such as ``HitRate``, into words in one form each.
 
-    >>> sorted(_words("Normalised Cumulated gains")), sorted(_words("MeanInvUserFreq"))
+    >>> sorted(_split_words("Normalised Cumulated gains")), sorted(_split_words("MeanInvUserFreq"))
     (['cumulative', 'gain', 'normalized'], ['average', 'frequency', 'inverse', 'user'])
     """
     parts = [
@@ -215,7 +219,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 @cache
-def _is_like(word: str, other: str) -> bool:
+def _is_similar_word(word: str, other: str) -> bool:
     """Return True for equal words, words of one stem, and long words that differ by one slip of the pen."""
     if word == other:
         return True
@@ -225,10 +229,10 @@ def _is_like(word: str, other: str) -> bool:
         (n for n, (a, b) in enumerate(zip(word, other, strict=False)) if a != b), min(len(word), len(other))
     )
     has_stem = n_common >= max(_SHORT, 0.6 * max(len(word), len(other)))
-    return has_stem or (min(len(word), len(other)) > _SHORT and _n_slips(word, other) == 1)
+    return has_stem or (min(len(word), len(other)) > _SHORT and _edit_distance(word, other) == 1)
 
 
-def _of_slips(
+def _find_by_slips(
     wanted: str,
     *,
     most: int | None = None,  # number of slips; as many as the length of a name allows where it is None
@@ -237,11 +241,11 @@ def _of_slips(
 
     Of abbreviations only letters that changed places, or a double letter that is single, are slips: MPR is not MRR.
     """
-    spelling, found = plain(wanted), list[tuple[int, Searched, str]]()
-    for called in _called():
+    spelling, found = normalise_name(wanted), list[tuple[int, Searched, str]]()
+    for called in _all_names():
         for name in called.names:
-            known = plain(name)
-            n_slips, n_letters = _n_slips(spelling, known), min(len(known), len(spelling))
+            known = normalise_name(name)
+            n_slips, n_letters = _edit_distance(spelling, known), min(len(known), len(spelling))
             if n_letters > _SHORT:
                 is_likely = n_slips <= max(1, len(known) // _LETTERS_A_SLIP - 1)
             elif len(known) == len(spelling):
@@ -254,10 +258,10 @@ def _of_slips(
     return [(entry, name) for _, entry, name in sorted(found, key=lambda row: row[0])]
 
 
-def _n_slips(written: str, other: str) -> int:
+def _edit_distance(written: str, other: str) -> int:
     """Count the letters to insert, leave out, replace or exchange with their neighbour to write another word.
 
-    >>> _n_slips("ndgc", "ndcg"), _n_slips("sucess", "success"), _n_slips("mpr", "mrr")
+    >>> _edit_distance("ndgc", "ndcg"), _edit_distance("sucess", "success"), _edit_distance("mpr", "mrr")
     (1, 1, 1)
     """
     before, last = list[int](), list(range(len(other) + 1))

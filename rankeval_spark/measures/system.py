@@ -8,9 +8,9 @@ from typing import Annotated, Final, Literal
 import numpy as np
 
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, quotient
+from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, divide_or_nan
 from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule
-from rankeval_spark.measures.exposure import Exposure, Rates, positive
+from rankeval_spark.measures.exposure import Exposure, Rates, nan_unless_positive
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Above, Category, Level, NotOffered
 
@@ -61,7 +61,7 @@ def catalogue_coverage(
     >>> catalogue_coverage(Exposure.of([Shown(("a b", "a z"), catalogue="a b c d")]))
     array([0.5])
     """
-    return exposure.sum(exposure.n_catalogued) / positive(exposure.catalogue_size)
+    return exposure.sum(exposure.n_catalogued) / nan_unless_positive(exposure.catalogue_size)
 
 
 @Definition(
@@ -117,9 +117,9 @@ def entropy(
     """
     log = np.log2 if base == "2" else np.log
     places = (exposure.n_catalogued if norm else exposure.n_items) * exposure.times
-    n_places = positive(exposure.sum(places))
+    n_places = nan_unless_positive(exposure.sum(places))
     value = np.maximum(log(n_places) - exposure.sum(places * log(exposure.times)) / n_places, 0.0)  # not -1e-17
-    return value / positive(log(positive(exposure.catalogue_size))) if norm else value
+    return value / nan_unless_positive(log(nan_unless_positive(exposure.catalogue_size))) if norm else value
 
 
 @Definition(
@@ -161,7 +161,7 @@ def gini(
     before = never_shown[exposure.group] + exposure.running_sum(counted) - counted
     weight = counted * (2 * before + counted - n[exposure.group])
     n_places = exposure.sum(counted * exposure.times)
-    return exposure.sum(weight * exposure.times) / positive((n - 1 if norm == "n-1" else n) * n_places)
+    return exposure.sum(weight * exposure.times) / nan_unless_positive((n - 1 if norm == "n-1" else n) * n_places)
 
 
 _JACCARD: Final = (
@@ -209,7 +209,7 @@ def personalization(
     >>> personalization(Exposure.of([Shown(("a b", "a c"))], k=2))
     array([0.5])
     """
-    pairs = positive(exposure.n_lists * (exposure.n_lists - 1))
+    pairs = nan_unless_positive(exposure.n_lists * (exposure.n_lists - 1))
     if denom == "min" or sim == "cosine":
         alike = exposure.cosine if sim == "cosine" else exposure.shared
         return np.clip(1 - exposure.sum(alike) / pairs, 0, 1)  # sums of fractions: not -1e-17
@@ -265,7 +265,7 @@ def not_in_train(cut: CutLists) -> FloatMatrix:
     array([[1. , 0.5]])
     """
     n_seen = cut.sum_items(cut.lists.known_items.values[N.ITEM_SEEN])
-    return quotient(cut.n_items - n_seen, cut.n_items)
+    return divide_or_nan(cut.n_items - n_seen, cut.n_items)
 
 
 @Definition(
@@ -292,7 +292,7 @@ def unrepeated_recommendations(
     array([[0.3333, 0.5   ]])
     """
     n_rows = cut.sum_items(cut.lists.known_items.values[N.ITEM_COPIES])
-    share = quotient(cut.n_items, n_rows)
+    share = divide_or_nan(cut.n_items, n_rows)
     return share if kind == "share" else np.where(np.isnan(share), np.nan, (n_rows == cut.n_items).astype(np.float64))
 
 
@@ -366,13 +366,13 @@ def bias_disparity(rates: Rates, *, category: Category) -> FloatVector:  # noqa:
     >>> bias_disparity(Rates.of([one], need="category_shares"), category="Drama")
     array([1.])
     """
-    shares = quotient(rates.taken, rates.possible)
-    return quotient(shares[:, 0], shares[:, 1]) - 1
+    shares = divide_or_nan(rates.taken, rates.possible)
+    return divide_or_nan(shares[:, 0], shares[:, 1]) - 1
 
 
 def _variation(rates: Rates) -> FloatVector:
     """sd_g(p_g) / mean_g(p_g) of the rates p_g of the groups."""
-    shares = quotient(rates.taken, rates.possible)
+    shares = divide_or_nan(rates.taken, rates.possible)
     mean = shares.mean(axis=1)
     spread: FloatVector = shares.std(axis=1) / np.where(mean > 0, mean, np.nan)
     return spread

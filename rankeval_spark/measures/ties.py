@@ -17,12 +17,12 @@ from rankeval_spark.measures.arrays import (
     BoolMatrix,
     FloatVector,
     IntVector,
-    positions,
-    product_of_earlier,
+    positions_in_list,
+    product_before,
     running_count_by_list,
     sum_by_list,
 )
-from rankeval_spark.measures.lists import Lists, Relevance, remembered
+from rankeval_spark.measures.lists import Lists, Relevance, memoised
 
 
 def has_mixed_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector, ks: Sequence[int]) -> BoolMatrix:
@@ -39,9 +39,9 @@ def has_mixed_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector, ks:
     """
     starts = np.full((lists.n_lists, 1), np.inf)
     if len(tied_rank):
-        place = places(lists, tied_list, tied_rank)
-        begin, size = runs_of_ties(place)
-        hit_place = places(lists, lists.hit_list, lists.hit_rank)
+        place = to_places(lists, tied_list, tied_rank)
+        begin, size = find_tied_runs(place)
+        hit_place = to_places(lists, lists.hit_list, lists.hit_rank)
         block = np.searchsorted(begin, hit_place, side="right") - 1
         is_inside = (block >= 0) & (hit_place < begin[block] + size[block])
         block, gain = block[is_inside], lists.hit_gain[is_inside]
@@ -57,14 +57,14 @@ def has_mixed_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector, ks:
     return starts <= np.where(np.isinf(bounds), np.finfo(np.float64).max, bounds)
 
 
-def runs_of_ties(tied_place: IntVector) -> tuple[IntVector, IntVector]:
+def find_tied_runs(tied_place: IntVector) -> tuple[IntVector, IntVector]:
     """Find the blocks of equal scores, at least one: the place where each begins, and its size."""
     first_tied = np.flatnonzero(np.concatenate([[True], np.diff(tied_place) != 1]))
     n_tied = np.diff(np.append(first_tied, len(tied_place)))
     return tied_place[first_tied] - 1, n_tied + 1  # the item before the first tied one belongs to the block
 
 
-def places(lists: Lists, owner: IntVector, rank: IntVector) -> IntVector:
+def to_places(lists: Lists, owner: IntVector, rank: IntVector) -> IntVector:
     """Return places for the ranks of all lists, one list after another with a gap, so that runs are neighbours."""
     stride = np.int64(lists.n_recommended.max(initial=0)) + 2
     return owner.astype(np.int64) * stride + rank
@@ -72,7 +72,7 @@ def places(lists: Lists, owner: IntVector, rank: IntVector) -> IntVector:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SpreadLists(Lists):
-    """Lists whose tied hits are spread over the ranks of their blocks; made by :func:`over_all_orders`.
+    """Lists whose tied hits are spread over the ranks of their blocks; made by :func:`spread_ties`.
 
     A block holds a hit and the items of the same score; one whose score no other item has is a block of its own.
     """
@@ -87,21 +87,21 @@ class SpreadLists(Lists):
     hit_block: IntVector
     hit_step: IntVector
 
-    def weighed(self, weights: FloatVector) -> FloatVector:
+    def apply_weights(self, weights: FloatVector) -> FloatVector:
         """Return what each spread hit adds: that of its item, times the probability of its rank."""
-        return super().weighed(weights) / self.block_size[self.hit_block]
+        return super().apply_weights(weights) / self.block_size[self.hit_block]
 
-    @remembered
-    def within(self, group: str) -> Lists:
+    @memoised
+    def keep_group(self, group: str) -> Lists:
         """View the lists before they were spread, and spread them again."""
-        return over_all_orders(self.unspread.within(group), *self.tied)
+        return spread_ties(self.unspread.keep_group(group), *self.tied)
 
-    @remembered
+    @memoised
     def weighted(self) -> Lists:
         """View the lists before they were spread, and spread them again."""
-        return over_all_orders(self.unspread.weighted(), *self.tied)
+        return spread_ties(self.unspread.weighted(), *self.tied)
 
-    @remembered
+    @memoised
     def judged_only(self) -> Lists:
         """View the lists before they were spread; neighbours among the judged items of one block tie."""
         lists = self.unspread
@@ -109,9 +109,9 @@ class SpreadLists(Lists):
         begin = begin[lists.is_judged_hit > 0]
         closed_up = lists.judged_only()
         is_tied = np.diff(begin, prepend=-1) == 0  # whatever left between them
-        return over_all_orders(closed_up, closed_up.hit_list[is_tied], closed_up.hit_rank[is_tied])
+        return spread_ties(closed_up, closed_up.hit_list[is_tied], closed_up.hit_rank[is_tied])
 
-    @remembered
+    @memoised
     def relevance(self, rel: float) -> Relevance:
         """Mean relevance over all orders of the ties."""
         size, block = self.block_size, self.hit_block
@@ -124,15 +124,15 @@ class SpreadLists(Lists):
 
         # Probability that no other relevant item of its block is above a relevant one, given the latter's rank
         each = np.repeat(np.arange(len(size)), size)  # (n_ranks of all blocks,)
-        n_left = size[each] - positions(each, n_lists=len(size))  # others that the next rank can take
+        n_left = size[each] - positions_in_list(each, n_lists=len(size))  # others that the next rank can take
         n_irrelevant_left = np.maximum(n_left + 1 - n_in_block[each], 0)
-        none_above = product_of_earlier(n_irrelevant_left / np.maximum(n_left, 1), each)
+        none_above = product_before(n_irrelevant_left / np.maximum(n_left, 1), each)
         first = np.cumsum(size) - size
         is_first = is_relevant * (n_before[block] == 0) * none_above[first[block] + self.hit_step]
         return Relevance(is_relevant, n_above, is_first, self.sum_judged(self.judged_gain >= rel))
 
 
-def over_all_orders(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> Lists:
+def spread_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> Lists:
     """Spread the hits of tied blocks over their ranks, so that kernels compute means over all orders of the ties.
 
     Only for measures whose definition says ``has_mean_over_ties``. The lists may come in any order of the ties;
@@ -140,7 +140,7 @@ def over_all_orders(lists: Lists, tied_list: IntVector, tied_rank: IntVector) ->
 
     Ranks 1 to 3 tie, one of the three items is relevant: it is first in a third of the orders.
 
-    >>> batch = over_all_orders(Lists.of([Ranking([None, None, 1])]), np.array([0, 0]), np.array([2, 3]))
+    >>> batch = spread_ties(Lists.of([Ranking([None, None, 1])]), np.array([0, 0]), np.array([2, 3]))
     >>> batch.cut([1, 2, 0]).hits(rel=1)
     array([[0.33333333, 0.66666667, 1.        ]])
     """
@@ -150,13 +150,13 @@ def over_all_orders(lists: Lists, tied_list: IntVector, tied_rank: IntVector) ->
     is_first = np.diff(begin, prepend=-1) != 0
     block_of = np.cumsum(is_first) - 1
     hit = np.repeat(np.arange(len(size)), size)
-    step = positions(hit, n_lists=len(size)) - 1
+    step = positions_in_list(hit, n_lists=len(size)) - 1
     in_order = np.lexsort((step, begin[hit]))  # by rank; stable, so that the hits of a rank keep their order
     hit, step = hit[in_order], step[in_order]
-    first_rank = lists.hit_rank - (places(lists, lists.hit_list, lists.hit_rank) - begin)
+    first_rank = lists.hit_rank - (to_places(lists, lists.hit_list, lists.hit_rank) - begin)
     return SpreadLists(
         lists.n_recommended,
-        **{**lists.some(hit, slice(None)), "hit_rank": first_rank[hit] + step},
+        **{**lists.subset_fields(hit, slice(None)), "hit_rank": first_rank[hit] + step},
         empty=lists.empty,
         unspread=lists,
         tied=(tied_list, tied_rank),
@@ -170,8 +170,8 @@ def over_all_orders(lists: Lists, tied_list: IntVector, tied_rank: IntVector) ->
 
 def _block_of_hits(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> tuple[IntVector, IntVector]:
     """Find, for each hit, the place at which its block begins and the size of it."""
-    begin, size = runs_of_ties(places(lists, tied_list, tied_rank))
-    place = places(lists, lists.hit_list, lists.hit_rank)
+    begin, size = find_tied_runs(to_places(lists, tied_list, tied_rank))
+    place = to_places(lists, lists.hit_list, lists.hit_rank)
     nearest = np.maximum(np.searchsorted(begin, place, side="right") - 1, 0)
     is_inside = (begin[nearest] <= place) & (place < begin[nearest] + size[nearest])
     return np.where(is_inside, begin[nearest], place), np.where(is_inside, size[nearest], 1)

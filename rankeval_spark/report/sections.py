@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark import columns as C
 from rankeval_spark.config.requested_measures import recorded_definitions
 from rankeval_spark.measures import group_statistics, with_cutoff
-from rankeval_spark.measures.names import biases_of, measure_of
+from rankeval_spark.measures.names import find_biases, measure_of
 from rankeval_spark.report import defaults, figures, wording
 from rankeval_spark.report.figures.forest_plot import GAINS, forest_rows
 from rankeval_spark.report.figures.means import (
@@ -85,7 +85,7 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
         "two models are alike: the comparisons below pair the same users. The interval of a mean marked as uncertain "
         f"may miss more often, for few users decide about it.{left}"
     )
-    notes = [f"{bias}." for bias in biases_of(label for label, _ in night.requested)]
+    notes = [f"{bias}." for bias in find_biases(label for label, _ in night.requested)]
     means = [
         [with_cutoff(*measure), row["model"], Cell(row["text"], row["value"]), _interval_text(row), _users_cell(row)]
         for measure in night.requested

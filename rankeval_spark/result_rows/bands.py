@@ -38,17 +38,17 @@ _POWERS: Final = np.array([float(f"1e{power}") for power in range(_LEAST_POWER, 
 _PLAIN: Final = (1e-3, 1e7)  # numbers from the one to below the other are written without an exponent, as Java does
 
 
-def edges_of(numbers: FloatVector, band: Band) -> FloatVector:
+def find_edges(numbers: FloatVector, band: Band) -> FloatVector:
     """Return the edges of a band: the given ones, or quantiles of the finite numbers; none without any number."""
     if band.edges is not None:
         return np.array(band.edges, dtype=np.float64)
     finite = numbers[np.isfinite(numbers)]
     with np.errstate(over="ignore"):
         spread = float(finite.max() - finite.min()) if len(finite) else math.nan
-    return _quantiles(*np.unique(rounded(finite, spread), return_counts=True), spread, band.shares)
+    return _quantiles(*np.unique(round_numbers(finite, spread), return_counts=True), spread, band.shares)
 
 
-def names_of(edges: FloatVector, band: Band) -> list[str]:
+def band_names(edges: FloatVector, band: Band) -> list[str]:
     """Return the names of the bands, the lowest first: as they are called, or by their bounds."""
     if band.names is not None:
         return list(band.names)
@@ -59,21 +59,21 @@ def names_of(edges: FloatVector, band: Band) -> list[str]:
     return [f"< {texts[0]}", *inside, f">= {texts[-1]}"]
 
 
-def labels_of(
+def label_numbers(
     numbers: FloatVector,  # (n_users,), NaN where unknown
-    edges: FloatVector,  # (n_edges,), those of `edges_of`; a band holds its lower edge
+    edges: FloatVector,  # (n_edges,), those of `find_edges`; a band holds its lower edge
     band: Band,
 ) -> pa.Array:
     """Return the name of each number's band; NULL where there is no number, or no edge."""
     place = np.searchsorted(np.sort(edges), numbers, side="right")
     is_unknown = np.isnan(numbers) | (len(edges) == 0)
-    return pc.take(to_texts(names_of(edges, band)), to_arrow(np.where(is_unknown, 0, place), is_null=is_unknown))
+    return pc.take(to_texts(band_names(edges, band)), to_arrow(np.where(is_unknown, 0, place), is_null=is_unknown))
 
 
-def lists_of(edges: FloatVector, band: Band) -> dict[str, list[Any]]:
+def edge_lists(edges: FloatVector, band: Band) -> dict[str, list[Any]]:
     """Return ``edges``, the ``names`` of the bands, and the edges as ``texts``."""
     numbers = edges.tolist()
-    return {"edges": numbers, "names": names_of(edges, band), "texts": list(map(number_text, numbers))}
+    return {"edges": numbers, "names": band_names(edges, band), "texts": list(map(number_text, numbers))}
 
 
 @dataclass(frozen=True)
@@ -90,13 +90,13 @@ class Quantiles:
         for batch in (batch for batch in batches if batch.num_rows):
             for place in self.bands:
                 numbers, spread = to_numpy(batch[f"_number_{place}"]), float(to_numpy(batch[f"_spread_{place}"])[0])
-                found, n = np.unique(rounded(numbers[np.isfinite(numbers)], spread), return_counts=True)
+                found, n = np.unique(round_numbers(numbers[np.isfinite(numbers)], spread), return_counts=True)
                 same = {"band": np.full(len(n), place, dtype=np.int32), "spread": np.full(len(n), spread)}
                 columns = {**same, "number": found, "n": n.astype(np.int64)}
                 yield pa.RecordBatch.from_pydict({name: to_arrow(column) for name, column in columns.items()})
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Build the columns of :func:`lists_of`, such as ``_edges_0``, from a row with a list of all these rows."""
+        """Build the columns of :func:`edge_lists`, such as ``_edges_0``, from a row with a list of all these rows."""
         for batch in batches:
             band, spread, number, n = (to_numpy(column) for column in batch.column(0).flatten().flatten())
             row: dict[str, Any] = {}
@@ -104,7 +104,7 @@ class Quantiles:
                 own = np.flatnonzero(band == place)
                 own = own[np.argsort(number[own])]
                 edges = _quantiles(number[own], n[own], float(spread[own][0]) if len(own) else math.nan, wanted.shares)
-                row |= {f"_{name}_{place}": found for name, found in lists_of(edges, wanted).items()}
+                row |= {f"_{name}_{place}": found for name, found in edge_lists(edges, wanted).items()}
             types = {name: pa.list_(pa.float64() if name.startswith("_edges") else pa.string()) for name in row}
             yield pa.RecordBatch.from_pylist([row], pa.schema(types))
 
@@ -119,10 +119,10 @@ def _quantiles(numbers: FloatVector, n: IntVector, spread: float, shares: Sequen
     low, high = (numbers[np.searchsorted(ends, place, side="right")] for place in (lower, upper))
     with np.errstate(over="ignore"):
         between = (upper - position) * low + (position - lower) * high
-    return rounded(np.where((lower == upper) | (low == high), low, between), spread)
+    return round_numbers(np.where((lower == upper) | (low == high), low, between), spread)
 
 
-def rounded(numbers: FloatVector, spread: float) -> FloatVector:
+def round_numbers(numbers: FloatVector, spread: float) -> FloatVector:
     """Round to :data:`_DIGITS_OF_SPREAD` digits of the spread, or to the digits of each number where these are finer.
 
     A number stays as it is where all are the same, and where it is 0. Multiplying and dividing by powers of ten keeps

@@ -13,8 +13,8 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.check_thresholds import Threshold
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.arrays import to_arrow, to_texts
-from rankeval_spark.engine.attribution import text_of_micros
-from rankeval_spark.engine.slices import nullable
+from rankeval_spark.engine.attribution import micros_text
+from rankeval_spark.engine.slices import nan_to_null
 from rankeval_spark.result_rows.column_types import arrow_schema
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Distance(CheckCount):
         return self.farthest
 
 
-def alike_values(parts: Iterable[tuple[str, str]]) -> CheckCount:
+def count_alike_values(parts: Iterable[tuple[str, str]]) -> CheckCount:
     """Count the distinct values of segments that differ from another one by case or blanks only."""
     alike: dict[tuple[str, str], list[str]] = {}
     for name, value in parts:
@@ -145,7 +145,7 @@ def alike_values(parts: Iterable[tuple[str, str]]) -> CheckCount:
     return CheckCount(SEGMENTS, ALIKE_VALUES, count, sum(map(len, alike.values())), shown)
 
 
-def vector_lengths(parts: Iterable[tuple[int, int, str]]) -> CheckCount:
+def count_vector_lengths(parts: Iterable[tuple[int, int, str]]) -> CheckCount:
     """Count the vectors whose length is not the commonest; a part is a length, its number of items and first item."""
     commonest = sorted(parts, key=lambda part: (-part[1], part[0]))
     n_vectors = [n for _, n, _ in commonest]
@@ -154,7 +154,7 @@ def vector_lengths(parts: Iterable[tuple[int, int, str]]) -> CheckCount:
     return CheckCount(ITEMS, VECTOR_LENGTHS, n_others, sum(n_vectors), shown[:_MOST_SHOWN] if n_others else [])
 
 
-def missing_users(parts: Iterable[tuple[str, int, int]]) -> CheckCount:
+def count_missing_users(parts: Iterable[tuple[str, int, int]]) -> CheckCount:
     """Count the judged users without a list for the model that misses most: another model must not hide it.
 
     A part is a model, its judged users without a list, and its judged users.
@@ -165,7 +165,7 @@ def missing_users(parts: Iterable[tuple[str, int, int]]) -> CheckCount:
     return CheckCount(RECOMMENDATIONS, MISSING_USERS, n_missing, n_judged, [model] if n_missing else [])
 
 
-def events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> CheckCount:
+def measure_events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> CheckCount:
     """Count the seconds of the last list's window that lie after the newest interaction.
 
     A part is the end of a model's last window, the newest interaction, and the length of a window, in microseconds.
@@ -177,11 +177,11 @@ def events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> CheckCoun
     event = max((moment for moment in newest if moment is not None), default=last - lengths[0])
     window = lengths[0] // _SECOND
     missed = min(-(min(0, event - last) // _SECOND), window)  # a part of a second counts as one
-    words = f"the last window ends {text_of_micros(last)}, the newest event is of {text_of_micros(event)}"
+    words = f"the last window ends {micros_text(last)}, the newest event is of {micros_text(event)}"
     return CheckCount(RECOMMENDATIONS, EVENTS_END, missed, window, [words] if missed else [])
 
 
-def mean_weight(rows: Sequence[Mapping[str, Any]]) -> Distance:
+def count_mean_weights(rows: Sequence[Mapping[str, Any]]) -> Distance:
     """Count the models whose mean weight of the impressions is not 1; the share is the distance of the farthest.
 
     A row is the mean weight of a model, as ``metrics`` has it. Its distance is that of the nearest end of its interval,
@@ -189,7 +189,7 @@ def mean_weight(rows: Sequence[Mapping[str, Any]]) -> Distance:
     the same.
 
     >>> row = {"model_id": "dice", "value": 0.5, "ci_low": 0.4, "ci_high": 0.625, "n_users": 90, "std_error": 0.05}
-    >>> mean_weight([{**row, "ci_level": 0.95}]).share
+    >>> count_mean_weights([{**row, "ci_level": 0.95}]).share
     0.375
     """
     found = []
@@ -207,10 +207,10 @@ def mean_weight(rows: Sequence[Mapping[str, Any]]) -> Distance:
     return Distance(RECOMMENDATIONS, MEAN_WEIGHT, n_far, len(far), texts, far[0][0] if far else None)
 
 
-def effective_sample(rows: Sequence[Mapping[str, Any]]) -> CheckCount:
+def count_lost_sample(rows: Sequence[Mapping[str, Any]]) -> CheckCount:
     """Count the users that the effective sample of a model lacks, for the model that lacks most of them.
 
-    Rows as for :func:`mean_weight`.
+    Rows as for :func:`count_mean_weights`.
     """
     known = [row for row in rows if row["n_users"]]
     if not known:
@@ -241,7 +241,7 @@ def to_check_rows(
     >>> to_check_rows([CheckCount("held_out", "null_keys", 1, 4, ["NULL a"])], Checks()).to_pylist()[0]["verdict"]
     'warn'
     """
-    verdicts = [verdict_of(fact, None if (fact.input, fact.check) in expected else checks) for fact in facts]
+    verdicts = [judge_fact(fact, None if (fact.input, fact.check) in expected else checks) for fact in facts]
     ends = np.cumsum([0, *(len(fact.sample_keys) for fact in facts)], dtype=np.int32)
     keys = to_texts(key for fact in facts for key in fact.sample_keys)
     columns = {
@@ -249,15 +249,15 @@ def to_check_rows(
         "check": to_texts(fact.check for fact in facts),
         "severity": to_texts(verdict.severity for verdict in verdicts),
         "count": to_arrow(np.array([fact.count for fact in facts], dtype=np.int64)),
-        "share": nullable(np.array([verdict.share for verdict in verdicts], dtype=np.float64)),
-        "threshold": nullable(np.array([verdict.threshold for verdict in verdicts], dtype=np.float64)),
+        "share": nan_to_null(np.array([verdict.share for verdict in verdicts], dtype=np.float64)),
+        "threshold": nan_to_null(np.array([verdict.threshold for verdict in verdicts], dtype=np.float64)),
         "verdict": to_texts(verdict.verdict for verdict in verdicts),
         "sample_keys": pa.ListArray.from_arrays(to_arrow(ends), keys),
     }
     return pa.Table.from_pydict({name: columns[name] for name in _NAMES})
 
 
-def verdict_of(fact: CheckCount, checks: Checks | None) -> CheckVerdict:
+def judge_fact(fact: CheckCount, checks: Checks | None) -> CheckVerdict:
     """Compare the share of a fact with its thresholds, if any; without a total there is no share, and no fault."""
     limits = Threshold() if checks is None else checks.threshold(fact.check)
     warn, error = limits.warn, limits.error

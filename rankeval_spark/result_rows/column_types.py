@@ -59,7 +59,7 @@ def columns_json(schema: Schema, extra_fields: Iterable[Field] = ()) -> dict[str
     ['string', 'string', 'timestamp']
     """
     fields = (
-        _field(field.name, type_json(field.type), {"comment": field.comment}, is_nullable=field.nullable)
+        _field_json(field.name, type_json(field.type), {"comment": field.comment}, is_nullable=field.nullable)
         for field in (*schema.fields, *extra_fields)
     )
     return {"type": "struct", "fields": list(fields)}
@@ -74,7 +74,7 @@ def type_json(type_string: str) -> str | dict[str, Any]:
     'array<struct<name:string,n_rows:bigint>>'
     """
     head, _, inside = type_string.partition("<")
-    parts = _parts(inside[:-1]) if inside.endswith(">") else []
+    parts = _split_types(inside[:-1]) if inside.endswith(">") else []
     match head, parts:
         case "array", [element]:
             return {"type": "array", "elementType": type_json(element), "containsNull": True}
@@ -83,7 +83,7 @@ def type_json(type_string: str) -> str | dict[str, Any]:
             return {"type": "map", **types, "valueContainsNull": True}
         case "struct", [_, *_]:
             named = (part.partition(":") for part in parts)
-            return {"type": "struct", "fields": [_field(name, type_json(type_), {}) for name, _, type_ in named]}
+            return {"type": "struct", "fields": [_field_json(name, type_json(type_), {}) for name, _, type_ in named]}
         case _ if type_string in ATOMIC_TYPES:
             return ATOMIC_TYPES[type_string]
     known = ", ".join([*ATOMIC_TYPES, "array<>", "map<,>", "struct<:>"])
@@ -91,7 +91,7 @@ def type_json(type_string: str) -> str | dict[str, Any]:
     raise ValueError(message)
 
 
-def _parts(types: str) -> list[str]:
+def _split_types(types: str) -> list[str]:
     """Split at the commas that are in no bracket."""
     parts, depth = [""], 0
     for letter in types:
@@ -115,7 +115,7 @@ def type_name(type_: str | Json) -> str:
     return f"struct<{','.join(fields)}>"
 
 
-def _field(
+def _field_json(
     name: str, type_: str | dict[str, Any], metadata: Mapping[str, str], *, is_nullable: bool = True
 ) -> dict[str, Any]:
     return {"name": name, "type": type_, "nullable": is_nullable, "metadata": dict(metadata)}

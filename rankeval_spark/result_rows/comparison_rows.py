@@ -15,16 +15,16 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.inference import OF_ALL_MODELS
 from rankeval_spark.engine import paired_differences
-from rankeval_spark.engine.arrays import in_one_piece, row_codes, to_arrow, to_numpy
+from rankeval_spark.engine.arrays import combine_chunks, encode_rows, to_arrow, to_numpy
 from rankeval_spark.engine.paired_differences import (
     ComparisonKey,
     ComparisonRequest,
     DifferenceAggregator,
     models_in_order,
 )
-from rankeval_spark.engine.slices import doubles, nullable, segment_columns
+from rankeval_spark.engine.slices import nan_to_null, read_doubles, segment_column_names
 from rankeval_spark.result_rows.column_types import arrow_schema
-from rankeval_spark.result_rows.metric_rows import readable, support_key
+from rankeval_spark.result_rows.metric_rows import join_slice_values, support_key
 from rankeval_spark.statistics import multiple_testing, paired_ratios, paired_tests, rank_tests, resampling
 from rankeval_spark.statistics.moments import Moments
 from rankeval_spark.statistics.paired_ratios import RatioPairs
@@ -34,7 +34,7 @@ from rankeval_spark.statistics.paired_tests import (
     OUT_OF_RANGE,
     TOO_LITTLE_SUPPORT,
     Differences,
-    Listed,
+    ListCounts,
     are_too_few,
 )
 from rankeval_spark.statistics.resampling import ReplicateSums
@@ -73,14 +73,14 @@ class PairTests:
         """Compute the numbers of a test: t tests all measures, the others means."""
         if test == "t":
             return {name: values[list(self.wanted)] for name, values in self._t.items()}
-        of_t = {name: values[self._means] for name, values in self._t.items()}
+        of_t = {name: values[self._mean_positions] for name, values in self._t.items()}
         # Only t and the bootstrap need squares of differences.
         has_sums = (of_t["reason"] == OUT_OF_RANGE) & ~np.isnan(of_t["delta"]) & (test != "bootstrap")
-        found = of_t | self._instead_of_t(test, of_t | {"reason": np.where(has_sums, "", of_t["reason"])})
+        found = of_t | self._replace_t(test, of_t | {"reason": np.where(has_sums, "", of_t["reason"])})
         found["reason"] = np.where(has_sums & np.isnan(found["p_value"]), OUT_OF_RANGE, found["reason"])
         return found
 
-    def _instead_of_t(self, test: TestName, of_t: Numbers) -> Numbers:
+    def _replace_t(self, test: TestName, of_t: Numbers) -> Numbers:
         """Replace the p of t, and the interval by that of the bootstrap.
 
         What t has stays for few differences and randomization, and where all are equal. Wilcoxon's p is 1 if all are 0.
@@ -89,28 +89,32 @@ class PairTests:
             case "bootstrap":
                 replicates = ReplicateSums(*self._sums(paired_differences.WEIGHTS)[:, None])
                 low, high = resampling.percentile_interval(replicates.means[0], self.reported.confidence)
-                p = resampling.studentized_p(self._of_means.moments.numerator, replicates)[0]
+                p = resampling.studentized_p(self._mean_differences.moments.numerator, replicates)[0]
                 is_equal = of_t["method"] == "equal"
                 keeps = is_equal | np.isnan(of_t["delta"])
                 return {
                     "ci_low": np.where(keeps, of_t["ci_low"], low),
                     "ci_high": np.where(keeps, of_t["ci_high"], high),
                     **{name: np.full(len(p), np.nan) for name in _RELATIVE_ENDS},
-                    **_tested(of_t, np.where(is_equal, of_t["p_value"], p), np.where(is_equal, "equal", MONTE_CARLO)),
+                    **_p_columns(
+                        of_t, np.where(is_equal, of_t["p_value"], p), np.where(is_equal, "equal", MONTE_CARLO)
+                    ),
                 }
             case "randomization":
                 sums = self._sums(paired_differences.SIGNS)
-                drawn, kind, _ = paired_tests.randomized(self._of_means, sums, least_users=self.reported.min_size)
-                return _tested(of_t, drawn[0], np.where(kind[0] == "randomization", MONTE_CARLO, kind[0]))
+                drawn, kind, _ = paired_tests.randomization_test(
+                    self._mean_differences, sums, least_users=self.reported.min_size
+                )
+                return _p_columns(of_t, drawn[0], np.where(kind[0] == "randomization", MONTE_CARLO, kind[0]))
             case "sign":
-                p = rank_tests.sign_test(of_t["n_wins"], of_t["n_losses"])
-                return _tested(of_t, p, np.full(len(p), "binomial"))
+                p = rank_tests.sign_test_p(of_t["n_wins"], of_t["n_losses"])
+                return _p_columns(of_t, p, np.full(len(p), "binomial"))
             case "wilcoxon":
                 zeros = self.requested.wilcoxon_zeros
-                columns = rank_tests.magnitudes_from_bytes(self.states[paired_differences.VALUES])
-                found = [rank_tests.wilcoxon(rank_tests.magnitudes(values), zeros=zeros) for values in columns]
-                p = np.where(self._of_means.is_all_zero[0], 1.0, found)
-                return _tested(of_t, p, np.full(len(found), zeros))
+                columns = rank_tests.differences_from_bytes(self.states[paired_differences.VALUES])
+                found = [rank_tests.wilcoxon_p(rank_tests.count_magnitudes(values), zeros=zeros) for values in columns]
+                p = np.where(self._mean_differences.is_all_zero[0], 1.0, found)
+                return _p_columns(of_t, p, np.full(len(found), zeros))
             case "t" | "tukey" | "randomized_tukey":
                 message = f"{test} does not take the place of t for one pair"
                 raise ValueError(message)
@@ -118,7 +122,7 @@ class PairTests:
                 assert_never(test)
 
     @cached_property
-    def _means(self) -> list[int]:
+    def _mean_positions(self) -> list[int]:
         return [position for position in self.wanted if self.requested.weights[position] is None]
 
     @cached_property
@@ -126,13 +130,13 @@ class PairTests:
         return reduce(Differences.merge, map(Differences.from_bytes, self.states[paired_differences.DIFFERENCES]))
 
     @cached_property
-    def _of_means(self) -> Differences:
-        return self._differences.columns(self._means)
+    def _mean_differences(self) -> Differences:
+        return self._differences.take_columns(self._mean_positions)
 
     def _sums(self, kind: str) -> np.ndarray:
         """Add up sums of shape (n_parts, n_means, replicates)."""
         parts = (np.frombuffer(state) for state in self.states[kind])
-        return reduce(np.add, parts).reshape(-1, len(self._means), self.requested.replicates)
+        return reduce(np.add, parts).reshape(-1, len(self._mean_positions), self.requested.replicates)
 
     @cached_property
     def _t(self) -> Numbers:
@@ -150,20 +154,20 @@ class PairTests:
             "win_share": differences.above / n_with_margin,
             "loss_share": differences.below / n_with_margin,
             "method": found.test.astype(object),
-            "reason": _reason(found.n, found.reason),
+            "reason": _reason_or_no_users(found.n, found.reason),
         }
         of_t = {name: values[0].copy() for name, values in numbers.items()}
-        if self.requested.of_sums:
+        if self.requested.ratio_positions:
             pairs = reduce(RatioPairs.merge, map(RatioPairs.from_bytes, self.states[paired_differences.RATIOS]))
             ratio = paired_ratios.compare_ratios(pairs, least_users=self.reported.min_size, **options)
             estimates = _estimates(pairs.ratios[1], ratio, ratio.change)
-            before = {"reason": _reason(ratio.n, ratio.reason)[0]}
+            before = {"reason": _reason_or_no_users(ratio.n, ratio.reason)[0]}
             of_sums = {name: values[0] for name, values in estimates.items()}
-            of_sums |= _tested(before, ratio.p[0], np.full(len(ratio.p[0]), "delta"))
+            of_sums |= _p_columns(before, ratio.p[0], np.full(len(ratio.p[0]), "delta"))
             of_sums["effect_size"] = np.full(len(ratio.p[0]), np.nan)
             # Where all denominators are equal, the ratio of sums is the mean of the users' ratios, and so is its test.
             is_ratio = ~pairs.has_one_denominator[0]
-            own = np.array(self.requested.of_sums)[is_ratio]
+            own = np.array(self.requested.ratio_positions)[is_ratio]
             for name, values in of_sums.items():
                 of_t[name][own] = values[is_ratio]
         return of_t
@@ -188,7 +192,7 @@ def compare_all_models(
     mean: np.ndarray = np.where(merged.n > 0, merged.mean, np.nan)
     n, centred, grand = merged.n[0], mean[:-1], mean[-1]
     rounding = np.sqrt(2 * np.sum([part[-2] for part in parts], axis=0) / np.maximum(n - 1, 1))
-    found = multiple_testing.compare_all(n, centred.T, merged.m2[:-1].T, level=reported.confidence, rounding=rounding)
+    found = multiple_testing.tukey_test(n, centred.T, merged.m2[:-1].T, level=reported.confidence, rounding=rounding)
     p, method = found.p, "studentized_range"
     ends = -found.high, -found.low  # theirs are of the first model minus the second
     if test == "randomized_tukey":
@@ -214,7 +218,7 @@ def compare_all_models(
             "ci_high": ends[1][:, pair],
             "relative_delta": (centred[model] - centred[first]) / positive[first],
             "effect_size": -found.effect_size[:, pair],
-            **_tested(
+            **_p_columns(
                 {"reason": np.where(is_beyond & np.isnan(p[:, pair]), OUT_OF_RANGE, reasons)},
                 p[:, pair],
                 np.full(len(n), method),
@@ -234,11 +238,11 @@ def _estimates(baseline: np.ndarray, found: Comparison | RatioComparison, change
     }
 
 
-def _reason(n: np.ndarray, reason: np.ndarray) -> np.ndarray:
+def _reason_or_no_users(n: np.ndarray, reason: np.ndarray) -> np.ndarray:
     return np.where(n == 0, "no_common_users", reason).astype(object)
 
 
-def _tested(before: Mapping[str, np.ndarray], p: np.ndarray, method: np.ndarray) -> Numbers:
+def _p_columns(before: Mapping[str, np.ndarray], p: np.ndarray, method: np.ndarray) -> Numbers:
     """Return p, its method, and why p is undefined: the reason of t, else "undefined"."""
     p = np.where(before["reason"] == "", p, np.nan)
     reason = np.where((before["reason"] == "") & np.isnan(p), "undefined", before["reason"])
@@ -259,7 +263,7 @@ _DIRECTIONS: Final[Mapping[Better, int]] = {"higher": 1, "lower": -1, "neither":
 Where: TypeAlias = tuple[int, list[str | None], int]  # index and values of a slice, and the cutoff
 
 
-def comparison_finisher(
+def build_comparison_rows(
     request: Request,
     *,
     weights: Mapping[str, str] | None = None,  # column of denominators of each ratio; None: those of the measures
@@ -318,9 +322,9 @@ class ComparisonRows:
     def aggregator(self) -> DifferenceAggregator:
         """Aggregator of the values of users, whose states :meth:`finish` reads."""
         owner = (C.USER_ID, C.LIST_ID) if self.has_judged_lists else (C.USER_ID,)
-        return DifferenceAggregator(self.requested, tuple(segment_columns(self.reported.segments)), owner)
+        return DifferenceAggregator(self.requested, tuple(segment_column_names(self.reported.segments)), owner)
 
-    def unjudged(self, metrics: pa.Table) -> Iterator[pa.RecordBatch]:
+    def unjudged_partials(self, metrics: pa.Table) -> Iterator[pa.RecordBatch]:
         """Build aggregates of the users whom published rows leave out: only their number is known, from ``metrics``.
 
         As many of them as can have are taken to have lists of both of two models, so that no pair is withheld for them.
@@ -354,33 +358,33 @@ class ComparisonRows:
         first, model, index, slice_values, k = (cell.as_py() for cell in key)
         where = (index, slice_values, k)
         if k == paired_differences.NO_CUTOFF:
-            return self._listed(where, group)
-        wanted, means, rows = self.requested.at(k), self.requested.means_at(k), [_SCHEMA.empty_table()]
+            return self._count_rows(where, group)
+        wanted, means, rows = self.requested.at(k), self.requested.mean_positions_at(k), [_SCHEMA.empty_table()]
         if model is not None:
-            tests = PairTests(states_of(group), self.requested, self.reported, wanted)
+            tests = PairTests(group_states(group), self.requested, self.reported, wanted)
             for test in self.requested.tests:
                 measures = wanted if test == "t" else means
                 if test not in OF_ALL_MODELS and measures:
-                    rows.append(self._rows((first, model), where, test, measures, tests.numbers(test)))
+                    rows.append(self._test_rows((first, model), where, test, measures, tests.numbers(test)))
             return pa.concat_tables(rows)
         names = [tuple(own) for own in group["models"].to_pylist()]
         models = models_in_order({name for own in names for name in own}, self.requested.baseline)
         # A chunk of users without one of the models has no user with values under all of them.
-        states = states_of(group.filter(pa.array([own == models for own in names])))
+        states = group_states(group.filter(pa.array([own == models for own in names])))
         sizes = {"n_models": len(models), "n_measures": len(means)}
         for test in (name for name in self.requested.tests if name in OF_ALL_MODELS and len(models) > 1):
             found = compare_all_models(test, states, self.requested, self.reported, **sizes)
             for pair, numbers in zip(combinations(models, 2), found, strict=True):
-                rows.append(self._rows(pair, where, test, means, numbers))
+                rows.append(self._test_rows(pair, where, test, means, numbers))
         return pa.concat_tables(rows)
 
-    def _listed(self, where: Where, group: pa.Table) -> pa.Table:
+    def _count_rows(self, where: Where, group: pa.Table) -> pa.Table:
         """Build a row of each pair with the numbers of users with lists; :meth:`adjust` removes it."""
         parts = [tuple(names) for names in group["models"].to_pylist()]
         models = models_in_order({name for names in parts for name in names}, self.requested.baseline)
         pairs = [(a, b) for a, b in combinations(range(len(models)), 2) if self.requested.all_pairs or a == 0]
         first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
-        found: dict[str, list[Listed]] = {}
+        found: dict[str, list[ListCounts]] = {}
         for kind in paired_differences.LISTED, paired_differences.LISTED_USERS:
             of_each, of_both = np.zeros((2, len(models))), np.zeros((2, len(models), len(models)))
             states = zip(parts, group["kind"].to_pylist(), group["state"].to_pylist(), strict=True)
@@ -390,7 +394,7 @@ class ComparisonRows:
                 of_each[:, places] += counts[:, 0]
                 of_both[np.ix_(np.arange(2), places[: counts.shape[1] - 1], places)] += counts[:, 1:]
             found[kind] = [
-                Listed(each[first], each[second], both[first, second])
+                ListCounts(each[first], each[second], both[first, second])
                 for each, both in zip(of_each, of_both, strict=True)
             ]
         everyone, evaluated = found[paired_differences.LISTED]
@@ -401,14 +405,14 @@ class ComparisonRows:
             C.BASELINE_MODEL_ID: pa.array([models[place] for place in first], pa.string()),
             C.MODEL_ID: pa.array([models[place] for place in second], pa.string()),
             C.SLICE: pa.array([self.reported.names[where[0]]] * len(pairs), pa.string()),
-            C.SLICE_VALUE: readable(slice_values),
+            C.SLICE_VALUE: join_slice_values(slice_values),
             "test": pa.array([paired_differences.LISTED] * len(pairs), pa.string()),
             "reason": pa.array([self._reason] * len(pairs), pa.string(), mask=is_kept),
             **{name: pa.array(counts.astype(np.int64)) for name, counts in zip(_LISTED, users, strict=True)},
         }
         return _table(columns, len(pairs))
 
-    def _rows(
+    def _test_rows(
         self, pair: tuple[str, str], where: Where, test: TestName, measures: Sequence[int], found: Numbers
     ) -> pa.Table:
         index, slice_values, k = where
@@ -428,15 +432,14 @@ class ComparisonRows:
         }
         columns = {name: pa.array([value] * n_rows, _SCHEMA.field(name).type) for name, value in constants.items()}
         columns |= {
-            C.SLICE_VALUE: readable(names),
+            C.SLICE_VALUE: join_slice_values(names),
             C.SLICE_VALUES: names,
             C.MEASURE: pa.array([self.labels[position] for position in measures], pa.string()),
             "replicates": pa.array(np.full(n_rows, self.requested.replicates, dtype=np.int32), mask=~is_drawn),
             "seed": pa.array(np.full(n_rows, self.requested.seed, dtype=np.int64), mask=~is_drawn),
             "is_small": pa.array(found["n_users"] < self.reported.min_size),
             **{
-                name: _nullable(values)
-                for name, values in differences_in_range(found, self.bounds[list(measures)]).items()
+                name: _nullable(values) for name, values in clip_differences(found, self.bounds[list(measures)]).items()
             },
         }
         return _table(columns, n_rows)
@@ -448,30 +451,30 @@ class ComparisonRows:
 
         Values with the keys ``unsupported`` are not tested, and the verdict on them is undecided.
         """
-        rows = _withheld(pa.Table.from_batches(list(batches), _SCHEMA), self._reason)
-        rows = _untested(rows, unsupported) if unsupported else rows
+        rows = _withhold_few_common(pa.Table.from_batches(list(batches), _SCHEMA), self._reason)
+        rows = _drop_unsupported_p(rows, unsupported) if unsupported else rows
         if not rows.num_rows:
             return
         alpha = 1 - self.reported.confidence
         tests = np.array(rows["test"].to_pylist())
         found = multiple_testing.adjust(
-            doubles(rows, "p_value"),
+            read_doubles(rows, "p_value"),
             np.unique(tests, return_inverse=True)[1],
             correction=self.correction,
             alpha=alpha,
-            replicates=doubles(rows, "replicates"),
+            replicates=read_doubles(rows, "replicates"),
         )
         reason = np.where(found.reason == "", rows["reason"].to_numpy(), found.reason)
         # The t test decides; "undecided" too for too little support, which leaves no p.
         direction = dict(zip(self.labels, self.direction.tolist(), strict=True))
         towards = np.array([direction[label] for label in rows[C.MEASURE].to_pylist()])
-        side = np.where(doubles(rows, "delta") * towards > 0, "better", "worse")
+        side = np.where(read_doubles(rows, "delta") * towards > 0, "better", "worse")
         side = np.where(towards == 0, "different", side)
         lacks_support = to_numpy(pc.equal(rows["reason"], TOO_LITTLE_SUPPORT), null=0).astype(np.bool_)
         has_none = (tests != "t") | (np.isnan(found.p) & ~lacks_support)
         verdict = np.where(found.p <= alpha, side, "undecided").astype(object)
         adjusted = {
-            "p_adjusted": nullable(found.p),
+            "p_adjusted": nan_to_null(found.p),
             "family_size": pa.array(found.family_size),
             "reason": pa.array(reason, pa.string()),
             "verdict": pa.array(verdict, pa.string(), mask=has_none),
@@ -480,7 +483,7 @@ class ComparisonRows:
         yield from _table(columns, rows.num_rows).to_batches()
 
 
-def differences_in_range(found: Numbers, bounds: np.ndarray) -> Numbers:
+def clip_differences(found: Numbers, bounds: np.ndarray) -> Numbers:
     """Cut intervals of differences off where no two values of a measure, in `bounds`, can differ as much.
 
     Nor can a measure without values below 0 lose more than all, see ``relative_ci_low``.
@@ -492,7 +495,7 @@ def differences_in_range(found: Numbers, bounds: np.ndarray) -> Numbers:
     return {**found, **cut}
 
 
-def states_of(group: pa.Table) -> Mapping[str, Sequence[bytes]]:
+def group_states(group: pa.Table) -> Mapping[str, Sequence[bytes]]:
     """Sort aggregates by kind, in an order of their own, so that equal partitions give equal bits as they arrive."""
     states: dict[str, list[bytes]] = {}
     for kind, state in zip(group["kind"].to_pylist(), group["state"].to_pylist(), strict=True):
@@ -500,9 +503,9 @@ def states_of(group: pa.Table) -> Mapping[str, Sequence[bytes]]:
     return {kind: sorted(own) for kind, own in states.items()}
 
 
-def _withheld(rows: pa.Table, reason: str) -> pa.Table:
+def _withhold_few_common(rows: pa.Table, reason: str) -> pa.Table:
     """Add the numbers of users with lists of each model; NULL what too few users with both would decide."""
-    code = row_codes(rows, (C.BASELINE_MODEL_ID, C.MODEL_ID, C.SLICE, C.SLICE_VALUE))
+    code = encode_rows(rows, (C.BASELINE_MODEL_ID, C.MODEL_ID, C.SLICE, C.SLICE_VALUE))
     place = np.unique(code, return_inverse=True)[1]
     is_count = to_numpy(pc.equal(rows["test"], paired_differences.LISTED))
     counts = np.zeros((len(_LISTED), place.max(initial=-1) + 1), dtype=np.int64)
@@ -511,7 +514,7 @@ def _withheld(rows: pa.Table, reason: str) -> pa.Table:
     are_too_few_at = np.zeros(counts.shape[1], dtype=np.bool_)
     are_too_few_at[place[shares_too_few]] = True
     # A slice in which one of the two has no list is withheld if the two serve different users elsewhere.
-    pair = np.unique(row_codes(rows, (C.BASELINE_MODEL_ID, C.MODEL_ID)), return_inverse=True)[1]
+    pair = np.unique(encode_rows(rows, (C.BASELINE_MODEL_ID, C.MODEL_ID)), return_inverse=True)[1]
     are_apart = np.zeros(pair.max(initial=-1) + 1, dtype=np.bool_)
     are_apart[pair[shares_too_few & to_numpy(pc.equal(rows[C.SLICE], C.ALL_USERS))]] = True
     counts, found = counts[:, place[~is_count]], rows.filter(to_arrow(~is_count))
@@ -526,7 +529,7 @@ def _withheld(rows: pa.Table, reason: str) -> pa.Table:
     return _table(columns, found.num_rows)
 
 
-def _untested(rows: pa.Table, unsupported: Collection[SupportKey]) -> pa.Table:
+def _drop_unsupported_p(rows: pa.Table, unsupported: Collection[SupportKey]) -> pa.Table:
     """Remove the p of rows in which a model has too little support; the difference and its interval stay."""
     keys = rows.select([C.BASELINE_MODEL_ID, C.MODEL_ID, C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K]).to_pylist()
     lacks = [
@@ -543,10 +546,10 @@ def _nullable(values: np.ndarray) -> pa.Array:
     """Convert NaN and empty text to NULL."""
     if values.dtype == object:
         return pa.array(values, pa.string(), mask=values == "")
-    return nullable(values) if values.dtype.kind == "f" else pa.array(values)
+    return nan_to_null(values) if values.dtype.kind == "f" else pa.array(values)
 
 
 def _table(columns: dict[str, Any], n_rows: int) -> pa.Table:
     """Build a table in the declared order; columns that are not known yet are NULL."""
     arrays = [columns.get(field.name, pa.nulls(n_rows, field.type)) for field in _SCHEMA]
-    return pa.Table.from_arrays([in_one_piece(array) for array in arrays], schema=_SCHEMA)
+    return pa.Table.from_arrays([combine_chunks(array) for array in arrays], schema=_SCHEMA)

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.aggregates import GROUP, KEY_FIELDS, key_columns, rows_by_key
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
-from rankeval_spark.engine.buckets import GROUP as GROUP_OF_USERS, N_GROUPS, hashes_of
+from rankeval_spark.engine.aggregates import GROUP, KEY_FIELDS, index_keys, key_columns
+from rankeval_spark.engine.arrays import combine_chunks, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.buckets import GROUP as GROUP_OF_USERS, N_GROUPS, hash_users
 from rankeval_spark.engine.parity_sums import SUMS, is_disparity
-from rankeval_spark.engine.slices import nullable
+from rankeval_spark.engine.slices import nan_to_null
 from rankeval_spark.measures import Rates
 from rankeval_spark.measures.required_facts import BY_POPULARITY
 from rankeval_spark.result_rows import metric_rows
@@ -50,14 +50,14 @@ SlicesOfUsers: TypeAlias = Iterable[tuple[int, tuple[str | None, ...]]]  # index
 ALL_USERS: Final[SlicesOfUsers] = ((0, ()),)
 
 
-def slices_in(rows: pa.Table) -> SlicesOfUsers:
+def find_slices(rows: pa.Table) -> SlicesOfUsers:
     """List the slices that occur in rows with ``slice_index`` and ``slice_values``."""
-    first, _ = rows_by_key(rows, SLICE[1:])
+    first, _ = index_keys(rows, SLICE[1:])
     found = pc.take(rows.select(SLICE[1:]), to_arrow(first)).to_pydict()
     return list(zip(found["slice_index"], map(tuple, found[C.SLICE_VALUES]), strict=True))
 
 
-def jackknife_batch(
+def to_metric_batch(
     reported: ReportedSlices,
     measure: Measure,
     keys: pa.RecordBatch,  # columns `model_id`, `slice_index` and `slice_values`, a row a slice
@@ -70,24 +70,24 @@ def jackknife_batch(
     confidence = reported.confidence
     everyone = values[:, :1]
     without = everyone + np.sqrt(shrinkage)[..., None] * (values[:, 1:] - everyone)
-    spread = intervals.delete_a_group(values[:, 0], without, users, confidence, measure.bounds)
+    spread = intervals.jackknife(values[:, 0], without, users, confidence, measure.bounds)
     # An error of 0 says that no group of users differs from another, not that the value is certain.
     is_rounding = spread.std_error <= LEAST_ERROR * np.maximum(np.abs(values[:, 0]), 1.0)
     spread = intervals.Spread(*(np.where(is_rounding, np.nan, each) for each in spread))
     n_users, n = users.sum(axis=1), keys.num_rows
     method = np.where(np.isnan(spread.low), "none", "jackknife")
     columns = {
-        **metric_rows.nulls_of_columns(n),  # what is counted or computed by user
+        **metric_rows.null_columns(n),  # what is counted or computed by user
         **metric_rows.slice_columns(keys, reported.names),
         C.MEASURE: pa.array([measure.label] * n, pa.string()),
         C.K: pa.array(np.full(n, measure.k, dtype=np.int32)),
-        C.VALUE: nullable(values[:, 0]),
+        C.VALUE: nan_to_null(values[:, 0]),
         "n_users": pa.array(n_users),
         C.N_LISTS: pa.array(n_lists),
         "is_small": pa.array(n_users < reported.min_size),
-        "std_error": nullable(spread.std_error),
-        "ci_low": nullable(spread.low),
-        "ci_high": nullable(spread.high),
+        "std_error": nan_to_null(spread.std_error),
+        "ci_low": nan_to_null(spread.low),
+        "ci_high": nan_to_null(spread.high),
         "ci_level": pa.array(np.full(n, confidence)),
         "ci_method": pa.array(method.tolist(), pa.string()),
     }
@@ -126,18 +126,18 @@ def first_order_share(measure: Measure, exposure: Exposure, values: FloatVector)
     return share
 
 
-def _of_coverage(n_items: FloatVector, times: FloatVector) -> Steps:
+def _coverage_steps(n_items: FloatVector, times: FloatVector) -> Steps:
     return n_items, (times == 1).astype(np.float64), -(times == 2).astype(np.float64)  # noqa: PLR2004 - two lists
 
 
-def _of_entropy(exposure: Exposure, options: Mapping[str, Any], _: FloatVector) -> Steps:
+def _entropy_steps(exposure: Exposure, options: Mapping[str, Any], _: FloatVector) -> Steps:
     fewer = (exposure.times - n for n in range(3))  # x log x of an item in x lists, in one fewer, in two fewer
     now, before, earlier = (times * np.log(np.maximum(times, 1.0)) for times in fewer)
     n_items = exposure.n_catalogued if options["norm"] else exposure.n_items
     return n_items, now - before, now - 2 * before + earlier
 
 
-def _of_gini(exposure: Exposure, options: Mapping[str, Any], values: FloatVector) -> Steps:
+def _gini_steps(exposure: Exposure, options: Mapping[str, Any], values: FloatVector) -> Steps:
     """Return the steps of the sum of |x - y| over other items; those that are never shown are in the catalogue."""
     times, group, is_of_catalogue = exposure.times, exposure.group, options["items"] == "catalogue"
     n_items = exposure.n_catalogued if is_of_catalogue else exposure.n_items
@@ -155,10 +155,10 @@ def _of_gini(exposure: Exposure, options: Mapping[str, Any], values: FloatVector
 
 
 _STEPS: Final[dict[str, Callable[[Exposure, Mapping[str, Any], FloatVector], Steps]]] = {
-    "ItemCoverage": lambda exposure, _, __: _of_coverage(exposure.n_items, exposure.times),
-    "CatalogCoverage": lambda exposure, _, __: _of_coverage(exposure.n_catalogued, exposure.times),
-    "Entropy": _of_entropy,
-    "Gini": _of_gini,
+    "ItemCoverage": lambda exposure, _, __: _coverage_steps(exposure.n_items, exposure.times),
+    "CatalogCoverage": lambda exposure, _, __: _coverage_steps(exposure.n_catalogued, exposure.times),
+    "Entropy": _entropy_steps,
+    "Gini": _gini_steps,
     # of how many pairs of lists hold an item, whatever their lengths
     "Personalization": lambda exposure, _, __: (
         exposure.n_items,
@@ -184,14 +184,14 @@ ENTRIES: Final = pa.schema(
 ENTRIES_AT_ONCE: Final = 1_000_000  # entries of histograms that are finished in one go; each is copied up to 21 times
 
 
-def slice_buckets(slices: Iterable[tuple[int, tuple[str | None, ...]]]) -> IntVector:
+def hash_slices(slices: Iterable[tuple[int, tuple[str | None, ...]]]) -> IntVector:
     """Return the bucket of each slice, of its index and values: int32, shape (n_slices,)."""
-    return (hashes_of(to_texts(map(repr, slices))) % N_SLICE_BUCKETS).astype(np.int32)
+    return (hash_users(to_texts(map(repr, slices))) % N_SLICE_BUCKETS).astype(np.int32)
 
 
 def entry_keys(index: int, cells: Sequence[Key]) -> dict[str, pa.Array]:
     """Build the columns of :data:`ENTRIES` that tell the model and the slice of each cell."""
-    buckets = slice_buckets((index, values) for _, values, _ in cells)
+    buckets = hash_slices((index, values) for _, values, _ in cells)
     return {**dict(zip(SLICE, key_columns(index, cells), strict=False)), SLICE_BUCKET: to_arrow(buckets)}
 
 
@@ -222,7 +222,7 @@ class ExposureRows:
     reported: ReportedSlices
     models: tuple[str, ...] = ()
 
-    def no_lists(self, slices: SlicesOfUsers = ALL_USERS) -> pa.Table:
+    def rows_without_lists(self, slices: SlicesOfUsers = ALL_USERS) -> pa.Table:
         """Build entries that add no item and no list: a model without any list has its rows too."""
         ks = dict.fromkeys(measure.k for measure in self.measures)
         cells = [(index, (model, values, k)) for index, values in slices for k in ks for model in self.models]
@@ -230,7 +230,7 @@ class ExposureRows:
         nothing = to_arrow(np.zeros(len(keys)))
         columns = dict(zip(GROUP, key_columns(0, keys), strict=True))
         columns["slice_index"] = pa.array([index for index, _ in cells], pa.int32())
-        columns[SLICE_BUCKET] = to_arrow(slice_buckets((index, values) for index, (_, values, _) in cells))
+        columns[SLICE_BUCKET] = to_arrow(hash_slices((index, values) for index, (_, values, _) in cells))
         columns["without"] = to_arrow(np.full(len(keys), EVERYONE, dtype=np.int64))
         columns["times"] = to_arrow(np.ones(len(keys), dtype=np.int64))  # of an item, if there were one
         return pa.Table.from_pydict({**columns, **dict.fromkeys(COUNTS, nothing)}).select(ENTRIES.names)
@@ -246,31 +246,31 @@ class ExposureRows:
         # Every bucket of slices has the whole catalogue.
         size = np.bincount(bucket[of_catalogue], weights=n_catalogued[of_catalogue]).max(initial=0)
         table = table.filter(to_arrow(~of_catalogue))
-        everyone = ALL_USERS if slice_buckets(ALL_USERS)[0] in bucket else ()
-        table = pa.concat_tables([table, self.no_lists(dict.fromkeys([*slices_in(table), *everyone]))])
+        everyone = ALL_USERS if hash_slices(ALL_USERS)[0] in bucket else ()
+        table = pa.concat_tables([table, self.rows_without_lists(dict.fromkeys([*find_slices(table), *everyone]))])
         for k in dict.fromkeys(measure.k for measure in self.measures):
             measures = [measure for measure in self.measures if measure.k == k]
-            for keys, entries, row in _in_whole_slices(table.filter(pc.equal(table[C.K], k))):
+            for keys, entries, row in _split_by_slice(table.filter(pc.equal(table[C.K], k))):
                 exposure, of_everyone, n_users, n_lists = to_exposures(keys, entries, row, size)
                 for measure in measures:
                     values = measure.entry.values(exposure, measure.options).reshape(-1, N_GROUPS + 1)
                     shrinkage = first_order_share(measure, of_everyone, values[:, 0])
-                    yield jackknife_batch(self.reported, measure, keys, values, n_users, n_lists, shrinkage)
+                    yield to_metric_batch(self.reported, measure, keys, values, n_users, n_lists, shrinkage)
 
 
-def _in_whole_slices(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.ndarray]]:
+def _split_by_slice(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.ndarray]]:
     """Yield the entries of a cutoff in parts of whole slices: keys of the slices, entries, and the slice of each.
 
     A part has at most :data:`ENTRIES_AT_ONCE` entries, or one slice.
     """
-    first, row = rows_by_key(entries, SLICE)
+    first, row = index_keys(entries, SLICE)
     order = np.argsort(row, kind="stable")
     ends = np.append(0, np.cumsum(np.bincount(row)))
     start, names = 0, (*SLICE, C.K)
     while start < len(first):
         end = max(start + 1, int(np.searchsorted(ends, ends[start] + ENTRIES_AT_ONCE, side="right")) - 1)
         chosen = order[ends[start] : ends[end]]
-        keys = {name: pc.take(in_one_piece(entries[name]), to_arrow(first[start:end])) for name in names}
+        keys = {name: pc.take(combine_chunks(entries[name]), to_arrow(first[start:end])) for name in names}
         yield pa.RecordBatch.from_pydict(keys), pc.take(entries, to_arrow(chosen)), row[chosen] - start
         start = end
 
@@ -283,12 +283,12 @@ class ParityRows:
     reported: ReportedSlices
     models: tuple[str, ...] = ()
 
-    def no_lists(self, slices: SlicesOfUsers = ALL_USERS) -> pa.Table:
+    def rows_without_lists(self, slices: SlicesOfUsers = ALL_USERS) -> pa.Table:
         """Build sums of no list: a model without any list has its rows too."""
         cells = [(index, (model, values, C.WHOLE_LIST)) for index, values in slices for model in self.models]
         keys = dict(zip(SLICE, key_columns(0, [key for _, key in cells]), strict=False))
         keys["slice_index"] = pa.array([index for index, _ in cells], pa.int32())
-        sums = [[0.0] * sum(map(_n_sums, self.measures))] * len(cells)
+        sums = [[0.0] * sum(map(_count_sums, self.measures))] * len(cells)
         counts = dict.fromkeys(("n_users", C.N_LISTS), pa.array([0] * len(cells), pa.int64()))
         group = pa.array([0] * len(cells), pa.int32())
         return pa.Table.from_pydict(
@@ -304,33 +304,35 @@ class ParityRows:
         if not given:
             return
         table = pa.Table.from_batches(given)
-        absent = self.no_lists(slices_in(table)).select(table.column_names).cast(table.schema)
+        absent = self.rows_without_lists(find_slices(table)).select(table.column_names).cast(table.schema)
         table = pa.concat_tables([table, absent])
-        first, row = rows_by_key(table, SLICE)
-        keys = pa.RecordBatch.from_pydict({name: pc.take(in_one_piece(table[name]), to_arrow(first)) for name in SLICE})
+        first, row = index_keys(table, SLICE)
+        keys = pa.RecordBatch.from_pydict(
+            {name: pc.take(combine_chunks(table[name]), to_arrow(first)) for name in SLICE}
+        )
         place = row * N_GROUPS + to_numpy(table[GROUP_OF_USERS])
-        n_users, n_lists = (_summed(to_numpy(table[name]), place, len(first)) for name in ("n_users", C.N_LISTS))
-        sums = _summed(to_numpy(in_one_piece(table[SUMS]).flatten()).reshape(len(place), -1), place, len(first))
+        n_users, n_lists = (_sum_by_group(to_numpy(table[name]), place, len(first)) for name in ("n_users", C.N_LISTS))
+        sums = _sum_by_group(to_numpy(combine_chunks(table[SUMS]).flatten()).reshape(len(place), -1), place, len(first))
         everyone = sums.sum(axis=1, keepdims=True)
         without = np.concatenate([everyone, everyone - sums], axis=1)
-        ends = np.cumsum([_n_sums(measure) for measure in self.measures])
+        ends = np.cumsum([_count_sums(measure) for measure in self.measures])
         for measure, own in zip(self.measures, np.split(without, ends[:-1], axis=2), strict=True):
             taken, possible = np.split(own.reshape(-1, own.shape[2]), 2, axis=1)
             values = measure.entry.values(Rates(taken, possible), measure.options).reshape(-1, 1 + N_GROUPS)
             shrinkage: np.ndarray | float = 1.0
             if not is_disparity(measure):  # near 0 the error of a spread of rates is no deviation, as of a root
                 level = self.reported.confidence
-                spread = intervals.delete_a_group(values[:, 0], values[:, 1:], n_users, level, (0.0, np.inf))
+                spread = intervals.jackknife(values[:, 0], values[:, 1:], n_users, level, (0.0, np.inf))
                 shrinkage = np.where(spread.low > 0, 1.0, np.nan)
-            yield jackknife_batch(self.reported, measure, keys, values, n_users, n_lists.sum(axis=1), shrinkage)
+            yield to_metric_batch(self.reported, measure, keys, values, n_users, n_lists.sum(axis=1), shrinkage)
 
 
-def _n_sums(measure: Measure) -> int:
+def _count_sums(measure: Measure) -> int:
     """Return how many sums a measure has: taken and possible, for a category and all items or for each group."""
     return 4 if is_disparity(measure) else 2 * len(BY_POPULARITY)
 
 
-def _summed(values: np.ndarray, place: np.ndarray, n_rows: int) -> np.ndarray:
+def _sum_by_group(values: np.ndarray, place: np.ndarray, n_rows: int) -> np.ndarray:
     """Add values up by row and group of users: shape (n_rows, N_GROUPS, ...)."""
     found = np.zeros((n_rows * N_GROUPS, *values.shape[1:]), dtype=values.dtype)
     np.add.at(found, place, values)

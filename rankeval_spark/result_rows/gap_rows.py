@@ -18,23 +18,23 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.config.slicing import slice_names
 from rankeval_spark.engine.aggregates import Users
-from rankeval_spark.engine.arrays import ABSENT, ascending, taken_or_null, to_arrow, to_codes, to_numpy, to_texts
+from rankeval_spark.engine.arrays import ABSENT, rank_ids, take_or_null, to_arrow, to_codes, to_numpy, to_texts
 from rankeval_spark.engine.paired_differences import MAX_HELD
 from rankeval_spark.engine.slices import (
-    doubles,
-    encoded,
-    groups_of,
-    in_chunks,
-    matrix,
-    nullable,
-    segment_columns,
-    unpacked,
+    dictionary_encode,
+    find_groups,
+    nan_to_null,
+    read_doubles,
+    read_matrix,
+    rechunk,
+    segment_column_names,
+    unpack_segments,
 )
 from rankeval_spark.measures import group_statistics
-from rankeval_spark.result_rows.group_rows import is_compared, numbered
+from rankeval_spark.result_rows.group_rows import is_compared, number_keys
 from rankeval_spark.result_rows.metric_rows import HAS_SUPPORT
 from rankeval_spark.statistics import multiple_testing
-from rankeval_spark.statistics.group_gaps import MIN_HITS, TIE, gap_p
+from rankeval_spark.statistics.group_gaps import MIN_HITS, TIE, equal_means_p
 from rankeval_spark.statistics.moments import SQUARES
 from rankeval_spark.statistics.paired_tests import OUT_OF_RANGE
 from rankeval_spark.statistics.resampling import ReplicateSums, SliceGroups, weighted_sums
@@ -98,7 +98,7 @@ def to_gaps(metrics: pa.Table, group_metrics: pa.Table) -> pa.Table:
     kinds = np.array([kind for kind, _ in parts], dtype=object)[is_stated]
     both = [table.select([*night, *KEY]) for table in (groups, statements)]
     keys = pa.concat_tables(both, promote_options="default")  # columns of one may be declared without NULL
-    key, first = numbered(keys, keys.column_names)
+    key, first = number_keys(keys, keys.column_names)
     of_group, of_statement = np.split(key, [groups.num_rows])
     found = dict(zip(keys.column_names, pc.take(keys, to_arrow(first)).columns, strict=True))
     compared = is_compared(groups)
@@ -106,21 +106,21 @@ def to_gaps(metrics: pa.Table, group_metrics: pa.Table) -> pa.Table:
         found[name] = to_arrow(np.bincount(of_group[chosen], minlength=len(first)).astype(np.int32))
     for name, (kind, column) in _STATEMENTS.items():
         numbers, is_it = np.full(len(first), np.nan), kinds == kind
-        numbers[of_statement[is_it]] = doubles(statements, column)[is_it]
-        found[name] = nullable(numbers)
+        numbers[of_statement[is_it]] = read_doubles(statements, column)[is_it]
+        found[name] = nan_to_null(numbers)
     level = np.full(len(first), np.nan)
-    np.fmax.at(level, key, np.concatenate([doubles(table, "ci_level") for table in (groups, statements)]))
-    found["ci_level"] = nullable(level)
+    np.fmax.at(level, key, np.concatenate([read_doubles(table, "ci_level") for table in (groups, statements)]))
+    found["ci_level"] = nan_to_null(level)
     # Of two groups whose values are equal, the one whose name comes first.
-    row, value, codes = np.flatnonzero(compared), doubles(groups, C.VALUE), to_codes(groups[C.SLICE_VALUE])
-    place = ascending(codes.values)[codes.code]
+    row, value, codes = np.flatnonzero(compared), read_doubles(groups, C.VALUE), to_codes(groups[C.SLICE_VALUE])
+    place = rank_ids(codes.values)[codes.code]
     for end, sign in (("lowest", 1), ("highest", -1)):
         by_key = row[np.lexsort((place[row], sign * value[row], of_group[row]))]
         present, at = np.unique(of_group[by_key], return_index=True)
         extreme = np.full(len(first), ABSENT)
         extreme[present] = by_key[at]
         for column, of in ((C.SLICE_VALUE, "group"), (C.VALUE, "value")):
-            found[f"{end}_{of}"] = taken_or_null(groups[column], extreme)
+            found[f"{end}_{of}"] = take_or_null(groups[column], extreme)
     return pa.Table.from_pydict({name: found[name] for name in (*night, *COLUMNS)})
 
 
@@ -139,7 +139,7 @@ ROW_SCHEMA: Final = pa.schema(
             ("reason", pa.string()),
         ),
     ]
-)  # rows of `to_rows`
+)  # rows of `to_gap_test_rows`
 
 _PARTIAL_FIELDS: Final = pa.schema([("test", pa.int32()), ("sums", pa.binary())])
 P_SCHEMA: Final = pa.schema([("test", pa.int32()), ("p_value", pa.float64())])
@@ -172,7 +172,7 @@ class ComparedGroups:
         return not np.isnan(self.gap) and bool(has_enough.all())
 
 
-def gaps_of(metrics: pa.Table, asked: GapTests) -> list[ComparedGroups]:
+def find_gaps(metrics: pa.Table, asked: GapTests) -> list[ComparedGroups]:
     """Return the gaps between groups that are tested, of all rows of ``metrics``."""
     of_groups = metrics.filter(pc.not_equal(metrics[C.SLICE], C.ALL_USERS))
     of_groups = of_groups.append_column("is_compared", to_arrow(is_compared(of_groups)))
@@ -207,7 +207,7 @@ class GapBootstrap:
         """Test gaps between groups of the slices of a request."""
         measures = request.measure_set
         columns = dict(zip(measures.labels, measures.columns, strict=True))
-        slices = dict(zip(slice_names(request.slices), segment_columns(request.slices), strict=True))
+        slices = dict(zip(slice_names(request.slices), segment_column_names(request.slices), strict=True))
         return cls(tuple(gaps), columns, slices, measures.ks, draws)
 
     @cached_property
@@ -229,9 +229,9 @@ class GapBootstrap:
     def draw(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Sum up the users of a partition in each replicate: rows of a test each."""
         held: dict[tuple[int, ...], ReplicateSums] = {}
-        for chunk in in_chunks(batches):
-            table = unpacked(encoded(chunk, [C.MODEL_ID]))
-            values = matrix(table, self.measures)
+        for chunk in rechunk(batches):
+            table = unpack_segments(dictionary_encode(chunk, [C.MODEL_ID]))
+            values = read_matrix(table, self.measures)
             if np.isnan(values).all():
                 continue
             for tests, found in self._resampled(Users.of(table, values, np.ones_like(values), self.ks)):
@@ -244,7 +244,7 @@ class GapBootstrap:
     def _resampled(self, users: Users) -> Iterator[tuple[tuple[int, ...], ReplicateSums]]:
         values = np.where(users.denominators > 0, users.numerators, np.nan)
         for slice_, by_model in self._group_sets.items():
-            keys, group = groups_of(users.first_rows, self.slices[slice_], self.ks)
+            keys, group = find_groups(users.first_rows, self.slices[slice_], self.ks)
             for model, group_sets in by_model.items():
                 for names, tests in group_sets:
                     places: dict[tuple[str | None, ...], int] = {name: place for place, name in enumerate(names)}
@@ -266,7 +266,7 @@ class GapBootstrap:
         n, means, deviations = (numbers[:, None] for numbers in (gap.n, gap.mean, gap.std_dev))
         shape = (3, len(means), 1, self.draws.replicates)
         parts = (ReplicateSums(*np.frombuffer(part).reshape(shape)) for part in sorted(group["sums"].to_pylist()))
-        p = gap_p(means, deviations / np.sqrt(n), reduce(ReplicateSums.merge, parts))
+        p = equal_means_p(means, deviations / np.sqrt(n), reduce(ReplicateSums.merge, parts))
         return pa.Table.from_arrays([pa.array([test], pa.int32()), pa.array(p)], schema=P_SCHEMA)
 
 
@@ -278,7 +278,7 @@ def _to_batches(held: Mapping[tuple[int, ...], ReplicateSums]) -> Iterator[pa.Re
             yield pa.RecordBatch.from_pylist([{"test": test, "sums": sums.tobytes()}], schema=_PARTIAL_FIELDS)
 
 
-def to_rows(gaps: Sequence[ComparedGroups], found: pa.Table, asked: GapTests, *, alpha: float) -> pa.Table:
+def to_gap_test_rows(gaps: Sequence[ComparedGroups], found: pa.Table, asked: GapTests, *, alpha: float) -> pa.Table:
     """Return a row of each gap: its p adjusted for the number of gaps, or why it is undefined.
 
     ``found`` has rows of :data:`P_SCHEMA`, for the gaps that can be tested.
@@ -296,7 +296,7 @@ def to_rows(gaps: Sequence[ComparedGroups], found: pa.Table, asked: GapTests, *,
     columns = [
         *([getattr(compared, name) for compared in gaps] for name in ("model", "slice", "measure", "k")),
         [len(compared.groups) for compared in gaps],
-        *map(nullable, (gap, p, adjusted.p)),
+        *map(nan_to_null, (gap, p, adjusted.p)),
         [correction] * n_gaps,
         adjusted.family_size,
         [replicates] * n_gaps,

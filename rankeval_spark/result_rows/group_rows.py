@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.arrays import in_one_piece, row_codes, to_numpy
+from rankeval_spark.engine.arrays import combine_chunks, encode_rows, to_numpy
 from rankeval_spark.engine.buckets import N_GROUPS
-from rankeval_spark.engine.slices import doubles, nullable
+from rankeval_spark.engine.slices import nan_to_null, read_doubles
 from rankeval_spark.measures import group_statistics
 from rankeval_spark.measures.names import measure_of, split_group
 from rankeval_spark.result_rows import metric_rows
@@ -68,7 +68,7 @@ def to_group_rows(sliced: pa.Table) -> Iterator[pa.RecordBatch]:
         order = np.argsort(np.array(names.dictionary.to_pylist(), dtype=object))
         group = np.argsort(order)[names.indices.to_numpy()]
         groups = pc.take(slice_values, pa.array(np.unique(group, return_index=True)[1])).to_pylist()
-        measure, first = numbered(rows, (C.MEASURE, C.K))
+        measure, first = number_keys(rows, (C.MEASURE, C.K))
         found = pc.take(rows.select([C.MEASURE, C.K]), pa.array(first)).to_pydict()
         measures = list(zip(found[C.MEASURE], found[C.K], strict=True))
         yield _SideBySide(rows, (measures, measure), (groups, group), is_compared(rows)).to_batch()
@@ -76,14 +76,14 @@ def to_group_rows(sliced: pa.Table) -> Iterator[pa.RecordBatch]:
 
 def to_item_rows(rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield the rows about groups of items of each model and slicing, everyone among the slicings."""
-    is_of_items = [_item_group_of(label) is not None for label in rows[C.MEASURE].to_pylist()]
+    is_of_items = [_split_item_group(label) is not None for label in rows[C.MEASURE].to_pylist()]
     for own in _by_slicing(rows.filter(pa.array(is_of_items, pa.bool_()))):
         places: dict[Any, int] = {}  # of each slice and measure, in the order in which they come
         names: dict[str, int] = {}
         measure, group = np.zeros((2, own.num_rows), dtype=np.int64)
         cells = zip(*(own[name].to_pylist() for name in (C.SLICE_VALUES, C.MEASURE, C.K)), strict=True)
         for row, (values, label, k) in enumerate(cells):
-            whole, name = _item_group_of(label) or ("", "")
+            whole, name = _split_item_group(label) or ("", "")
             measure[row] = places.setdefault((tuple(values), whole, k), len(places))
             group[row] = names.setdefault(name, len(names))
         if len(names) > 1:
@@ -95,7 +95,7 @@ def to_item_rows(rows: pa.Table) -> Iterator[pa.RecordBatch]:
 
 def is_compared(metrics: pa.Table) -> BoolVector:
     """Return for each row of ``metrics`` whether its group is compared: large enough, known, and with a value."""
-    values = in_one_piece(metrics[C.SLICE_VALUES])
+    values = combine_chunks(metrics[C.SLICE_VALUES])
     is_known = np.ones(len(values), dtype=np.bool_)
     is_null = to_numpy(pc.is_null(pc.list_flatten(values)))
     is_known[to_numpy(pc.list_parent_indices(values))[is_null]] = False
@@ -103,24 +103,24 @@ def is_compared(metrics: pa.Table) -> BoolVector:
     return compared
 
 
-def numbered(table: pa.Table, names: Sequence[str]) -> tuple[IntVector, IntVector]:
+def number_keys(table: pa.Table, names: Sequence[str]) -> tuple[IntVector, IntVector]:
     """Return the number of each row's values in some columns, in the order in which they come, and their first rows."""
-    _, first, number = np.unique(row_codes(table, names), return_index=True, return_inverse=True)
+    _, first, number = np.unique(encode_rows(table, names), return_index=True, return_inverse=True)
     by_place = np.argsort(first)  # the codes of whole numbers ascend, whatever their places
     return np.argsort(by_place)[number], first[by_place]
 
 
 def _by_slicing(rows: pa.Table) -> Iterator[pa.Table]:
-    pair = row_codes(rows, (C.MODEL_ID, C.SLICE))
+    pair = encode_rows(rows, (C.MODEL_ID, C.SLICE))
     for code in np.unique(pair).tolist():
         yield rows.filter(pa.array(pair == code))
 
 
-_item_group_of = lru_cache(maxsize=4096)(split_group)
+_split_item_group = lru_cache(maxsize=4096)(split_group)
 
 
 @lru_cache(maxsize=1024)
-def _measure_of(label: str) -> Measure:
+def _parse_label(label: str) -> Measure:
     found = measure_of(label)
     if found is None:  # the rows are made by this version
         raise KeyError(label)
@@ -147,16 +147,16 @@ class _SideBySide:
             found[cells] = column
             return found
 
-        n = doubles(rows, "n_users")
+        n = read_doubles(rows, "n_users")
         is_jackknife = pc.equal(rows["ci_method"], "jackknife").to_numpy()
-        self.values = matrix(np.where(is_compared, doubles(rows, C.VALUE), np.nan))
-        self.n_users, self.n_lists = matrix(n, 0.0), matrix(doubles(rows, C.N_LISTS), 0.0)
-        known = [_measure_of(label) for label, _ in self.measures]
+        self.values = matrix(np.where(is_compared, read_doubles(rows, C.VALUE), np.nan))
+        self.n_users, self.n_lists = matrix(n, 0.0), matrix(read_doubles(rows, C.N_LISTS), 0.0)
+        known = [_parse_label(label) for label, _ in self.measures]
         self.better = np.array([measure.better for measure in known])
         links = np.array([measure.link for measure in known])
-        std_errors = matrix(doubles(rows, "std_error"))
+        std_errors = matrix(read_doubles(rows, "std_error"))
         for row, link in enumerate(links):
-            std_errors[row] = intervals.published_error(link, self.values[row], std_errors[row])
+            std_errors[row] = intervals.to_published_error(link, self.values[row], std_errors[row])
         reach = np.array([measure.bounds for measure in known]).T
         self.means = group_gaps.GroupMeans(
             self.values,
@@ -174,7 +174,7 @@ class _SideBySide:
 
     def to_batch(self) -> pa.RecordBatch:
         """Build the rows of gap, ratio, mean absolute difference and worst group."""
-        gap, nothing = group_gaps.gap_of(self.means), np.full(len(self.measures), np.nan)
+        gap, nothing = group_gaps.compare_groups(self.means), np.full(len(self.measures), np.nan)
         ratio_ends = group_gaps.ratio_interval(self.means)
         everyone: list[Group] = [[] for _ in self.measures]
         parts = [
@@ -199,7 +199,7 @@ class _SideBySide:
 
     def to_item_batch(self, names: list[Group]) -> pa.RecordBatch:
         """Build the rows of the mean absolute difference; ``names`` are the values of each measure's slice."""
-        mad = group_gaps.gap_of(self.means).mad
+        mad = group_gaps.compare_groups(self.means).mad
         counts = [np.where(np.isnan(self.values), np.inf, each).min(axis=1) for each in (self.n_users, self.n_lists)]
         nothing = np.full(len(mad), np.nan)
         fewest = np.where(np.isnan(mad), 0, counts)
@@ -224,17 +224,17 @@ class _SideBySide:
         columns = {
             C.MODEL_ID: pa.array([self.model] * n, pa.string()),
             C.SLICE: pa.array([self.slicing] * n, pa.string()),
-            C.SLICE_VALUE: metric_rows.readable(slice_values),
+            C.SLICE_VALUE: metric_rows.join_slice_values(slice_values),
             C.SLICE_VALUES: slice_values,
             C.MEASURE: pa.array([group_statistics.name_of(kind, label) for label, _ in self.measures], pa.string()),
             C.K: pa.array([k for _, k in self.measures], pa.int32()),
-            C.VALUE: nullable(value),
+            C.VALUE: nan_to_null(value),
             "n_users": pa.array(n_users.astype(np.int64)),
             C.N_LISTS: pa.array(n_lists, pa.int64(), from_pandas=True),
             "n_left_out": pa.array((self.n_users.sum(axis=1) - compared).astype(np.int64)),
             "is_small": pa.array(has_value.sum(axis=1) <= 1),
-            "ci_low": nullable(low),
-            "ci_high": nullable(high),
+            "ci_low": nan_to_null(low),
+            "ci_high": nan_to_null(high),
             "ci_level": pa.array(np.full(n, self.level)),
             "ci_method": pa.array(np.where(np.isnan(low), "none", method).tolist(), pa.string()),
         }

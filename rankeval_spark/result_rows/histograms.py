@@ -31,19 +31,19 @@ _MOST_REPEATS: Final = 4  # times that keys are written out to be sorted, on ave
 _SMALL: Final = 1 << 20  # cells that are always counted densely: 8 MB
 
 
-def counted(key: IntVector, *, n_keys: int, times: IntVector | None = None) -> tuple[IntVector, IntVector]:
+def count_keys(key: IntVector, *, n_keys: int, times: IntVector | None = None) -> tuple[IntVector, IntVector]:
     """Return the keys, from 0 to ``n_keys - 1``, that occur, ascending, and how often each does.
 
     ``times``: how often each of them counts, at least once.
 
-    >>> counted(np.array([3, 1, 3]), n_keys=5)
+    >>> count_keys(np.array([3, 1, 3]), n_keys=5)
     (array([1, 3]), array([1, 2]))
-    >>> counted(np.array([3, 1, 3]), n_keys=5, times=np.array([2, 5, 1]))
+    >>> count_keys(np.array([3, 1, 3]), n_keys=5, times=np.array([2, 5, 1]))
     (array([1, 3]), array([5, 3]))
     """
     if times is not None and len(key) and times.max() > 1:
         if _is_dense(key, n_keys) or times.sum() > _MOST_REPEATS * len(key):
-            found, (total,) = summed(key, [times.astype(np.float64)], n_keys=n_keys)
+            found, (total,) = sum_by_key(key, [times.astype(np.float64)], n_keys=n_keys)
             return found, total.astype(np.int64)
         key = np.repeat(key, times)  # to sort whole numbers takes a tenth of the time of finding their order
     if _is_dense(key, n_keys):
@@ -55,10 +55,10 @@ def counted(key: IntVector, *, n_keys: int, times: IntVector | None = None) -> t
     return ordered[starts], np.diff(starts, append=len(ordered))
 
 
-def summed(key: IntVector, weights: Sequence[FloatVector], *, n_keys: int) -> tuple[IntVector, list[FloatVector]]:
+def sum_by_key(key: IntVector, weights: Sequence[FloatVector], *, n_keys: int) -> tuple[IntVector, list[FloatVector]]:
     """Return the keys, from 0 to ``n_keys - 1``, that occur, ascending, and the sums of their weights, maybe 0.
 
-    >>> summed(np.array([3, 1, 3]), [np.array([1.0, 2.0, -1.0])], n_keys=5)
+    >>> sum_by_key(np.array([3, 1, 3]), [np.array([1.0, 2.0, -1.0])], n_keys=5)
     (array([1, 3]), [array([2., 0.])])
     """
     if _is_dense(key, n_keys):
@@ -75,12 +75,12 @@ def _is_dense(key: IntVector, n_keys: int) -> bool:
     return n_keys <= max(_ROOM * len(key), _SMALL)
 
 
-def compact(numbers: IntVector) -> tuple[IntVector, IntVector]:
+def renumber(numbers: IntVector) -> tuple[IntVector, IntVector]:
     """Return the place of each whole number among the distinct ones, and these, ascending.
 
     Numbers are 0 or more; memory grows with the largest.
 
-    >>> compact(np.array([7, 2, 7]))
+    >>> renumber(np.array([7, 2, 7]))
     (array([1, 0, 1]), array([2, 7]))
     """
     occurs = np.zeros(numbers.max(initial=-1) + 1, dtype=np.bool_)
@@ -88,7 +88,7 @@ def compact(numbers: IntVector) -> tuple[IntVector, IntVector]:
     return (np.cumsum(occurs) - 1)[numbers], np.flatnonzero(occurs)
 
 
-def pair_sums(
+def sum_over_pairs(
     holder: IntVector,  # (n,), whose lists they are, ascending
     length: IntVector,  # (n,), length of the lists, ascending within the holder
     times: IntVector,  # (n,), lists of that length; may be 0
@@ -102,7 +102,7 @@ def pair_sums(
 
     Two lists of length 1 and one of length 4: 2 / 1 + 4 / 1, and 2 / 1 + 4 / 2.
 
-    >>> pair_sums(np.array([0, 0]), np.array([1, 4]), np.array([2, 1]))
+    >>> sum_over_pairs(np.array([0, 0]), np.array([1, 4]), np.array([2, 1]))
     array([[6.],
            [4.]])
     """
@@ -114,24 +114,24 @@ def pair_sums(
     of_one_length = times * (times - 1) / length
     roots = times / np.sqrt(length)
     shared = of_one_length + 2 * later * times / length
-    cosine = of_one_length + 2 * roots * _sums_before(roots, place)
+    cosine = of_one_length + 2 * roots * _prefix_sums_in_runs(roots, place)
     return np.add.reduceat([shared, cosine], starts, axis=1)
 
 
-def _sums_before(values: FloatVector, place: IntVector) -> FloatVector:
+def _prefix_sums_in_runs(values: FloatVector, place: IntVector) -> FloatVector:
     """Return exclusive prefix sums within each run, by doubling: a difference of sums over all runs would be inexact.
 
     ``place`` is that of each value in its run, from 0.
     """
-    sums = _moved(values, place, by=1)
+    sums = _shift_in_runs(values, place, by=1)
     step = 1
     while step < place.max(initial=0):
-        sums = sums + _moved(sums, place, by=step)
+        sums = sums + _shift_in_runs(sums, place, by=step)
         step *= 2
     return sums
 
 
-def _moved(values: FloatVector, place: IntVector, *, by: int) -> FloatVector:
+def _shift_in_runs(values: FloatVector, place: IntVector, *, by: int) -> FloatVector:
     """Move values down by some places, 0 where they would come from another run."""
     moved = np.zeros(len(values))
     moved[by:] = values[: len(values) - by]
@@ -145,7 +145,7 @@ COUNTS: Final = ("n_items", "n_catalogued", "n_lists", "n_users", "shared", "cos
 """Numbers of an entry in addition to its number of lists, and the group that is left out."""
 
 
-class Times(NamedTuple):
+class ShownCounts(NamedTuple):
     """Numbers of lists that hold an item, by user group; a holder is an item in a group of lists."""
 
     holder: IntVector  # (n,), ascending
@@ -153,21 +153,21 @@ class Times(NamedTuple):
     times: IntVector  # (n,), lists of these users that hold the item; above 0
 
 
-class ByLength(NamedTuple):
+class LengthCounts(NamedTuple):
     """Numbers of lists of each length that hold an item, sorted by holder and length."""
 
     holder: IntVector  # (n,), place of the holder among all
     length: IntVector  # (n,), of the lists
     times: IntVector  # (n,), lists of this length
-    of_group: Times  # of each group of users; its `holder` is the place of the row
+    of_group: ShownCounts  # of each group of users; its `holder` is the place of the row
 
     @classmethod
-    def of(cls, holder: IntVector, length: IntVector, group: IntVector, times: IntVector) -> ByLength:
+    def of(cls, holder: IntVector, length: IntVector, group: IntVector, times: IntVector) -> LengthCounts:
         """Count lists by holder, length and group of users; holders are places or other whole numbers."""
-        code, lengths = compact(length)
+        code, lengths = renumber(length)
         width = len(lengths) * N_GROUPS
         key, n_keys = holder * width + code * N_GROUPS + group, (int(holder.max(initial=-1)) + 1) * width
-        found, count = counted(key, n_keys=n_keys, times=times)
+        found, count = count_keys(key, n_keys=n_keys, times=times)
         part, group = np.divmod(found, N_GROUPS)
         is_first = starts_of_runs(part)
         holder, place = np.divmod(part[is_first], len(lengths) or 1)
@@ -175,7 +175,7 @@ class ByLength(NamedTuple):
             np.cumsum(starts_of_runs(holder)) - 1,
             lengths[place],
             np.add.reduceat(count, np.flatnonzero(is_first)),
-            Times(np.cumsum(is_first) - 1, group, count),
+            ShownCounts(np.cumsum(is_first) - 1, group, count),
         )
 
     def without(self, group: int, is_shown: BoolVector) -> np.ndarray:
@@ -184,7 +184,7 @@ class ByLength(NamedTuple):
         own = self.of_group.group == group
         times[self.of_group.holder[own]] -= self.of_group.times[own]
         chosen = np.flatnonzero(is_shown[self.holder])
-        return pair_sums(self.holder[chosen], self.length[chosen], times[chosen])
+        return sum_over_pairs(self.holder[chosen], self.length[chosen], times[chosen])
 
 
 class Entries(NamedTuple):
@@ -205,12 +205,12 @@ class Entries(NamedTuple):
 
 
 def to_entries(
-    shown: Times,
+    shown: ShownCounts,
     *,
     cell: IntVector,  # (n_holders,), cell of each holder
     is_known: FloatVector,  # (n_holders,), 1 where the catalogue has the item; NaN without a catalogue
     n_cells: int,
-    by_length: ByLength | None = None,  # where lengths of lists are read
+    by_length: LengthCounts | None = None,  # where lengths of lists are read
 ) -> Entries:
     """Build the entries of items: with everyone, and for each group that was shown an item, without that group."""
     starts = np.flatnonzero(starts_of_runs(shown.holder))
@@ -226,14 +226,14 @@ def to_entries(
         np.concatenate([is_known, -known, known[remains]]),
     ]
     if by_length is not None:
-        pairs, left = _to_pairs(shown, by_length)
+        pairs, left = _pair_sums_without_groups(shown, by_length)
         weights += [
             np.concatenate([ours, -np.repeat(ours, n_groups), theirs[remains]])
             for ours, theirs in zip(pairs, left, strict=True)
         ]
-    code, values = compact(np.concatenate([total, before, rest[remains]]))
+    code, values = renumber(np.concatenate([total, before, rest[remains]]))
     key = np.concatenate([cell * (N_GROUPS + 1), without, without[remains]]) * len(values) + code
-    found, sums = summed(key, weights, n_keys=n_cells * (N_GROUPS + 1) * len(values))
+    found, sums = sum_by_key(key, weights, n_keys=n_cells * (N_GROUPS + 1) * len(values))
     n_items, n_catalogued, shared, cosine = sums + [np.full(len(found), np.nan)] * (4 - len(sums))
     change, place = np.divmod(found, len(values) or 1)
     of_cell, group = np.divmod(change, N_GROUPS + 1)
@@ -253,7 +253,7 @@ def list_entries(
     return Entries(cell, place - 1, once, nothing, nothing, of_lists, of_users, nothing, nothing)
 
 
-def _to_pairs(shown: Times, by_length: ByLength) -> tuple[np.ndarray, np.ndarray]:
+def _pair_sums_without_groups(shown: ShownCounts, by_length: LengthCounts) -> tuple[np.ndarray, np.ndarray]:
     """Sum over each holder's pairs of lists, and again without the user group of each row in ``shown``."""
     holder = np.cumsum(starts_of_runs(shown.holder)) - 1
     left = np.zeros((2, len(holder)))
@@ -262,7 +262,7 @@ def _to_pairs(shown: Times, by_length: ByLength) -> tuple[np.ndarray, np.ndarray
         is_shown = np.zeros(len(holder), dtype=np.bool_)
         is_shown[holder[places]] = True
         left[:, places] = by_length.without(group, is_shown)
-    return pair_sums(by_length.holder, by_length.length, by_length.times), left
+    return sum_over_pairs(by_length.holder, by_length.length, by_length.times), left
 
 
 def to_exposures(

@@ -30,15 +30,15 @@ from rankeval_spark.engine.aggregates import (
     STATES,
     WEIGHTED,
     AggregateLayout,
+    columns_in_order,
     doubles_to_cells,
-    in_full,
 )
 from rankeval_spark.engine.arrays import to_numpy
-from rankeval_spark.engine.slices import Doubles, doubles, nullable
+from rankeval_spark.engine.slices import Doubles, nan_to_null, read_doubles
 from rankeval_spark.measures.measure_set import mean_weight
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.statistics import intervals, moments, ratios
-from rankeval_spark.statistics.resampling import ratio_sums, spread_of
+from rankeval_spark.statistics.resampling import bootstrap_spread, ratio_sums
 
 if TYPE_CHECKING:
     from rankeval_spark.config.slicing import ReportedSlices
@@ -57,7 +57,7 @@ HAS_SUPPORT: Final = "has_support"
 SUPPORT: Final = (C.MODEL_ID, C.SLICE, C.SLICE_VALUES, C.MEASURE, C.K, HAS_SUPPORT)
 """Columns of ``metrics`` that say which values have too little support for a verdict."""
 
-LEAN: Final = "lean"  # column on the way: the `lean` of a ratio of sums, see `ratios.skewed`
+LEAN: Final = "lean"  # column on the way: the `lean` of a ratio of sums, see `ratios.skewness_terms`
 
 
 def slice_columns(rows: pa.RecordBatch, slices: Sequence[str]) -> dict[str, pa.Array]:
@@ -65,7 +65,7 @@ def slice_columns(rows: pa.RecordBatch, slices: Sequence[str]) -> dict[str, pa.A
     return {
         C.MODEL_ID: rows[C.MODEL_ID],
         C.SLICE: pa.array(slices, pa.string()).take(rows["slice_index"]),
-        C.SLICE_VALUE: readable(rows[C.SLICE_VALUES]),
+        C.SLICE_VALUE: join_slice_values(rows[C.SLICE_VALUES]),
         C.SLICE_VALUES: rows[C.SLICE_VALUES],
     }
 
@@ -79,7 +79,7 @@ SupportKey: TypeAlias = tuple[str, str, tuple[str | None, ...], str, int]
 """Model, slice, its values, measure and cutoff of a row of ``metrics``."""
 
 
-def unsupported_in(metrics: pa.Table) -> frozenset[SupportKey]:
+def find_unsupported(metrics: pa.Table) -> frozenset[SupportKey]:
     """Return the keys of the rows of ``metrics`` with too little support for a verdict."""
     if HAS_SUPPORT not in metrics.column_names:
         return frozenset()
@@ -95,7 +95,7 @@ def are_undecided(metrics: pa.Table) -> np.ndarray:
     return is_small | ~to_numpy(metrics[HAS_SUPPORT], null=1).astype(np.bool_)
 
 
-def rows_of_mean_weight(metrics: pa.Table) -> list[dict[str, Any]]:
+def find_mean_weight_rows(metrics: pa.Table) -> list[dict[str, Any]]:
     """Return the rows of the mean weight of the impressions over all users, a row a model."""
     is_own = (pc.field(C.MEASURE) == mean_weight().label) & (pc.field(C.SLICE) == C.ALL_USERS)
     rows: list[dict[str, Any]] = metrics.filter(is_own).to_pylist()
@@ -107,16 +107,16 @@ def support_key(row: Mapping[str, Any], model: str = C.MODEL_ID) -> SupportKey:
     return row[model], row[C.SLICE], tuple(row[C.SLICE_VALUES]), row[C.MEASURE], row[C.K]
 
 
-def nulls_of_columns(n_rows: int) -> dict[str, pa.Array]:
+def null_columns(n_rows: int) -> dict[str, pa.Array]:
     """Build NULLs for each column of ``metrics`` that may be NULL; a batch without one of the others is a KeyError."""
     optional = [field.name for field in schemas.METRICS.fields if field.nullable]
     return {name: pa.nulls(n_rows, SCHEMA.field(name).type) for name in optional}
 
 
-def share_name(share: float) -> str:
+def quantile_key(share: float) -> str:
     """Write a share as the key of its quantile.
 
-    >>> share_name(0.5), share_name(0.05), share_name(1)
+    >>> quantile_key(0.5), quantile_key(0.05), quantile_key(1)
     ('0.5', '0.05', '1')
     """
     return format(Decimal(repr(share)).normalize(), "f")
@@ -139,12 +139,12 @@ class MetricRows:
         if not held:
             return
         rows = self.state.pool(pa.Table.from_batches(held), quantiles=self.reported.quantiles)
-        rows = rows.append_column(N_EFFECTIVE, nullable(self._effective(rows)))
+        rows = rows.append_column(N_EFFECTIVE, nan_to_null(self._effective(rows)))
         asked = {(k, index) for index, ks in enumerate(self.measures.requested_ks.values()) for k in ks}
         pairs = zip(rows[C.K].to_pylist(), rows["measure_index"].to_pylist(), strict=True)
         requested = rows.filter(pa.array([pair in asked for pair in pairs], pa.bool_()))
         is_ratio = np.isin(requested["measure_index"].to_numpy(), self.state.weighted)
-        yield metric_batch(self._columns(with_ratios(requested, is_ratio), is_ratio))
+        yield metric_batch(self._columns(linearise_ratios(requested, is_ratio), is_ratio))
 
     def _effective(self, rows: pa.RecordBatch) -> Doubles:
         """Return each row's effective number of users by Kish; NaN for measures that weigh no impressions.
@@ -156,7 +156,7 @@ class MetricRows:
         if not weighs.any():
             return np.full(rows.num_rows, np.nan)
         place = columns.index(mean_weight().column)  # of each group there is a row for every measure
-        n, mean, m2 = (doubles(rows, name).reshape(-1, n_measures)[:, [place]] for name in ("n", "mean", "m2"))
+        n, mean, m2 = (read_doubles(rows, name).reshape(-1, n_measures)[:, [place]] for name in ("n", "mean", "m2"))
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             found = np.nan_to_num(n / (1 + m2 / n / mean / mean))  # 0 where all weights are
         return np.where(weighs & (n > 0), found, np.nan).ravel()
@@ -174,7 +174,7 @@ class MetricRows:
         n, measure = rows["n"].to_numpy(), rows["measure_index"].to_numpy()
         is_proportion = np.array([own.is_proportion for own in self.measures.by_column.values()])[measure]
         is_exempt = is_proportion & (not set(DRAWN) <= set(rows.schema.names))  # Wilson's interval needs no spread
-        of_uncertainty = (doubles(rows, name) for name in ("n", "m2", "m3", N_NONZERO))
+        of_uncertainty = (read_doubles(rows, name) for name in ("n", "m2", "m3", N_NONZERO))
         is_uncertain = intervals.are_uncertain(*of_uncertainty) & ~is_exempt
         return {
             **slice_columns(rows, self.reported.names),
@@ -182,9 +182,9 @@ class MetricRows:
             C.K: rows[C.K],
             "n_users": rows["n"],
             C.N_LISTS: rows[C.N_LISTS],
-            "n_undefined": pa.array(_count(rows, "n_population") - n),
-            **{name: pa.array(_count(rows, name)) for name in ("n_missing", "n_zero_relevant", "n_extra_users")},
-            "tie_share": nullable(_divide(doubles(rows, "n_tied"), doubles(rows, "n_with_list"))),
+            "n_undefined": pa.array(_round_count(rows, "n_population") - n),
+            **{name: pa.array(_round_count(rows, name)) for name in ("n_missing", "n_zero_relevant", "n_extra_users")},
+            "tie_share": nan_to_null(_divide_or_nan(read_doubles(rows, "n_tied"), read_doubles(rows, "n_with_list"))),
             "is_small": pa.array(n < self.reported.min_size),
             **self._estimates(rows, is_ratio, is_proportion),
             N_EFFECTIVE: rows[N_EFFECTIVE],
@@ -198,7 +198,7 @@ class MetricRows:
     def _estimates(self, rows: pa.RecordBatch, is_ratio: np.ndarray, is_proportion: np.ndarray) -> dict[str, pa.Array]:
         """Compute the published means, their spread, and the interval by bootstrap or by the moments."""
         measure, confidence = rows["measure_index"].to_numpy(), self.reported.confidence
-        of_users = [intervals.linked(link, own) for link, own in zip(self._links, self._bounds, strict=True)]
+        of_users = [intervals.to_linked(link, own) for link, own in zip(self._links, self._bounds, strict=True)]
         found = metric_spread(
             rows,
             is_proportion=is_proportion,
@@ -210,20 +210,20 @@ class MetricRows:
         if is_drawn:
             found |= dict(zip(("std_error", "ci_low", "ci_high"), (rows[name] for name in DRAWN), strict=True))
         ends = (found[name].to_numpy(zero_copy_only=False) for name in ("ci_low", "ci_high"))
-        value, low, high = (self._published(each, measure) for each in (doubles(rows, "mean"), *ends))
+        value, low, high = (self._published(each, measure) for each in (read_doubles(rows, "mean"), *ends))
         bounds = self._bounds[measure].T
         if is_drawn:
             method = np.where(np.isnan(low), "none", "bootstrap")
         else:  # where all users have the same value, the interval of a mean of no shares would have no width
-            n = doubles(rows, "n")
-            is_equal = intervals.are_equal(n, doubles(rows, "mean"), doubles(rows, "m2")) & ~is_proportion
+            n = read_doubles(rows, "n")
+            is_equal = intervals.are_equal(n, read_doubles(rows, "mean"), read_doubles(rows, "m2")) & ~is_proportion
             of_equal = intervals.equal_values_interval(n, value, (bounds[0], bounds[1]), confidence)
             low, high = (np.where(is_equal, own, end) for own, end in zip(of_equal, (low, high), strict=True))
             method = np.where(np.isnan(of_equal[0]), "none", "wilson")
             method = np.where(is_equal, method, found["ci_method"].to_numpy(zero_copy_only=False))
         # Cut off at the least and greatest value of the measure, or at the value where that is outside.
         low, high = np.maximum(low, np.minimum(bounds[0], value)), np.minimum(high, np.maximum(bounds[1], value))
-        published = {C.VALUE: nullable(value), "ci_low": nullable(low), "ci_high": nullable(high)}
+        published = {C.VALUE: nan_to_null(value), "ci_low": nan_to_null(low), "ci_high": nan_to_null(high)}
         return {**found, **published, "ci_method": pa.array(method.tolist(), pa.string())}
 
     def _quantiles(self, rows: pa.RecordBatch, measure: np.ndarray) -> dict[str, pa.Array]:
@@ -232,14 +232,14 @@ class MetricRows:
         if not shares:
             return {name: pa.nulls(rows.num_rows, SCHEMA.field(name).type) for name in (C.QUANTILES, C.QUANTILE_ERROR)}
         values = rows[QUANTILES].flatten().to_numpy(zero_copy_only=False).reshape(-1, len(shares))
-        grid = doubles(rows, QUANTILE_GRID)[:, None]
+        grid = read_doubles(rows, QUANTILE_GRID)[:, None]
         low, high = (self._published(each, measure[:, None]) for each in (values, values + grid))
         error = np.where(grid[:, 0] == 0, 0.0, (high - low).max(axis=1))
         has_none = np.isnan(low[:, 0])
         ends = pa.array(
             np.append(0, np.cumsum(~has_none) * len(shares)).astype(np.int32), mask=np.append(has_none, False)
         )
-        names = pa.array([*map(share_name, shares)] * int((~has_none).sum()), pa.string())
+        names = pa.array([*map(quantile_key, shares)] * int((~has_none).sum()), pa.string())
         return {
             C.QUANTILES: pa.MapArray.from_arrays(ends, names, pa.array(low[~has_none].ravel())),
             C.QUANTILE_ERROR: pa.array(error, mask=has_none),
@@ -248,20 +248,20 @@ class MetricRows:
     def _published(self, means: np.ndarray, measure: np.ndarray) -> np.ndarray:
         """Convert means of logarithms and squares, the ends of their intervals and quantiles, to values."""
         for index in {index for index in set(measure.ravel().tolist()) if self._links[index] != "identity"}:
-            means = np.where(measure == index, intervals.published(self._links[index], means), means)
+            means = np.where(measure == index, intervals.to_published(self._links[index], means), means)
         return means
 
 
-def with_ratios(rows: pa.RecordBatch, is_ratio: np.ndarray) -> pa.RecordBatch:
+def linearise_ratios(rows: pa.RecordBatch, is_ratio: np.ndarray) -> pa.RecordBatch:
     """Replace the moments of numerators by those of their ratios: linearised, as if these were means. Adds LEAN."""
     if not is_ratio.any():
         return rows.append_column(LEAN, pa.array(np.zeros(rows.num_rows)))
-    mean, m2, m3, *weighted = (doubles(rows, name) for name in ("mean", "m2", "m3", *WEIGHTED))
+    mean, m2, m3, *weighted = (read_doubles(rows, name) for name in ("mean", "m2", "m3", *WEIGHTED))
     below, below_m2, cross, *cubes = weighted
-    ratio, ratio_m2 = ratios.linearised(mean, m2, below, below_m2, cross)
-    ratio_m3, lean = ratios.skewed(mean, below, below_m2, cross, (m3, *cubes))
+    ratio, ratio_m2 = ratios.linearise(mean, m2, below, below_m2, cross)
+    ratio_m3, lean = ratios.skewness_terms(mean, below, below_m2, cross, (m3, *cubes))
     for name, found in (("mean", ratio), ("m2", ratio_m2), ("m3", ratio_m3)):
-        values = np.where(is_ratio, found, doubles(rows, name))
+        values = np.where(is_ratio, found, read_doubles(rows, name))
         rows = rows.set_column(rows.schema.get_field_index(name), name, pa.array(values, from_pandas=True))
     return rows.append_column(LEAN, pa.array(np.where(is_ratio, lean, 0.0)))
 
@@ -276,42 +276,42 @@ def metric_spread(
     has none: users with large ones can vary more than users of one size. Where squares leave the range of a double, as
     those of weights of 1e300 and values of 1e-170 do, there is no interval.
     """
-    n, mean, m2 = doubles(rows, "n"), np.nan_to_num(doubles(rows, "mean")), doubles(rows, "m2")
-    m2 = moments.trusted(m2, mean)
-    std_dev = np.sqrt(_divide(m2, n - 1))
+    n, mean, m2 = read_doubles(rows, "n"), np.nan_to_num(read_doubles(rows, "mean")), read_doubles(rows, "m2")
+    m2 = moments.nan_if_beyond_doubles(m2, mean)
+    std_dev = np.sqrt(_divide_or_nan(m2, n - 1))
     is_open = is_ratio
     if WEIGHTED[0] in rows.schema.names:  # a ratio whose users have the same denominator is a mean
-        is_open = is_ratio & ~intervals.are_equal(*(doubles(rows, name) for name in ("n", *WEIGHTED[:2])))
+        is_open = is_ratio & ~intervals.are_equal(*(read_doubles(rows, name) for name in ("n", *WEIGHTED[:2])))
     bounds = np.where(is_open[:, None], (-np.inf, np.inf), bounds)
-    m3, lean = doubles(rows, "m3"), doubles(rows, LEAN)
+    m3, lean = read_doubles(rows, "m3"), read_doubles(rows, LEAN)
     ends = np.array(intervals.skewed_interval(n, mean, m2, m3, (bounds[:, 0], bounds[:, 1]), confidence, lean=lean))
     own = is_proportion
     ends[:, own] = intervals.wilson_interval(n[own], mean[own], m2[own], confidence)
-    ends[:, np.isnan(doubles(rows, "mean")) | np.isnan(m2)] = np.nan
+    ends[:, np.isnan(read_doubles(rows, "mean")) | np.isnan(m2)] = np.nan
     method = np.where(is_proportion, "wilson", np.where(is_ratio, "delta", "hall"))
     method = np.where(np.isnan(ends[0]), "none", method)
     return {
-        "std_dev": nullable(std_dev),
-        "std_error": nullable(_divide(std_dev, np.sqrt(n))),
-        "ci_low": nullable(ends[0]),
-        "ci_high": nullable(ends[1]),
+        "std_dev": nan_to_null(std_dev),
+        "std_error": nan_to_null(_divide_or_nan(std_dev, np.sqrt(n))),
+        "ci_low": nan_to_null(ends[0]),
+        "ci_high": nan_to_null(ends[1]),
         "ci_method": pa.array(method.tolist(), pa.string()),
     }
 
 
-def readable(slice_values: pa.ListArray) -> pa.StringArray:
+def join_slice_values(slice_values: pa.ListArray) -> pa.StringArray:
     """Join the values of a slice as its name is joined, each as :func:`columns.readable_value` writes it."""
     values = slice_values.values.dictionary_encode(null_encoding="encode")
     named = pa.array(map(C.readable_value, values.dictionary.to_pylist()), pa.string()).take(values.indices)
     return pc.binary_join(pa.ListArray.from_arrays(slice_values.offsets, named), C.CROSSING)
 
 
-def _count(rows: pa.RecordBatch, name: str) -> np.ndarray:
+def _round_count(rows: pa.RecordBatch, name: str) -> np.ndarray:
     """Return a count of users; it was added up in doubles."""
-    return np.rint(doubles(rows, name)).astype(np.int64)
+    return np.rint(read_doubles(rows, name)).astype(np.int64)
 
 
-def _divide(numerator: Doubles, denominator: Doubles) -> Doubles:
+def _divide_or_nan(numerator: Doubles, denominator: Doubles) -> Doubles:
     """Divide; NaN where the denominator is not above 0."""
     return numerator / np.where(denominator > 0, denominator, np.nan)
 
@@ -328,17 +328,17 @@ class BootstrapIntervals:
         """Merge the states of one (model, slice, values, k): its moments, and a row with the ends of intervals."""
         moments = group.filter(pc.is_valid(group[STATE])).drop_columns(list(STATES))
         if not moments.num_rows:  # no row for a cutoff that no lists have
-            return pa.Table.from_arrays(in_full(moments, WITH_SPREAD), schema=WITH_SPREAD)
+            return pa.Table.from_arrays(columns_in_order(moments, WITH_SPREAD), schema=WITH_SPREAD)
         shape = (2, self.n_measures, self.draws.replicates)
         sums, cells = (group[name].drop_null().to_pylist() for name in STATES)
         parts = [np.frombuffer(state).reshape(shape) for state in sums]
         if cells:
             parts.extend(self._draw_users(cells))
-        spread = np.hstack(spread_of(np.array(parts).reshape(-1, *shape), self.level))
+        spread = np.hstack(bootstrap_spread(np.array(parts).reshape(-1, *shape), self.level))
         own = {name: pa.array([value.as_py()], value.type) for name, value in zip(GROUP, key, strict=True)}
         tables = (moments, pa.Table.from_pydict({**own, SPREAD: doubles_to_cells(spread[None])}))
         return pa.concat_tables(
-            [pa.Table.from_arrays(in_full(table, WITH_SPREAD), schema=WITH_SPREAD) for table in tables]
+            [pa.Table.from_arrays(columns_in_order(table, WITH_SPREAD), schema=WITH_SPREAD) for table in tables]
         )
 
     def _draw_users(self, cells: Sequence[bytes]) -> Parts:

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregates import KEY_FIELDS, STATE
-from rankeval_spark.engine.outputs import lists_column
-from rankeval_spark.engine.slices import Key, groups_of, matrix, nullable, segment_columns
-from rankeval_spark.result_rows.comparison_rows import differences_in_range
-from rankeval_spark.result_rows.metric_rows import readable
+from rankeval_spark.engine.outputs import list_count_column
+from rankeval_spark.engine.slices import Key, find_groups, nan_to_null, read_matrix, segment_column_names
+from rankeval_spark.result_rows.comparison_rows import clip_differences
+from rankeval_spark.result_rows.metric_rows import join_slice_values
 from rankeval_spark.statistics import night_differences
 from rankeval_spark.statistics.night_differences import Nights, RatioNights
 
@@ -58,22 +58,22 @@ class NightChanges:
     @classmethod
     def of(cls, measures: MeasureSet, reported: ReportedSlices, unit: Unit) -> NightChanges:
         """Compare means over users or over lists, as the nights themselves took them."""
-        return cls(measures, reported, tuple(map(lists_column, measures.columns)) if unit == "list" else ())
+        return cls(measures, reported, tuple(map(list_count_column, measures.columns)) if unit == "list" else ())
 
     def aggregate(self, users: pa.Table) -> Iterator[pa.RecordBatch]:
         """Aggregate users of both nights, a row per (model, user, k), into rows of :data:`PARTIAL`.
 
-        Columns are segments as ``segment_columns`` names them, the measures and the denominators; and all of these
+        Columns are segments as ``segment_column_names`` names them, the measures and the denominators; and all of these
         again with the prefix :data:`EARLIER`. NULL on a night on which the user has no values.
         """
         columns, ks = self.measures.columns, self.measures.ks
-        now, before = (matrix(users, [*map(side, columns)]) for side in (str, earlier))
-        n_now, n_before = (matrix(users, [*map(side, self.denominators)]) for side in (str, earlier))
-        for index, names in enumerate(segment_columns(self.reported.segments)):
-            keys, group_now, group_before = _groups(users, names, ks)
+        now, before = (read_matrix(users, [*map(side, columns)]) for side in (str, earlier_name))
+        n_now, n_before = (read_matrix(users, [*map(side, self.denominators)]) for side in (str, earlier_name))
+        for index, names in enumerate(segment_column_names(self.reported.segments)):
+            keys, group_now, group_before = _find_night_groups(users, names, ks)
             if self.denominators:
                 sums = ((now * n_now, n_now), (before * n_before, n_before))
-                states = night_differences.ratios_by_group(*sums, group_now, group_before, len(keys)).to_bytes()
+                states = night_differences.ratio_nights_by_group(*sums, group_now, group_before, len(keys)).to_bytes()
             else:
                 states = night_differences.nights_by_group(now, before, group_now, group_before, len(keys)).to_bytes()
             rows = [
@@ -99,7 +99,7 @@ class NightChanges:
         columns = {
             C.MODEL_ID: pa.array([model] * n_rows, pa.string()),
             C.SLICE: pa.array([self.reported.names[index]] * n_rows, pa.string()),
-            C.SLICE_VALUE: readable(values),
+            C.SLICE_VALUE: join_slice_values(values),
             C.SLICE_VALUES: values,
             C.MEASURE: pa.array([self.measures.labels[place] for place in wanted], pa.string()),
             C.K: pa.array([k] * n_rows, pa.int32()),
@@ -108,7 +108,7 @@ class NightChanges:
         return pa.Table.from_arrays([columns[field.name] for field in SCHEMA], schema=SCHEMA)
 
     def _compared(self, merged: Nights, wanted: Sequence[int]) -> dict[str, pa.Array]:
-        found = night_differences.shift_between(merged, level=self.reported.confidence)
+        found = night_differences.compare_nights(merged, level=self.reported.confidence)
         change = night_differences.relative_change_of_nights(merged, level=self.reported.confidence)
         counts = (merged.now.n, merged.before.n, merged.common.numerator.n)
         fewest = np.minimum(merged.now.n, merged.before.n)
@@ -123,23 +123,25 @@ class NightChanges:
         bounds = np.array([[*self.measures.by_column.values()][place].bounds for place in wanted]).reshape(-1, 2)
         return {
             **{name: pa.array(each[0, wanted]) for name, each in zip(COUNTS, counts, strict=True)},
-            **{name: nullable(each) for name, each in differences_in_range(own, bounds).items()},
+            **{name: nan_to_null(each) for name, each in clip_differences(own, bounds).items()},
             "ci_level": pa.array([self.reported.confidence] * len(wanted), pa.float64()),
             "is_small": pa.array(fewest[0, wanted] < self.reported.min_size),
         }
 
 
-def earlier(name: str) -> str:
+def earlier_name(name: str) -> str:
     """Return the name of a column on the earlier night."""
     return f"{EARLIER}{name}"
 
 
-def _groups(table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...]) -> tuple[list[Key], np.ndarray, np.ndarray]:
+def _find_night_groups(
+    table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...]
+) -> tuple[list[Key], np.ndarray, np.ndarray]:
     """Find the groups that occur on either night: their keys, and the group of each row on each night.
 
     A user who was not there on a night has no segments, and no values, on it.
     """
-    found = [groups_of(table, each, ks) for each in (names, tuple(map(earlier, names)))]
+    found = [find_groups(table, each, ks) for each in (names, tuple(map(earlier_name, names)))]
     places: dict[Key, int] = {}
     now, before = (
         np.array([places.setdefault(key, len(places)) for key in keys], dtype=np.int64)[group] for keys, group in found

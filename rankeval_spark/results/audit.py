@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.arrays import combine_chunks, to_arrow, to_numpy, to_texts
 from rankeval_spark.errors import Fault
 from rankeval_spark.results.tables import CONSTRAINTS
 from rankeval_spark.statistics import intervals
@@ -96,7 +96,7 @@ def user_metrics(rows: StagedRows, metrics: pa.Table | None, measures: Sequence[
         of_lists, of_users = (side.get(key, {}).get(column, Summary()) for side in (lists, users))
         mean = of_lists.mean if fact is not None and fact.unit == "list" else of_users.mean
         if fact is not None and mean is not None:  # as it is published
-            mean = float(intervals.published(fact.link, np.array(mean)))
+            mean = float(intervals.to_published(fact.link, np.array(mean)))
         are_alike = mean is value
         if mean is not None and value is not None:
             are_alike = math.isclose(mean, value, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
@@ -236,7 +236,7 @@ def _broken(rows: pa.Table, schema: Schema) -> list[Fault]:
 
 def _list_texts(lists: pa.ChunkedArray) -> pa.Array:
     """Encode each element with its length before it, so that no two lists have the same text."""
-    whole = in_one_piece(lists)
+    whole = combine_chunks(lists)
     elements = pc.list_flatten(whole)
     lengths = pc.binary_length(elements).cast(pa.string())
     colon, no_element = to_texts([":", "-"])

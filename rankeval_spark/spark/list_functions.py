@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.functions import pandas_udf
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import owners_of, to_numpy
+from rankeval_spark.engine.arrays import parent_indices, to_numpy
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.measures import Lists, Measure, MeasureSet
 
@@ -120,7 +120,7 @@ def _flatten(place: str, arrays: pd.Series) -> tuple[IntVector, FloatVector]:
     numbers = to_numpy(column.flatten(), null=np.nan)
     if not np.isfinite(numbers).all():
         _refuse(place, "NULL, NaN or infinity in an array", "numbers", "")
-    return owners_of(column), numbers
+    return parent_indices(column), numbers
 
 
 def _to_cutoffs(name: str, k: pd.Series) -> IntVector:

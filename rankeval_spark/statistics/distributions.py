@@ -44,10 +44,10 @@ def t_tails(t: ArrayLike, freedom: ArrayLike) -> tuple[Values, Values, Values]:
     return 2 * special.stdtr(freedom, -np.abs(t)), lower, upper
 
 
-def fair_coin_at_most(n_heads: ArrayLike, n_tosses: ArrayLike) -> Values:
+def fair_coin_cdf(n_heads: ArrayLike, n_tosses: ArrayLike) -> Values:
     """Return the probability that ``n_tosses`` of a fair coin give at most ``n_heads`` heads.
 
-    >>> float(fair_coin_at_most(1, 3))
+    >>> float(fair_coin_cdf(1, 3))
     0.5
     """
     heads, tosses = np.asarray(n_heads, dtype=np.float64), np.asarray(n_tosses, dtype=np.float64)
@@ -55,7 +55,7 @@ def fair_coin_at_most(n_heads: ArrayLike, n_tosses: ArrayLike) -> Values:
     return np.where(heads >= tosses, 1.0, special.betainc(np.maximum(tosses - heads, 1), heads + 1, 0.5))
 
 
-def studentized_range_above(
+def studentized_range_tail(
     q: ArrayLike,  # (n_rows,), at least 0
     n_groups: int,
     freedom: ArrayLike,  # (n_rows,), degrees of freedom of the error, at least 4
@@ -66,7 +66,7 @@ def studentized_range_above(
     (Phi(z) - Phi(z - w))^(k - 1) dz``. Both integrals are Gauss-Legendre sums; the density is divided by its own
     integral. scipy integrates adaptively, which takes tens of milliseconds a row. The range of two is sqrt(2) |t|:
 
-    >>> float(studentized_range_above(np.array([2.0 * np.sqrt(2)]), 2, np.array([30.0]))[0].round(8))
+    >>> float(studentized_range_tail(np.array([2.0 * np.sqrt(2)]), 2, np.array([30.0]))[0].round(8))
     0.05462504
     >>> float(t_tails(2.0, 30)[0].round(8))
     0.05462504
@@ -75,8 +75,8 @@ def studentized_range_above(
     tails = np.zeros(len(q))
     for start in range(0, len(q), _ROWS_AT_ONCE):
         block = slice(start, start + _ROWS_AT_ONCE)
-        s, density = _scales(freedom[block])
-        below = (density * _range_below(q[block, None] * s, n_groups)).sum(axis=1) / density.sum(axis=1)
+        s, density = _chi_points(freedom[block])
+        below = (density * _range_cdf(q[block, None] * s, n_groups)).sum(axis=1) / density.sum(axis=1)
         tails[block] = np.clip(1.0 - below, 0.0, 1.0)
     return tails
 
@@ -95,11 +95,11 @@ def studentized_range_quantile(level: float, n_groups: int, freedom: float) -> f
 
     if freedom < _MIN_FREEDOM:
         return float(stats.studentized_range.ppf(level, n_groups, freedom))
-    s, density = _scales(np.array([freedom]))
+    s, density = _chi_points(np.array([freedom]))
     weights = density[0] / density.sum()
 
     def above(q: float) -> float:
-        return float(weights @ _range_below(q * s[0], n_groups)) - level
+        return float(weights @ _range_cdf(q * s[0], n_groups)) - level
 
     end = 4.0
     while above(end) < 0:
@@ -107,7 +107,7 @@ def studentized_range_quantile(level: float, n_groups: int, freedom: float) -> f
     return float(optimize.brentq(above, 0.0, end, xtol=1e-10))
 
 
-def _scales(freedom: Values) -> tuple[Values, Values]:
+def _chi_points(freedom: Values) -> tuple[Values, Values]:
     """Return points of ``chi / sqrt(freedom)`` for each row, and weights in proportion to its density."""
     ends = special.gammaincinv(freedom / 2, 1e-14), special.gammainccinv(freedom / 2, 1e-14)  # a gamma is half a chi2
     low, high = (np.sqrt(2 * end / freedom) for end in ends)
@@ -117,6 +117,6 @@ def _scales(freedom: Values) -> tuple[Values, Values]:
     return s, np.exp(logarithm - logarithm.max(axis=1, keepdims=True)) * half * _S_WEIGHTS
 
 
-def _range_below(width: Values, n_groups: int) -> Values:
+def _range_cdf(width: Values, n_groups: int) -> Values:
     inner = _BELOW - special.ndtr(_POINTS - width[..., None])
     return n_groups * ((inner ** (n_groups - 1)) @ _OUTER)

@@ -91,7 +91,7 @@ def value_bounds(
     interval = "" if math.isnan(value.low) else f"{value.low:.4g} to {value.high:.4g}, "
     known = f"is {value.value:.4g} ({interval}{evidence.n_users:,} users)" if is_known else "is undefined"
     bound = high if is_above or not math.isfinite(low) else low
-    return _judged(evidence, passes, value.value, bound, f"{known}; {' and '.join(ends)} is required")
+    return _verdict(evidence, passes, value.value, bound, f"{known}; {' and '.join(ends)} is required")
 
 
 def least_change(
@@ -107,7 +107,7 @@ def least_change(
     amount = _amount(abs(least), is_relative)
     required = f"a gain of at least {amount}" if least >= 0 else f"a loss of at most {amount}"
     text = f"{_change_in_words(evidence, gain, is_relative)}; {required} is required"
-    return _unless_impossible(evidence, least_users) or _judged(evidence, gain.low >= least, gain.low, least, text)
+    return _early_verdict(evidence, least_users) or _verdict(evidence, gain.low >= least, gain.low, least, text)
 
 
 def non_inferiority(
@@ -123,7 +123,7 @@ def non_inferiority(
     """
     gain = evidence.gain(is_relative=is_relative)
     text = f"{_change_in_words(evidence, gain, is_relative)}; a loss below {_amount(margin, is_relative)} is allowed"
-    return _unless_impossible(evidence, least_users) or _judged(evidence, gain.low > -margin, gain.low, -margin, text)
+    return _early_verdict(evidence, least_users) or _verdict(evidence, gain.low > -margin, gain.low, -margin, text)
 
 
 def no_significant_regression(
@@ -141,7 +141,7 @@ def no_significant_regression(
     RR@10 is 0.005 worse than popular (-0.015 to +0.005, 900 users); no proof of a loss (p = 0.16); the test finds a
     loss of 0.01244 with a probability of 80 %: passed.
     """
-    early = [_unless_impossible(row, least_users) for row in rows]
+    early = [_early_verdict(row, least_users) for row in rows]
     p_worse = [row.p_less if row.better == "higher" else row.p_greater for row in rows]
     p = np.array([math.nan if verdict else own for own, verdict in zip(p_worse, early, strict=True)])
     adjusted = adjust(p, np.zeros(len(p), dtype=np.int64), correction="holm", alpha=alpha)
@@ -155,24 +155,26 @@ def _regression_verdict(row: Evidence, p: float, family_size: int, alpha: float)
     """Judge by the adjusted p of a loss; without one, add the loss that the test would probably find."""
     known = _change_in_words(row, row.gain(is_relative=False), is_relative=False)
     if math.isnan(row.difference.value):
-        return _judged(row, False, math.nan, alpha, known)
+        return _verdict(row, False, math.nan, alpha, known)
     if p <= alpha:
-        return _judged(row, False, p, alpha, f"{known}, too much for chance (p = {p:.2g})")
+        return _verdict(row, False, p, alpha, f"{known}, too much for chance (p = {p:.2g})")
     if math.isnan(p):
-        return _judged(row, True, p, alpha, f"{known}; too few users differ for a test, so it finds no loss")
+        return _verdict(row, True, p, alpha, f"{known}; too few users differ for a test, so it finds no loss")
     text = f"{known}; no proof of a loss (p = {p:.2g})"
     if row.is_of_t and row.std_error > 0:
         quantiles = distributions.t_quantile([1 - alpha / family_size, POWER], row.freedom)
         loss = float(quantiles.sum() * row.std_error)
         text += f"; the test finds a loss of {loss:.4g} with a probability of {100 * POWER:.0f} %"
-    return _judged(row, True, p, alpha, text)
+    return _verdict(row, True, p, alpha, text)
 
 
-def _unless_impossible(evidence: Evidence, least_users: int) -> GateVerdict | None:
+def _early_verdict(evidence: Evidence, least_users: int) -> GateVerdict | None:
     """Return the verdict of a comparison that cannot be made; None where it can."""
     least = max(least_users, MIN_COMPARED)
     if evidence.withheld:
-        return _undecided("failed", f"{evidence.what} against {evidence.versus} is {evidence.withheld}: failed.")
+        return _undecided_verdict(
+            "failed", f"{evidence.what} against {evidence.versus} is {evidence.withheld}: failed."
+        )
     if not evidence.versus:
         return no_baseline(evidence.what, evidence.lacking)
     if evidence.n_users < least:
@@ -182,13 +184,15 @@ def _unless_impossible(evidence: Evidence, least_users: int) -> GateVerdict | No
 
 def no_match(rule: str, hint: str = "") -> GateVerdict:
     """Return the verdict of a rule that no computed measure, cutoff and model matches."""
-    return _undecided("no_match", f"{rule} matches nothing that was computed{f' ({hint})' if hint else ''}: failed.")
+    return _undecided_verdict(
+        "no_match", f"{rule} matches nothing that was computed{f' ({hint})' if hint else ''}: failed."
+    )
 
 
 def too_few_users(what: str, n_users: int, least_users: int) -> GateVerdict:
     """Return the verdict of a row with too few users."""
     text = f"{what} has {n_users:,} users, fewer than the {least_users} that a verdict needs: not judged."
-    return _undecided("too_few_users", text)
+    return _undecided_verdict("too_few_users", text)
 
 
 def too_little_support(what: str, unsupported: str) -> GateVerdict:
@@ -198,23 +202,25 @@ def too_little_support(what: str, unsupported: str) -> GateVerdict:
     'als: IPS is undecided: too little support, an effective sample of 2 of 10,000 users, where a verdict needs 30: not
     judged.'
     """
-    return _undecided("too_little_support", f"{what} is undecided: too little support, {unsupported}: not judged.")
+    return _undecided_verdict(
+        "too_little_support", f"{what} is undecided: too little support, {unsupported}: not judged."
+    )
 
 
 def too_few_groups(what: str, least_users: int) -> GateVerdict:
     """Return the verdict of a comparison of groups with fewer than two groups."""
     text = f"{what} has fewer than two groups of {least_users:,} users with a value: not judged."
-    return _undecided("too_few_users", text)
+    return _undecided_verdict("too_few_users", text)
 
 
 def missing_slice(what: str) -> GateVerdict:
     """Return the verdict of a slice that a rule names and that has no user with a value."""
-    return _undecided("missing_slice", f"{what} has no users in these results: failed.")
+    return _undecided_verdict("missing_slice", f"{what} has no users in these results: failed.")
 
 
 def no_common_users(what: str, versus: str) -> GateVerdict:
     """Return the verdict of a slice in which no user has a value under both models."""
-    return _undecided("missing_slice", f"{what} has no users with a value under {versus} too: failed.")
+    return _undecided_verdict("missing_slice", f"{what} has no users with a value under {versus} too: failed.")
 
 
 def no_baseline(what: str, versus: str, hint: str = "") -> GateVerdict:
@@ -224,14 +230,14 @@ def no_baseline(what: str, versus: str, hint: str = "") -> GateVerdict:
     'als: nDCG@10 has no baseline popular to be compared with yet (the models are als and pop): not judged.'
     """
     text = f"{what} has no {versus} to be compared with yet{f' ({hint})' if hint else ''}: not judged."
-    return _undecided("no_baseline", text)
+    return _undecided_verdict("no_baseline", text)
 
 
-def _undecided(outcome: Outcome, sentence: str) -> GateVerdict:
+def _undecided_verdict(outcome: Outcome, sentence: str) -> GateVerdict:
     return GateVerdict(outcome, math.nan, math.nan, sentence)
 
 
-def _judged(evidence: Evidence, passes: bool, observed: float, bound: float, text: str) -> GateVerdict:
+def _verdict(evidence: Evidence, passes: bool, observed: float, bound: float, text: str) -> GateVerdict:
     outcome: Outcome = "passed" if passes else "failed"
     return GateVerdict(outcome, float(observed), bound, f"{evidence.what} {text}: {outcome}.")
 

@@ -46,7 +46,7 @@ class GroupMeans:
     @property
     def in_logs(self) -> GroupMeans:
         """The same groups, with the logarithms of geometric means."""
-        cells = self.per_group(self.is_log)
+        cells = self.repeat_per_group(self.is_log)
         with np.errstate(divide="ignore", invalid="ignore"):
             least, greatest = (np.where(np.asarray(self.is_log), np.log(end), end) for end in self.bounds)
             values = np.where(cells, np.log(self.values), self.values)
@@ -56,11 +56,11 @@ class GroupMeans:
     @property
     def range_by_group(self) -> tuple[Values, Values]:
         """Least and greatest value of a user, repeated for each group: 0 and 1 of shares."""
-        is_share = self.per_group(self.is_share)
-        least, greatest = (self.per_group(end) for end in self.bounds)
+        is_share = self.repeat_per_group(self.is_share)
+        least, greatest = (self.repeat_per_group(end) for end in self.bounds)
         return np.where(is_share, 0.0, least), np.where(is_share, 1.0, greatest)
 
-    def per_group(self, rows: Any) -> NDArray[Any]:  # noqa: ANN401 - a number or a truth value of each row, or of all
+    def repeat_per_group(self, rows: Any) -> NDArray[Any]:  # noqa: ANN401 - a number or a truth value of each row, or of all
         """Repeat what is known of each row for each of its groups."""
         return np.broadcast_to(np.asarray(rows)[..., None], self.values.shape)
 
@@ -76,29 +76,30 @@ class Gap(NamedTuple):
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def gap_of(groups: GroupMeans) -> Gap:
+def compare_groups(groups: GroupMeans) -> Gap:
     """Compare groups of users: gap with its interval, ratio, mean absolute difference.
 
     All pairs at once, with the quantile of the studentized range of so many groups (Games & Howell 1976) and limits of
-    each group that may be unsymmetric, see :func:`limits_of`. A difference D of two groups lies in ``D - |(d_g, e_h)|``
-    to ``D + |(e_g, d_h)|``, with d and e the distances from a value to its lower and upper limit (Zou & Donner 2008).
-    The gap lies between the greatest lower and the greatest upper end. The degrees of freedom are the least of all
-    pairs (Welch), rounded down to two digits so that few quantiles are computed; both widen the interval.
+    each group that may be unsymmetric, see :func:`group_limits`. A difference D of two groups lies in ``D - |(d_g,
+    e_h)|`` to ``D + |(e_g, d_h)|``, with d and e the distances from a value to its lower and upper limit (Zou &
+    Donner 2008). The gap lies between the greatest lower and the greatest upper end. The degrees of freedom are the
+    least of all pairs (Welch), rounded down to two digits so that few quantiles are computed; both widen the
+    interval.
 
-    >>> found = gap_of(GroupMeans(np.array([0.2, 0.5, 0.4]), np.full(3, 0.02), np.full(3, 99.0), 0.95))
+    >>> found = compare_groups(GroupMeans(np.array([0.2, 0.5, 0.4]), np.full(3, 0.02), np.full(3, 99.0), 0.95))
     >>> [round(float(each), 3) for each in found]
     [0.3, 0.233, 0.367, 0.4, 0.2]
     """
     ordered = np.sort(groups.values, axis=-1)  # NaN last
     n = np.sum(~np.isnan(ordered), axis=-1)
-    high, low = _greatest(ordered), _least(ordered)
+    high, low = _max_per_row(ordered), _min_per_row(ordered)
     below, above = _distances(groups)
     lower, upper = np.full(n.shape, -np.inf), np.full(n.shape, -np.inf)
     for group in range(groups.values.shape[-1]):  # a group with all others: memory grows with groups, not pairs
         difference = groups.values[..., group, None] - groups.values
         difference[..., group] = np.nan
-        to_lower = _together(groups, below[..., group, None], above)
-        to_upper = _together(groups, above[..., group, None], below)
+        to_lower = _combine_distances(groups, below[..., group, None], above)
+        to_upper = _combine_distances(groups, above[..., group, None], below)
         lower = np.fmax(lower, np.fmax.reduce(difference - to_lower, axis=-1))
         upper = np.fmax(upper, np.fmax.reduce(difference + to_upper, axis=-1))
     is_bounded = _is_bounded(groups, below)
@@ -112,8 +113,8 @@ def gap_of(groups: GroupMeans) -> Gap:
 def ratio_interval(groups: GroupMeans) -> tuple[Values, Values]:
     """Return the interval in [0, 1] of the least true value divided by the greatest; NaN without a ratio.
 
-    All pairs at once, from the limits of each group as in :func:`gap_of` (Donner & Zou 2012). The least ratio of two
-    groups lies between the least lower and the least upper end.
+    All pairs at once, from the limits of each group as in :func:`compare_groups` (Donner & Zou 2012). The least ratio
+    of two groups lies between the least lower and the least upper end.
 
     >>> low, high = ratio_interval(GroupMeans(np.array([0.2, 0.5]), np.full(2, 0.02), np.full(2, 99.0), 0.95))
     >>> round(float(low), 3), round(float(high), 3)
@@ -137,14 +138,14 @@ def ratio_interval(groups: GroupMeans) -> tuple[Values, Values]:
         with np.errstate(divide="ignore", invalid="ignore"):
             to_lower, to_upper = roots
             lower, upper = start / (product + to_lower), (product + to_upper) / most
-            is_log = groups.per_group(groups.is_log)
+            is_log = groups.repeat_per_group(groups.is_log)
             lower = np.where(is_log, (over - down) / (others + above), lower)
             upper = np.where(is_log, (over + up) / (others - below), upper)
         is_pair = ~np.isnan(product)
         lower = np.where(is_pair & (start <= 0), 0.0, lower)  # also 0 / 0
         upper = np.where(is_pair & (most <= 0), np.inf, upper)
         low, high = (np.fmin(end, np.fmin.reduce(each, axis=-1)) for end, each in ((low, lower), (high, upper)))
-    has_ratio = is_bounded & ~np.isnan(_ratio(_least(values), _greatest(values)))
+    has_ratio = is_bounded & ~np.isnan(_ratio(_min_per_row(values), _max_per_row(values)))
     has_ratio &= np.sum(~np.isnan(values), axis=-1) >= _MIN_GROUPS
     return np.where(has_ratio, low, np.nan)[()], np.where(has_ratio, np.minimum(high, 1.0), np.nan)[()]
 
@@ -161,14 +162,14 @@ def worst_interval(groups: GroupMeans, *, is_greatest: NDArray[np.bool_] | bool 
     """
     n = np.sum(~np.isnan(groups.values), axis=-1, keepdims=True)
     tail = (1 - groups.level) / (2 * np.maximum(n, 1))
-    lower, upper = limits_of(groups, special.stdtrit(groups.freedom, 1 - tail), tail)
+    lower, upper = group_limits(groups, special.stdtrit(groups.freedom, 1 - tail), tail)
     is_bounded = (n[..., 0] > 0) & _is_bounded(groups, lower)
-    found = (np.where(is_greatest, _greatest(ends), _least(ends)) for ends in (lower, upper))
+    found = (np.where(is_greatest, _max_per_row(ends), _min_per_row(ends)) for ends in (lower, upper))
     low, high = (np.where(is_bounded, end, np.nan)[()] for end in found)
     return low, high
 
 
-def limits_of(
+def group_limits(
     groups: GroupMeans,
     quantile: Values,  # (..., n_groups), of Student's distribution: how many errors a limit lies from its mean
     tail: Values,  # (..., 1), probability of a miss on one side
@@ -189,18 +190,18 @@ def limits_of(
     Of geometric means these are the limits of the mean logarithm. A lower limit above a far floor has as many users at
     the floor as may be unseen. No limit is outside the reach of the value.
     """
-    lower, upper = _plain_limits(groups.in_logs, quantile, tail)
-    is_log = groups.per_group(groups.is_log)
+    lower, upper = _limits_as_averaged(groups.in_logs, quantile, tail)
+    is_log = groups.repeat_per_group(groups.is_log)
     floor, logs = groups.in_logs.range_by_group[0], groups.in_logs.values
-    unseen = logs - _share_unseen(groups.freedom + 1, tail) * (logs - floor)
-    lower = np.where(groups.per_group(groups.has_floor), np.minimum(lower, unseen), lower)
+    unseen = logs - _unseen_share_bound(groups.freedom + 1, tail) * (logs - floor)
+    lower = np.where(groups.repeat_per_group(groups.has_floor), np.minimum(lower, unseen), lower)
     ends = (np.where(is_log, np.exp(np.where(is_log, end, 0.0)), end) for end in (lower, upper))
-    least, greatest = (groups.per_group(end) for end in groups.reach)
+    least, greatest = (groups.repeat_per_group(end) for end in groups.reach)
     lower, upper = (np.minimum(np.maximum(end, least), greatest) for end in ends)
     return np.minimum(lower, groups.values), np.maximum(upper, groups.values)
 
 
-def gap_p(
+def equal_means_p(
     means: Values,  # (n_groups, n_columns), of the users themselves
     errors: Values,  # (n_groups, n_columns), standard errors
     sums: ReplicateSums,  # of the distances of the users to the mean of their group
@@ -237,7 +238,7 @@ def _greatest_t(means: Values, errors: Values, rounding: Values) -> Values:
     return greatest
 
 
-def _plain_limits(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[Values, Values]:
+def _limits_as_averaged(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[Values, Values]:
     """Return the lower and upper limit of each group's true mean, for values as they are averaged."""
     values, errors = groups.values, groups.std_errors
     n = np.where(np.isnan(errors), np.nan, groups.freedom + 1)
@@ -245,17 +246,19 @@ def _plain_limits(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[V
     width = np.where(np.isfinite(least) & np.isfinite(greatest), greatest - least, np.nan)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         exact = _clopper_pearson(n, values, errors, tail)
-        finite = (least + width * end for end in _of_range(n, (values - least) / width, errors / width, quantile))
-        half_open = (least + end for end in _of_half_range(n, values - least, errors, quantile))
-        most = _share_unseen(n, tail)
+        finite = (
+            least + width * end for end in _finite_range_limits(n, (values - least) / width, errors / width, quantile)
+        )
+        half_open = (least + end for end in _half_open_limits(n, values - least, errors, quantile))
+        most = _unseen_share_bound(n, tail)
         equal = values - most * (values - least), values + most * (greatest - values)
-    is_mean = ~groups.per_group(groups.is_linked)
+    is_mean = ~groups.repeat_per_group(groups.is_linked)
     has_range = is_mean & ~np.isnan(width)
     is_half_open = is_mean & np.isfinite(least) & np.isposinf(greatest)
     student = values - quantile * errors, values + quantile * errors
     n_users = groups.freedom + 1
     are_equal = ~np.isnan(least) & intervals.are_equal(n_users, values, errors**2 * n_users * groups.freedom)
-    cases = [are_equal, groups.per_group(groups.is_share), has_range, is_half_open]
+    cases = [are_equal, groups.repeat_per_group(groups.is_share), has_range, is_half_open]
     of_equal = (np.where(np.isnan(width), np.nan, end) for end in equal)
     lower, upper = (
         np.where(np.isnan(n), np.nan, np.select(cases, found, other))
@@ -264,7 +267,7 @@ def _plain_limits(groups: GroupMeans, quantile: Values, tail: Values) -> tuple[V
     return lower, upper
 
 
-def _share_unseen(n: Values, tail: Values) -> Values:
+def _unseen_share_bound(n: Values, tail: Values) -> Values:
     """Return the greatest share of users that n users may not show: Wilson's upper bound for 0 of n."""
     normal = -special.ndtri(np.maximum(tail, _MIN_TAIL))
     share: Values = normal**2 / (n + normal**2)
@@ -279,7 +282,7 @@ def _clopper_pearson(n: Values, share: Values, error: Values, tail: Values) -> t
     return lower, np.where(misses > 0, special.betaincinv(hits + 1, misses, 1 - tail), 1.0)
 
 
-def _of_range(n: Values, mean: Values, error: Values, quantile: Values) -> tuple[Values, Values]:
+def _finite_range_limits(n: Values, mean: Values, error: Values, quantile: Values) -> tuple[Values, Values]:
     """Return limits of a mean of values in [0, 1]."""
     variance, most = n * error**2, mean * (1 - mean)
     hits = np.minimum(*(n * end**2 / (variance + end**2) for end in (mean, 1 - mean)))
@@ -290,7 +293,7 @@ def _of_range(n: Values, mean: Values, error: Values, quantile: Values) -> tuple
     return low, high
 
 
-def _of_half_range(n: Values, mean: Values, error: Values, quantile: Values) -> tuple[Values, Values]:
+def _half_open_limits(n: Values, mean: Values, error: Values, quantile: Values) -> tuple[Values, Values]:
     """Return limits of a mean of values from 0 without a greatest one."""
     hits = n * mean**2 / (n * error**2 + mean**2)
     step = np.where((hits >= _MIN_EFFECTIVE) | (hits > n / 2), quantile**2 * error**2 / mean, np.nan)
@@ -300,23 +303,23 @@ def _of_half_range(n: Values, mean: Values, error: Values, quantile: Values) -> 
 
 @np.errstate(over="ignore", invalid="ignore")
 def _distances(groups: GroupMeans) -> tuple[Values, Values]:
-    """Return how far each group's limits are from its value if all pairs are compared, see :func:`gap_of`.
+    """Return how far each group's limits are from its value if all pairs are compared, see :func:`compare_groups`.
 
     Those of geometric means, which are not symmetric at all, are the limits that hold for all groups at once.
     """
     n = np.sum(~np.isnan(groups.values), axis=-1)
     errors = np.where(np.isnan(groups.values), np.nan, groups.std_errors)
-    quantile = _quantiles(n, _least_freedom(errors, groups.freedom), groups.level)[..., None] / np.sqrt(2)
+    quantile = _range_quantiles(n, _least_freedom(errors, groups.freedom), groups.level)[..., None] / np.sqrt(2)
     tail, at_once = special.ndtr(-quantile), (1 - groups.level) / (2 * np.maximum(n, 1)[..., None])
-    is_log = groups.per_group(groups.is_log)
+    is_log = groups.repeat_per_group(groups.is_log)
     quantile = np.where(is_log, special.stdtrit(groups.freedom, 1 - at_once), quantile)
-    lower, upper = limits_of(groups, quantile, np.where(is_log, at_once, tail))
+    lower, upper = group_limits(groups, quantile, np.where(is_log, at_once, tail))
     return groups.values - lower, upper - groups.values
 
 
-def _together(groups: GroupMeans, one: Values, other: Values) -> Values:
+def _combine_distances(groups: GroupMeans, one: Values, other: Values) -> Values:
     """Combine the distances of both groups: their sum where both limits hold at once, else the hypotenuse."""
-    return np.where(groups.per_group(groups.is_log), one + other, np.hypot(one, other))
+    return np.where(groups.repeat_per_group(groups.is_log), one + other, np.hypot(one, other))
 
 
 def _is_bounded(groups: GroupMeans, limits: Values) -> NDArray[np.bool_]:
@@ -332,12 +335,12 @@ def _exponents(values: Values) -> NDArray[np.int32]:
     return exponents
 
 
-def _greatest(values: Values) -> Values:
+def _max_per_row(values: Values) -> Values:
     greatest: Values = np.fmax.reduce(values, axis=-1, initial=-np.inf)
     return greatest
 
 
-def _least(values: Values) -> Values:
+def _min_per_row(values: Values) -> Values:
     least: Values = np.fmin.reduce(values, axis=-1, initial=np.inf)
     return least
 
@@ -373,7 +376,7 @@ def _least_freedom(errors: Values, freedom: Values) -> Values:
     return least
 
 
-def _quantiles(n: NDArray[np.int_], freedom: Values, level: float) -> Values:
+def _range_quantiles(n: NDArray[np.int_], freedom: Values, level: float) -> Values:
     """Return quantiles of the studentized range by row, with the degrees of freedom at two digits."""
     found = np.full(n.shape, np.nan)
     for place in np.argwhere(n >= _MIN_GROUPS):

@@ -31,18 +31,18 @@ _POISSON: Final[NDArray[np.uint8]] = np.searchsorted(
 ).astype(np.uint8)  # Poisson(1) at each of the levels
 
 
-def user_hashes(ids: Sequence[str], seed: int = SPARK_SEED) -> Hashes:
+def hash_ids(ids: Sequence[str], seed: int = SPARK_SEED) -> Hashes:
     """Return XXH64 of each id as UTF-8, equal to Spark's ``xxhash64(user_id)`` (Collet, specification 0.1.1).
 
-    >>> user_hashes(["", "7", "007"]).tolist()
+    >>> hash_ids(["", "7", "007"]).tolist()
     [-7444071767201028348, -7434725489921472031, 4253822561066836160]
     """
     encoded = [text.encode() for text in ids]
     ends = np.cumsum([0, *map(len, encoded)])
-    return hashes_of_bytes(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends, seed)
+    return hash_bytes(np.frombuffer(b"".join(encoded), dtype=np.uint8), ends, seed)
 
 
-def hashes_of_bytes(
+def hash_bytes(
     text: NDArray[np.uint8],  # (n_bytes,), all ids as UTF-8, one after another
     ends: NDArray[np.integer],  # (n_users + 1,), offset of each id, and the end of the last one
     seed: int = SPARK_SEED,
@@ -56,7 +56,7 @@ def hashes_of_bytes(
     return hashes.view(np.int64)
 
 
-def words(hashes: Hashes, *, seed: int, purpose: Purpose, n_words: int, part: int = 0) -> Words:
+def random_words(hashes: Hashes, *, seed: int, purpose: Purpose, n_words: int, part: int = 0) -> Words:
     """Return the first words of each user's stream: uint64, shape (n_users, n_words).
 
     Streams of different purposes are independent; ``part`` numbers several streams of one purpose. SplitMix64 (Steele,
@@ -64,10 +64,10 @@ def words(hashes: Hashes, *, seed: int, purpose: Purpose, n_words: int, part: in
     purpose) golden))``.
     """
     stream = seed + (_MAX_PURPOSES * part + _PURPOSES[purpose]) * int(GOLDEN)
-    key = mixed(np.array([stream % (1 << 64)], dtype=np.uint64))
-    state = mixed(hashes.astype(np.int64).view(np.uint64) ^ key)
+    key = mix_in_place(np.array([stream % (1 << 64)], dtype=np.uint64))
+    state = mix_in_place(hashes.astype(np.int64).view(np.uint64) ^ key)
     counter = np.arange(1, n_words + 1, dtype=np.uint64) * GOLDEN
-    return mixed(state[:, None] + counter)
+    return mix_in_place(state[:, None] + counter)
 
 
 def poisson_weights(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.uint8]:
@@ -76,41 +76,43 @@ def poisson_weights(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np
     The inverse distribution function of Poisson(1) at ``(u + 1/2) / 2^16``, u being 16 bits of the stream.
     Probabilities are off by less than 2^-16; the mean is exactly 1, the variance 1 - 3e-5.
 
-    >>> poisson_weights(user_hashes(["ann", "bob"]), seed=0, replicates=5)
+    >>> poisson_weights(hash_ids(["ann", "bob"]), seed=0, replicates=5)
     array([[0, 1, 1, 0, 3],
            [1, 1, 2, 1, 2]], dtype=uint8)
     """
-    stream = words(hashes, seed=seed, purpose="weights", n_words=-(-replicates // 4))
-    weights: NDArray[np.uint8] = _POISSON[_split(stream, "<u2")[:, :replicates]]
+    stream = random_words(hashes, seed=seed, purpose="weights", n_words=-(-replicates // 4))
+    weights: NDArray[np.uint8] = _POISSON[_view_words_as(stream, "<u2")[:, :replicates]]
     return weights
 
 
-def signs(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.int8]:
+def random_signs(hashes: Hashes, *, seed: int, replicates: int) -> NDArray[np.int8]:
     """Return the sign of each user in each replicate: -1 or 1 with equal probability, shape (n_users, replicates).
 
-    >>> signs(user_hashes(["ann", "bob"]), seed=0, replicates=5)
+    >>> random_signs(hash_ids(["ann", "bob"]), seed=0, replicates=5)
     array([[ 1,  1, -1,  1, -1],
            [-1, -1,  1,  1, -1]], dtype=int8)
     """
-    stream = words(hashes, seed=seed, purpose="signs", n_words=-(-replicates // 64))
-    bits = np.unpackbits(_split(stream, "u1"), axis=1, bitorder="little", count=replicates)
+    stream = random_words(hashes, seed=seed, purpose="signs", n_words=-(-replicates // 64))
+    bits = np.unpackbits(_view_words_as(stream, "u1"), axis=1, bitorder="little", count=replicates)
     return (bits.view(np.int8) << 1) - 1
 
 
-def permutations(hashes: Hashes, *, seed: int, replicates: int, n_systems: int) -> NDArray[np.uint8]:
+def random_orders(hashes: Hashes, *, seed: int, replicates: int, n_systems: int) -> NDArray[np.uint8]:
     """Return a random order of the systems for each user and replicate: (n_systems, n_users, replicates).
 
     It says which system is at each place: the systems in the order of their 32 random bits. Equal bits (a chance of
     2^-32) keep the order of the systems.
 
-    >>> permutations(user_hashes(["ann"]), seed=0, replicates=4, n_systems=3)[:, 0]
+    >>> random_orders(hash_ids(["ann"]), seed=0, replicates=4, n_systems=3)[:, 0]
     array([[1, 1, 2, 0],
            [2, 2, 1, 2],
            [0, 0, 0, 1]], dtype=uint8)
     """
     n_words = -(-replicates // 2)
     keys = [
-        _split(words(hashes, seed=seed, purpose="permutations", n_words=n_words, part=system), "<u4")[:, :replicates]
+        _view_words_as(random_words(hashes, seed=seed, purpose="permutations", n_words=n_words, part=system), "<u4")[
+            :, :replicates
+        ]
         for system in range(n_systems)
     ]
     places = np.zeros((n_systems, len(hashes), replicates), dtype=np.uint8)
@@ -122,7 +124,7 @@ def permutations(hashes: Hashes, *, seed: int, replicates: int, n_systems: int) 
     return places
 
 
-def mixed(state: Words) -> Words:
+def mix_in_place(state: Words) -> Words:
     """Scramble 64 bits: Stafford's variant 13 of the finaliser of MurmurHash3, as SplitMix64 uses it. In place."""
     shifted = state >> np.uint64(30)
     state ^= shifted
@@ -135,7 +137,7 @@ def mixed(state: Words) -> Words:
     return state
 
 
-def _split(stream: Words, kind: str) -> np.ndarray:
+def _view_words_as(stream: Words, kind: str) -> np.ndarray:
     """Cut words into smaller integers, low bits first on any machine."""
     return np.ascontiguousarray(stream, dtype="<u8").view(kind)
 
@@ -151,7 +153,7 @@ def _xxh64(text: NDArray[np.uint8], seed: int) -> Words:
         for position, lane in enumerate(np.ascontiguousarray(text[:, :done]).view("<u8").T):
             accs[position % 4] = _round(accs[position % 4], lane)
         merged = sum(
-            (_rotated(each, bits) for each, bits in zip(accs, (1, 7, 12, 18), strict=True)), np.zeros_like(acc)
+            (_rotate_left(each, bits) for each, bits in zip(accs, (1, 7, 12, 18), strict=True)), np.zeros_like(acc)
         )
         for each in accs:
             merged = (merged ^ _round(np.zeros_like(each), each)) * one + four
@@ -161,22 +163,22 @@ def _xxh64(text: NDArray[np.uint8], seed: int) -> Words:
     acc += np.uint64(length)
     eights = np.ascontiguousarray(text[:, done : done + (length - done) // 8 * 8]).view("<u8")
     for lane in eights.T:
-        acc = _rotated(acc ^ _round(np.zeros_like(acc), lane), 27) * one + four
+        acc = _rotate_left(acc ^ _round(np.zeros_like(acc), lane), 27) * one + four
     done += eights.shape[1] * 8
     if length - done >= 4:  # noqa: PLR2004 - four bytes left
         half = np.ascontiguousarray(text[:, done : done + 4]).view("<u4")[:, 0].astype(np.uint64)
-        acc = _rotated(acc ^ (half * one), 23) * two + three
+        acc = _rotate_left(acc ^ (half * one), 23) * two + three
         done += 4
     for byte in text[:, done:].T:
-        acc = _rotated(acc ^ (byte.astype(np.uint64) * five), 11) * one
+        acc = _rotate_left(acc ^ (byte.astype(np.uint64) * five), 11) * one
     for bits, prime in ((33, two), (29, three)):
         acc = (acc ^ (acc >> np.uint64(bits))) * prime
     return acc ^ (acc >> np.uint64(32))
 
 
 def _round(acc: Words, lane: Words) -> Words:
-    return _rotated(acc + lane * _PRIMES[1], 31) * _PRIMES[0]
+    return _rotate_left(acc + lane * _PRIMES[1], 31) * _PRIMES[0]
 
 
-def _rotated(value: Words, bits: int) -> Words:
+def _rotate_left(value: Words, bits: int) -> Words:
     return (value << np.uint64(bits)) | (value >> np.uint64(64 - bits))

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from rankeval_spark.statistics import distributions
-from rankeval_spark.statistics.moments import SQUARES, trusted
+from rankeval_spark.statistics.moments import SQUARES, nan_if_beyond_doubles
 
 Values: TypeAlias = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def skewed_interval(
     bounds: tuple[ArrayLike, ArrayLike],  # least and greatest value that a user can have; may be infinite
     level: float,
     *,
-    lean: ArrayLike = 0.0,  # that of `ratios.skewed` where the means are ratios of sums
+    lean: ArrayLike = 0.0,  # that of `ratios.skewness_terms` where the means are ratios of sums
 ) -> tuple[Values, Values]:
     """Return Hall's interval of a mean, which allows for skewness, in the range of the values; NaN below two users.
 
@@ -87,7 +87,7 @@ def skewed_interval(
     roots = [np.cbrt(1 + bend * end) for end in ends]
     low, high = (mean - std_error * (3 * end / (1 + root + root**2)) for end, root in zip(ends, roots, strict=True))
     width = np.where(np.isfinite(greatest - least), greatest - least, np.nan)
-    shares = _wilson(np.clip((mean - least) / width, 0.0, 1.0), many, quantile**2)
+    shares = _wilson_limits(np.clip((mean - least) / width, 0.0, 1.0), many, quantile**2)
     floor, ceiling = (
         np.where(np.isnan(width), end, least + width * share) for end, share in zip(bounds, shares, strict=True)
     )
@@ -133,14 +133,14 @@ def wilson_interval(n: ArrayLike, mean: ArrayLike, m2: ArrayLike, level: ArrayLi
     variance = m2 / n
     is_constant = ~(variance > _ROUNDING**2)  # trials that are as certain as one user's value: 1 if all are equal
     trials = n * np.where(is_constant, 1.0, mean * (1 - mean) / np.where(is_constant, 1.0, variance))
-    return _wilson(mean, trials, special.ndtri((1 + np.asarray(level)) / 2) ** 2)
+    return _wilson_limits(mean, trials, special.ndtri((1 + np.asarray(level)) / 2) ** 2)
 
 
 def are_equal(n: ArrayLike, mean: ArrayLike, m2: ArrayLike) -> NDArray[np.bool_]:
     """Return where all values, at least two, are equal but for rounding; arguments are those of `t_interval`."""
     n, mean, m2 = _as_arrays(n, mean, m2)
     with np.errstate(over="ignore"):
-        return (n > 1) & (trusted(m2, mean) <= n * (_ROUNDING * mean) ** 2)
+        return (n > 1) & (nan_if_beyond_doubles(m2, mean) <= n * (_ROUNDING * mean) ** 2)
 
 
 def equal_values_interval(
@@ -162,7 +162,7 @@ def equal_values_interval(
     return value - most * (value - least), value + most * (greatest - value)
 
 
-def delete_a_group(
+def jackknife(
     value: Values,  # (n_rows,), the statistic over all users
     without: Values,  # (n_rows, n_groups), the statistic without the users of each group
     n_users: NDArray[np.int64],  # (n_rows, n_groups), users of each group; groups without users are left out
@@ -176,7 +176,7 @@ def delete_a_group(
     h_g``, and ``t -+ t_{G-1} se``. The mean of 1, 2 and 3, each a group: the error is that of a mean, sqrt(1 / 3).
 
     >>> without = np.array([[2.5, 2.0, 1.5]])
-    >>> spread = delete_a_group(np.array([2.0]), without, np.ones((1, 3), int), 0.95, (0, 10))
+    >>> spread = jackknife(np.array([2.0]), without, np.ones((1, 3), int), 0.95, (0, 10))
     >>> [float(each[0].round(4)) for each in spread]
     [0.5774, 0.0, 4.4841]
     """
@@ -193,18 +193,18 @@ def delete_a_group(
     return Spread(std_error, np.clip(value - half, low, high), np.clip(value + half, low, high))
 
 
-def published(link: str, means: Values) -> Values:
+def to_published(link: str, means: Values) -> Values:
     """Return the published value of a linked mean, or of its interval's end; 0 for squares below 0."""
     with np.errstate(over="ignore"):  # the end of a wide interval of logarithms is infinite
         return PUBLISHED[link](means)
 
 
-def linked(link: str, values: Values) -> Values:
+def to_linked(link: str, values: Values) -> Values:
     """Compute the linked values that are averaged from published ones, or from their bounds."""
     return _LINKS[link](values) if link in _LINKS else values
 
 
-def published_error(link: str, values: Values, std_errors: Values) -> Values:
+def to_published_error(link: str, values: Values, std_errors: Values) -> Values:
     """Compute the standard error of a published value from that of the linked mean, by the delta method."""
     if link == "log":
         return std_errors * values
@@ -214,7 +214,7 @@ def published_error(link: str, values: Values, std_errors: Values) -> Values:
     return std_errors
 
 
-def _wilson(share: Values, trials: Values, quantile_squared: Values) -> tuple[Values, Values]:
+def _wilson_limits(share: Values, trials: Values, quantile_squared: Values) -> tuple[Values, Values]:
     """Return Wilson's interval of a share in ``trials`` trials."""
     centre = (share + quantile_squared / (2 * trials)) / (1 + quantile_squared / trials)
     spread = np.sqrt(quantile_squared * (share * (1 - share) / trials + quantile_squared / (4 * trials**2)))

@@ -58,7 +58,9 @@ class Moments:
         mean = np.where(self.n > 0, self.mean, other.mean)
         with np.errstate(over="ignore", invalid="ignore"):
             difference = np.where((self.n > 0) & (other.n > 0), other.mean - mean, 0.0)
-            m2 = _marked(self.m2 + other.m2 + difference**2 * self.n * share, _is_apart(difference, mean))
+            m2 = _mark_lost_squares(
+                self.m2 + other.m2 + difference**2 * self.n * share, _differs_from_mean(difference, mean)
+            )
             step = np.where(np.isfinite(difference), difference * share, other.mean * share - mean * share)
         m3 = None
         if self.m3 is not None and other.m3 is not None:
@@ -72,27 +74,27 @@ class Moments:
         """Values, their mean, and their squared and (where known) cubed deviations."""
         return (self.n, self.mean, self.m2) if self.m3 is None else (self.n, self.mean, self.m2, self.m3)
 
-    def at(self, places: Places) -> Moments:
+    def take(self, places: Places) -> Moments:
         """Return the moments at these places, in this order."""
         cubes = None if self.m3 is None else self.m3[places]
         return Moments(self.n[places], self.mean[places], self.m2[places], cubes)
 
-    def placed(self, slots: NDArray[np.integer], size: int) -> Moments:
+    def place_in_slots(self, slots: NDArray[np.integer], size: int) -> Moments:
         """Return moments of `size` groups: each group in its slot, the other slots empty."""
         placed = Moments.empty(size, self.n.shape[1], has_cubes=self.m3 is not None)
         for all_slots, own in zip(placed.numbers, self.numbers, strict=True):
             all_slots[slots] = own
         return placed
 
-    def united(self, group: NDArray[np.integer], n_groups: int) -> Moments:
+    def merge_rows(self, group: NDArray[np.integer], n_groups: int) -> Moments:
         """Merge all rows of each group; ``group`` ascends and each group occurs."""
-        sums = membership_of(group, n_groups)
+        sums = membership_matrix(group, n_groups)
         total = sums @ self.n.astype(np.float64)
         deviations, mean = deviations_and_means(self, group, sums)
         with np.errstate(over="ignore", invalid="ignore"):
             m2 = sums @ (self.m2 + self.n * deviations**2)
-        if is_tiny(m2, mean).any():
-            m2 = _marked(m2, sums @ _is_apart(deviations, mean[group]).astype(np.float64) > 0)
+        if may_lose_squares(m2, mean).any():
+            m2 = _mark_lost_squares(m2, sums @ _differs_from_mean(deviations, mean[group]).astype(np.float64) > 0)
         m3 = None
         if self.m3 is not None:
             with np.errstate(over="ignore", invalid="ignore"):
@@ -102,7 +104,7 @@ class Moments:
     @property
     def variance(self) -> Matrix:
         """Sample variance (n - 1); NaN below two values, and where squares leave the range of a double."""
-        return np.where(self.n > 1, _divide(trusted(self.m2, self.mean), self.n - 1), np.nan)
+        return np.where(self.n > 1, _divide(nan_if_beyond_doubles(self.m2, self.mean), self.n - 1), np.nan)
 
     @property
     def std_error(self) -> Matrix:
@@ -143,24 +145,24 @@ class Columns:
         rows = max(_MIN_BLOCK_ROWS, n_groups)  # with many groups, merging blocks would cost more than the blocks
         starts = range(0, len(self.values), rows)
         blocks = (
-            self._of_block(slice(start, start + rows), group[start : start + rows], n_groups, has_cubes)
+            self._block_moments(slice(start, start + rows), group[start : start + rows], n_groups, has_cubes)
             for start in starts
         )
         return reduce(Moments.merge, blocks, Moments.empty(n_groups, self.values.shape[1], has_cubes=has_cubes))
 
-    def _of_block(self, rows: slice, group: NDArray[np.integer], n_groups: int, has_cubes: bool) -> Moments:
+    def _block_moments(self, rows: slice, group: NDArray[np.integer], n_groups: int, has_cubes: bool) -> Moments:
         """Return the moments of some rows by the corrected two-pass algorithm.
 
         The sum of many values rounds, so their deviations from the first mean correct it: 1,000 values of 0.1 had the
         mean 0.09999999999999859. A correction below the rounding of the deviations counts as 0, so that a mean of zeros
         and ones, whose sum is exact, stays as it is.
         """
-        values, membership = self.values[rows], membership_of(group, n_groups)
+        values, membership = self.values[rows], membership_matrix(group, n_groups)
         if self.is_defined is None:
             n = np.broadcast_to(np.bincount(group, minlength=n_groups)[:, None], (n_groups, values.shape[1]))
         else:
             n = membership @ self.is_defined[rows].astype(np.float64)
-        mean = means_of(membership, values, n)
+        mean = weighted_means(membership, values, n)
         with np.errstate(over="ignore", invalid="ignore"):
             deviations = mean[group]
             np.subtract(values, deviations, out=deviations)
@@ -176,43 +178,43 @@ class Columns:
                 m3 = m3 - correction * (3 * m2 - 2 * n * correction**2)
             m2 = np.maximum(m2 - n * correction**2, 0.0)
         mean = np.where((n > 0) & np.isfinite(mean), mean + correction, np.nan)
-        if is_tiny(m2, mean).any():
-            is_apart = _is_apart(values - mean[group], mean[group])
+        if may_lose_squares(m2, mean).any():
+            is_apart = _differs_from_mean(values - mean[group], mean[group])
             if self.is_defined is not None:
                 is_apart &= self.is_defined[rows]
-            m2 = _marked(m2, membership @ is_apart.astype(np.float64) > 0)
+            m2 = _mark_lost_squares(m2, membership @ is_apart.astype(np.float64) > 0)
         return Moments(n.astype(np.int64), mean, m2, m3)
 
 
-def trusted(m2: Matrix, mean: Matrix) -> Matrix:
+def nan_if_beyond_doubles(m2: Matrix, mean: Matrix) -> Matrix:
     """Return sums of squared deviations; NaN where squares leave the range of a double, such as 1e170 squared.
 
     >>> values = np.array([[1.0, 1e-170, 1e-170, 1e170], [3.0, 1e-170, 3e-170, 3e170]])
     >>> found = moments_by_group(values, np.zeros(2, dtype=np.int64), 1)
-    >>> trusted(found.m2, found.mean)
+    >>> nan_if_beyond_doubles(found.m2, found.mean)
     array([[ 2.,  0., nan, nan]])
     """
-    return np.where((is_tiny(m2, mean) & (m2 > 0)) | ~(m2 <= SQUARES[1]), np.nan, m2)
+    return np.where((may_lose_squares(m2, mean) & (m2 > 0)) | ~(m2 <= SQUARES[1]), np.nan, m2)
 
 
-def is_tiny(m2: Matrix, mean: Matrix) -> NDArray[np.bool_]:
+def may_lose_squares(m2: Matrix, mean: Matrix) -> NDArray[np.bool_]:
     """Return where squares of values as large as the mean may be 0."""
     least = SQUARES[0]
     are_lost: NDArray[np.bool_] = (m2 < least) & (mean != 0) & (np.abs(mean) < np.sqrt(least))
     return are_lost
 
 
-def _is_apart(distance: Matrix, mean: Matrix) -> NDArray[np.bool_]:
+def _differs_from_mean(distance: Matrix, mean: Matrix) -> NDArray[np.bool_]:
     is_apart: NDArray[np.bool_] = np.abs(distance) > _EQUAL * np.abs(mean)
     return is_apart
 
 
-def _marked(m2: Matrix, is_apart: NDArray[np.bool_]) -> Matrix:
+def _mark_lost_squares(m2: Matrix, is_apart: NDArray[np.bool_]) -> Matrix:
     """Keep in mind that squares of deviations were lost."""
     return np.where(is_apart & (m2 == 0), _LOST, m2)
 
 
-def membership_of(group: NDArray[np.integer], n_groups: int) -> sparse.csc_array:
+def membership_matrix(group: NDArray[np.integer], n_groups: int) -> sparse.csc_array:
     """Build the 0/1 matrix of shape (n_groups, n_rows) whose product with columns is their sum in each group.
 
     Twice as fast as a bincount per column, four times as fast as sorting by group and ``np.add.reduceat``.
@@ -220,7 +222,7 @@ def membership_of(group: NDArray[np.integer], n_groups: int) -> sparse.csc_array
     return sparse.csc_array((np.ones(len(group)), group, np.arange(len(group) + 1)), (n_groups, len(group)))
 
 
-def means_of(
+def weighted_means(
     sums: sparse.csc_array,
     values: Matrix,
     n: NDArray[np.floating | np.integer],
@@ -239,7 +241,7 @@ def deviations_and_means(parts: Moments, group: NDArray[np.integer], sums: spars
     """Return the deviation of each mean from that of its group (0 without one, or if all are equal), and these."""
     has_values, total = parts.n > 0, sums @ parts.n.astype(np.float64)
     means = np.where(has_values, parts.mean, np.nan)
-    common = means_of(sums, np.where(has_values, parts.mean, 0.0), total, parts.n)
+    common = weighted_means(sums, np.where(has_values, parts.mean, 0.0), total, parts.n)
     if len(group):
         starts = np.flatnonzero(np.diff(group, prepend=-1))
         least, greatest = (extreme.reduceat(means, starts) for extreme in (np.fmin, np.fmax))

@@ -98,7 +98,7 @@ def user_means(values: Values) -> Values:
         return np.where(is_beyond, (values / values.shape[1]).sum(axis=1, keepdims=True), means)
 
 
-def row_centred(values: Values) -> Values:
+def centre_by_user(values: Values) -> Values:
     """Return values minus each user's mean over the models, (n_users, n_models, n_columns); 0 where only rounding.
 
     NaN for a user and column where any model has no value, infinite where a value is. The means of these columns differ
@@ -119,9 +119,9 @@ def squared_rounding(values: Values, centred: Values) -> Values:
         return np.where(differs, (ROUNDING * greatest) ** 2, 0.0)
 
 
-def compare_all(
+def tukey_test(
     n: NDArray[np.int64],  # (n_rows,), users with a value under all models
-    means: Values,  # (n_rows, n_models), of `row_centred` values under each model
+    means: Values,  # (n_rows, n_models), of `centre_by_user` values under each model
     m2: Values,  # (n_rows, n_models), their squared deviations
     *,
     level: float,
@@ -137,8 +137,8 @@ def compare_all(
     distribution of the studentized range of m, with (m - 1)(n - 1) degrees of freedom.
 
     >>> values = np.array([[1.0, 2.0, 4.0], [0.0, 2.0, 3.0], [1.0, 1.0, 4.0], [2.0, 3.0, 4.0]])
-    >>> centred = row_centred(values[:, :, None])[:, :, 0]
-    >>> found = compare_all(
+    >>> centred = centre_by_user(values[:, :, None])[:, :, 0]
+    >>> found = tukey_test(
     ...     np.array([4]), centred.mean(axis=0)[None], 4 * centred.var(axis=0)[None], level=0.95
     ... )
     >>> found.delta.tolist(), found.p.round(4).tolist()
@@ -160,7 +160,7 @@ def compare_all(
         for own in distinct
     ]
     half = (np.array(quantiles)[position] * std_error)[:, None]
-    tails = distributions.studentized_range_above(
+    tails = distributions.studentized_range_tail(
         (np.abs(delta) / std_error[:, None]).ravel(), n_models, np.repeat(freedom, delta.shape[1])
     ).reshape(delta.shape)
     has_no_spread = (~has_spread & ~np.isnan(variance))[:, None]
@@ -170,7 +170,7 @@ def compare_all(
 
 
 def permuted_sums(centred: Values, hashes: NDArray[np.int64], draws: Draws, groups: SliceGroups | None = None) -> Sums:
-    """Add up :func:`row_centred` values with each user's models in random order, the same for columns and groups.
+    """Add up :func:`centre_by_user` values with each user's models in random order, the same for columns and groups.
 
     Returns the sum at each place of the order: shape (n_groups, n_models, n_columns, replicates).
     """
@@ -180,14 +180,14 @@ def permuted_sums(centred: Values, hashes: NDArray[np.int64], draws: Draws, grou
     sums = np.zeros((n_groups, n_models, centred.shape[2], draws.replicates))
     for start in range(0, len(known), resampling.USERS_AT_ONCE):
         block = slice(start, start + resampling.USERS_AT_ONCE)
-        orders = hashed_random.permutations(
+        orders = hashed_random.random_orders(
             hashes[block], seed=draws.seed, replicates=draws.replicates, n_systems=n_models
         )
         for place, model in product(range(n_models - 1), range(n_models)):
             is_here = (orders[place] == model).astype(np.float64)
             with np.errstate(over="ignore", invalid="ignore"):
                 for codes in slicings[:, block]:
-                    for group, users in resampling.members(codes):
+                    for group, users in resampling.iterate_groups(codes):
                         sums[group, place] += known[block, model][users].T @ is_here[users]
     with np.errstate(over="ignore", invalid="ignore"):
         sums[:, -1] = -sums[:, :-1].sum(axis=1)

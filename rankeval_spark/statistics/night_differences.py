@@ -100,7 +100,7 @@ class RatioNights:
 
         The delta method with the user as the unit: a user with numerator a and denominator b moves the ratio r by
         ``e = (a - r b) / mean b``. So the squared deviations of a night are the sum of ``e^2``, and the covariance of
-        :func:`shift_between` comes from the products of a common user's two e.
+        :func:`compare_nights` comes from the products of a common user's two e.
         """
         now, before = (Moments(each.numerator.n, *each.as_means) for each in (self.now, self.before))
         gradients = []  # of the ratio of each night: by the mean numerator and by the mean denominator
@@ -133,7 +133,7 @@ def nights_by_group(
     )
 
 
-def ratios_by_group(
+def ratio_nights_by_group(
     now: tuple[Matrix, Matrix],
     before: tuple[Matrix, Matrix],
     group_now: NDArray[np.integer],
@@ -151,7 +151,7 @@ def ratios_by_group(
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
-def shift_between(nights: Nights, *, level: float) -> Shift:
+def compare_nights(nights: Nights, *, level: float) -> Shift:
     """Compare the means of two nights that share some users.
 
     ``se^2 = se_1^2 + se_2^2 - 2 sum_common (x - mean x)(y - mean y) / (n_1 n_2)``, with the means of all users of each
@@ -164,7 +164,7 @@ def shift_between(nights: Nights, *, level: float) -> Shift:
     >>> no_user = ratios.ratio_moments_by_group(np.zeros((0, 1)), np.zeros((0, 1)), np.zeros(0, dtype=np.int64), 1)
     >>> everyone = np.zeros(3, dtype=np.int64)
     >>> now, before = (moments.moments_by_group(np.array([[x], [x + 1], [x + 2]]), everyone, 1) for x in (1.5, 1.0))
-    >>> found = shift_between(Nights(now, before, no_user), level=0.95)
+    >>> found = compare_nights(Nights(now, before, no_user), level=0.95)
     >>> float(found.delta[0, 0]), float(found.std_error[0, 0].round(4)), float(found.p[0, 0].round(4))
     (0.5, 0.8165, 0.6026)
     """
@@ -172,9 +172,9 @@ def shift_between(nights: Nights, *, level: float) -> Shift:
     delta = now.mean - before.mean
     squares = now.std_error**2 + before.std_error**2 - 2 * _covariance(nights)
     scale = np.maximum(np.abs(now.mean), np.abs(before.mean))
-    std_error = _unless_rounding(np.sqrt(np.maximum(squares, 0.0)), scale)
-    delta = np.where(std_error == 0, _unless_rounding(delta, scale), delta)
-    freedom = _freedom(now, before)
+    std_error = _zero_if_rounding(np.sqrt(np.maximum(squares, 0.0)), scale)
+    delta = np.where(std_error == 0, _zero_if_rounding(delta, scale), delta)
+    freedom = _degrees_of_freedom(now, before)
     half = distributions.t_quantile((1 + level) / 2, freedom) * std_error
     t = delta / std_error
     has_no_spread = (std_error == 0) & ~np.isnan(freedom)
@@ -203,17 +203,17 @@ def relative_change_of_nights(nights: Nights, *, level: float) -> Change:
     share = now.mean / base
     covariance = _covariance(nights)
     squares = now.std_error**2 - 2 * share * covariance + share**2 * before.std_error**2
-    std_error = _unless_rounding(np.sqrt(np.maximum(squares, 0.0)) / base, np.maximum(share, 1.0))
-    value = np.where(std_error == 0, _unless_rounding(share - 1, np.maximum(share, 1.0)), share - 1)
-    half = distributions.t_quantile((1 + level) / 2, _freedom(now, before)) * std_error
+    std_error = _zero_if_rounding(np.sqrt(np.maximum(squares, 0.0)) / base, np.maximum(share, 1.0))
+    value = np.where(std_error == 0, _zero_if_rounding(share - 1, np.maximum(share, 1.0)), share - 1)
+    half = distributions.t_quantile((1 + level) / 2, _degrees_of_freedom(now, before)) * std_error
     return Change(value, std_error, value - half, value + half)
 
 
-def _unless_rounding(values: Values, scale: Values) -> Values:
+def _zero_if_rounding(values: Values, scale: Values) -> Values:
     return np.where(np.abs(values) <= _ROUNDING * scale, 0.0, values)
 
 
-def _freedom(now: Moments, before: Moments) -> Values:
+def _degrees_of_freedom(now: Moments, before: Moments) -> Values:
     fewest = np.minimum(now.n, before.n)
     return np.where(fewest > 1, fewest - 1.0, np.nan)
 
@@ -238,7 +238,7 @@ class DriftBand(NamedTuple):
     n_nights: NDArray[np.int64]
 
 
-def band_of(
+def expected_band(
     values: Values,  # (n_rows, n_nights), the measure on earlier nights; NaN where a night has none
     std_errors: Values,
 ) -> DriftBand:
@@ -247,7 +247,7 @@ def band_of(
     The first term is four robust standard deviations between nights, which differ by more than their users alone
     explain. The second keeps the band open where the nights were equal by chance.
 
-    >>> band = band_of(np.array([[0.30, 0.31, 0.29, 0.30, 0.32, 0.30, 0.28]]), np.full((1, 7), 0.001))
+    >>> band = expected_band(np.array([[0.30, 0.31, 0.29, 0.30, 0.32, 0.30, 0.28]]), np.full((1, 7), 0.001))
     >>> [round(float(each[0]), 4) for each in band]
     [0.3, 0.2407, 0.3593, 7.0]
     """

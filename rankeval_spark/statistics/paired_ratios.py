@@ -9,8 +9,14 @@ import numpy as np
 
 from rankeval_spark.columns import MIN_USERS
 from rankeval_spark.statistics import distributions, intervals
-from rankeval_spark.statistics.moments import SQUARES, is_tiny, means_of, membership_of
-from rankeval_spark.statistics.paired_tests import OUT_OF_RANGE, Change, difference_of, equal_differences_p, reasons_of
+from rankeval_spark.statistics.moments import SQUARES, may_lose_squares, membership_matrix, weighted_means
+from rankeval_spark.statistics.paired_tests import (
+    OUT_OF_RANGE,
+    Change,
+    equal_differences_p,
+    subtract,
+    why_untested_counts,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +59,7 @@ class RatioPairs:
         """Products of the deviations; NaN where squares leave the range of a double."""
         squares = np.diagonal(self.cross, axis1=-2, axis2=-1)
         differs = ((self.means != 0) | (squares != 0))[..., : N_PARTS // 2].any(axis=-1)
-        is_lost = (is_tiny(squares, self.means) | ~(squares <= SQUARES[1])).any(axis=-1)
+        is_lost = (may_lose_squares(squares, self.means) | ~(squares <= SQUARES[1])).any(axis=-1)
         is_lost |= (self.n_different > 0) & ~differs
         return np.where(is_lost[..., None, None], np.nan, self.cross)
 
@@ -104,25 +110,27 @@ class RatioComparison(NamedTuple):
     high: Values
     p: Values  # two-sided; 1 where no user differs
     change: Change  # difference as a share of the baseline's ratio
-    reason: NDArray[np.str_]  # why there is no p-value, of `paired_tests.reasons_of`; a ratio can be undefined too
+    reason: NDArray[
+        np.str_
+    ]  # why there is no p-value, of `paired_tests.why_untested_counts`; a ratio can be undefined too
 
 
 def ratio_pairs_by_group(
     model: tuple[Matrix, Matrix], baseline: tuple[Matrix, Matrix], group: NDArray[np.integer], n_groups: int
 ) -> RatioPairs:
     """Aggregate the numerators and denominators of users under two models; users with a NaN are left out."""
-    differences = [difference_of(*each) for each in zip(model, baseline, strict=True)]
+    differences = [subtract(*each) for each in zip(model, baseline, strict=True)]
     parts = np.stack([*differences, *baseline], axis=-1)
     is_defined: NDArray[np.bool_] = np.logical_and.reduce(~np.isnan(parts), axis=-1)
     width = parts.shape[1] * N_PARTS
-    membership = membership_of(group, n_groups)
+    membership = membership_matrix(group, n_groups)
     is_different = is_defined & (parts[..., : N_PARTS // 2] != 0).any(axis=-1)
     n, n_different = (
         np.rint(membership @ each.astype(np.float64)).astype(np.int64) for each in (is_defined, is_different)
     )
     parts = np.where(is_defined[..., None], parts, 0.0)
     shape = (n_groups, *parts.shape[1:])
-    means = means_of(membership, parts.reshape(len(parts), width), np.repeat(n, N_PARTS, axis=1)).reshape(shape)
+    means = weighted_means(membership, parts.reshape(len(parts), width), np.repeat(n, N_PARTS, axis=1)).reshape(shape)
     means = np.where(n[..., None] > 0, means, np.nan)
     with np.errstate(over="ignore", invalid="ignore"):
         deviations = np.where(is_defined[..., None], parts - means[group], 0.0)
@@ -158,13 +166,13 @@ def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = MIN_US
     zero = np.zeros_like(ratio)
     model = np.stack([by_model, -ratio * by_model, by_model, -ratio * by_model], axis=-1)
     baseline = np.stack([zero, zero, by_baseline, -below * by_baseline], axis=-1)
-    delta = difference_of(ratio, below)
-    delta, m2 = np.where(np.isinf(delta), np.nan, delta), _variation(pairs.products, model - baseline)
+    delta = subtract(ratio, below)
+    delta, m2 = np.where(np.isinf(delta), np.nan, delta), _squares_along(pairs.products, model - baseline)
     many = np.where(pairs.n > 1, pairs.n, np.nan)
     std_error = np.sqrt(m2 / (many - 1) / many)
     low, high = intervals.t_interval(pairs.n, delta, m2, level)
     t = np.where((delta == 0) & (m2 == 0), 0.0, delta / std_error)
-    reason = reasons_of(pairs.n, pairs.n_different, least_users=least_users)
+    reason = why_untested_counts(pairs.n, pairs.n_different, least_users=least_users)
     is_beyond = np.isinf(ratio) | np.isinf(below) | (~np.isnan(delta) & np.isnan(m2))
     reason = np.where((reason == "") & is_beyond, OUT_OF_RANGE, reason)
     is_tested = (reason == "") & ~np.isnan(delta)
@@ -172,13 +180,13 @@ def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = MIN_US
     p = np.where(is_tested, np.where(m2 == 0, alike, distributions.t_tails(t, many - 1)[0]), np.nan)
     unit = np.where(below > 0, below, np.nan)
     share = ratio / unit
-    change_m2 = _variation(pairs.products, (model - share[..., None] * baseline) / unit[..., None])
+    change_m2 = _squares_along(pairs.products, (model - share[..., None] * baseline) / unit[..., None])
     change_ends = intervals.t_interval(pairs.n, share - 1, change_m2, level)
     change = Change(share - 1, np.sqrt(change_m2 / (many - 1) / many), *change_ends)
     return RatioComparison(pairs.n, delta, std_error, low, high, p, change, reason)
 
 
-def _variation(cross: Values, gradient: Values) -> Values:
+def _squares_along(cross: Values, gradient: Values) -> Values:
     """Sum squared deviations of the users' terms along a gradient; 0 if it is rounding, NaN if squares overflow."""
     squares = gradient[..., :, None] * gradient[..., None, :]
     terms = np.where(np.isfinite(squares), cross * squares, np.nan)

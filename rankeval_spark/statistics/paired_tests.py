@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankeval_spark.columns import MIN_USERS
 from rankeval_spark.statistics import distributions, intervals, ratios, resampling
-from rankeval_spark.statistics.moments import SQUARES, membership_of
+from rankeval_spark.statistics.moments import SQUARES, membership_matrix
 from rankeval_spark.statistics.ratios import Ratios
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ _HALF: Final = MAX_FEW // 2
 _SIGNS: Final = 1.0 - 2.0 * ((np.arange(1 << _HALF)[:, None] >> np.arange(_HALF)) & 1)
 
 
-def difference_of(values: Values, baseline: Values) -> Values:
+def subtract(values: Values, baseline: Values) -> Values:
     """Return the difference of two models' values; 0 where only rounding differs, infinite where a value is.
 
     Sums over the same items differ in the last bits when the order of addition differs; such a user is a tie.
 
-    >>> difference_of(np.array([0.1 + 0.2, 0.5]), np.array([0.3, 0.25])).tolist()
+    >>> subtract(np.array([0.1 + 0.2, 0.5]), np.array([0.3, 0.25])).tolist()
     [0.0, 0.25]
     """
     with np.errstate(over="ignore", invalid="ignore"):
@@ -65,7 +65,7 @@ class PairedValues:
 
         A difference that exceeds the margin by rounding only does not count.
         """
-        difference = difference_of(values, baseline)
+        difference = subtract(values, baseline)
         known_baseline = np.where(np.isnan(difference), np.nan, baseline)
         scale = np.fmax(np.abs(values), np.abs(baseline))
         rounding = np.where(difference == 0, 0.0, ROUNDING * scale)
@@ -95,13 +95,13 @@ class Differences:
 
     def merge(self, other: Differences) -> Differences:
         """Aggregate both sets of users."""
-        n_few = self.n_other_than_0 + other.n_other_than_0
+        n_few = self.n_nonzero + other.n_nonzero
         few = np.sort(np.concatenate([self.few, other.few], axis=-1), axis=-1)[..., :MAX_FEW]
         return Differences(
             self.moments.merge(other.moments),
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
-            _sums(self.absolute, other.absolute),
+            _add_capped(self.absolute, other.absolute),
             self.n_wins + other.n_wins,
             self.n_losses + other.n_losses,
             np.where((n_few <= MAX_FEW)[..., None], few, np.nan),
@@ -124,11 +124,11 @@ class Differences:
         n_wins, n_losses = (each.astype(np.int64) for each in (wins, losses))
         return cls(Ratios.from_numbers(*moments), low, high, absolute, n_wins, n_losses, few, above, below)
 
-    def columns(self, positions: Sequence[int]) -> Differences:
+    def take_columns(self, positions: Sequence[int]) -> Differences:
         """Keep some of the columns."""
         own = slice(None), list(positions)
         _, *others = fields(self)
-        return Differences(self.moments.at(own), *(getattr(self, each.name)[own] for each in others))
+        return Differences(self.moments.take(own), *(getattr(self, each.name)[own] for each in others))
 
     @property
     def n(self) -> Counts:
@@ -136,14 +136,14 @@ class Differences:
         return self.moments.numerator.n
 
     @property
-    def n_other_than_0(self) -> Counts:
+    def n_nonzero(self) -> Counts:
         """Users with a non-zero difference, however small."""
         return self.n_wins + self.n_losses
 
     @property
     def wins_ties_losses(self) -> tuple[Counts, Counts, Counts]:
         """Users with a greater value under the model, with the same, and with a lesser one."""
-        return self.n_wins, self.n - self.n_other_than_0, self.n_losses
+        return self.n_wins, self.n - self.n_nonzero, self.n_losses
 
     @property
     def squares(self) -> Matrix:
@@ -159,13 +159,13 @@ class Differences:
     @property
     def is_all_zero(self) -> NDArray[np.bool_]:
         """True where all differences are 0."""
-        is_all_zero: NDArray[np.bool_] = (self.n > 0) & (self.n_other_than_0 == 0)
+        is_all_zero: NDArray[np.bool_] = (self.n > 0) & (self.n_nonzero == 0)
         return is_all_zero
 
 
 def differences_by_group(pairs: PairedValues, group: NDArray[np.integer], n_groups: int) -> Differences:
     """Aggregate the differences of the users of each group."""
-    sums, difference = membership_of(group, n_groups), pairs.difference
+    sums, difference = membership_matrix(group, n_groups), pairs.difference
     none = np.zeros((n_groups, difference.shape[1]))
     beyond = [none, none] if pairs.beyond is None else [sums @ each for each in pairs.beyond]
     with np.errstate(invalid="ignore"):  # of infinite differences
@@ -180,18 +180,18 @@ def differences_by_group(pairs: PairedValues, group: NDArray[np.integer], n_grou
         np.rint(sums @ each.astype(np.float64)).astype(np.int64) for each in (difference > 0, difference < 0)
     )
     moments = ratios.ratio_moments_by_group(difference, pairs.baseline, group, n_groups)
-    absolute = _sums(sums @ np.abs(np.nan_to_num(difference)))
-    few = _few(difference, group, n_wins + n_losses)
+    absolute = _add_capped(sums @ np.abs(np.nan_to_num(difference)))
+    few = _few_differences(difference, group, n_wins + n_losses)
     return Differences(moments, -low, high, absolute, n_wins, n_losses, few, *beyond)
 
 
-def _sums(*parts: Matrix) -> Matrix:
+def _add_capped(*parts: Matrix) -> Matrix:
     """Add up, to at most the greatest double."""
     with np.errstate(over="ignore"):
         return np.minimum(sum(parts), _GREATEST)
 
 
-def _few(difference: Matrix, group: NDArray[np.integer], n_different: Counts) -> Values:
+def _few_differences(difference: Matrix, group: NDArray[np.integer], n_different: Counts) -> Values:
     """Return the sorted differences of each (group, column) that has at most 20; NaN elsewhere."""
     few = np.full((n_different.size, MAX_FEW), np.nan)
     counts = np.where(n_different <= MAX_FEW, n_different, 0).ravel()
@@ -249,13 +249,13 @@ def compare_means(differences: Differences, *, level: float, least_users: int = 
     n, is_equal = differences.n, differences.is_degenerate
     delta = np.where(differences.is_all_zero, 0.0, differences.moments.numerator.mean)
     m2 = np.where(is_equal, 0.0, differences.squares)
-    std_dev, std_error = _spread(n, m2)
+    std_dev, std_error = _std_dev_and_error(n, m2)
     with np.errstate(divide="ignore", invalid="ignore"):
         t, effect_size = delta / std_error, np.where(is_equal, np.nan, delta / std_dev)
     low, high = intervals.t_interval(n, delta, m2, level)
     wins, ties, losses = differences.wins_ties_losses
-    of_few, test = _small_sample(differences)
-    reason = reasons(differences, least_users=least_users)
+    of_few, test = _small_sample_p(differences)
+    reason = why_untested(differences, least_users=least_users)
     is_beyond = np.isnan(delta) | ((test == "") & np.isnan(std_error))
     reason = np.where((reason == "") & is_beyond, OUT_OF_RANGE, reason)
     by_t, *_ = distributions.t_tails(t, np.where(n > 1, n - 1, np.nan))
@@ -263,15 +263,15 @@ def compare_means(differences: Differences, *, level: float, least_users: int = 
     return Comparison(n, delta, low, high, p, effect_size, wins, ties, losses, np.where(test == "", "t", test), reason)
 
 
-def randomized(
+def randomization_test(
     differences: Differences, sums: Sums, *, least_users: int = MIN_USERS
 ) -> tuple[Values, NDArray[np.str_], NDArray[np.str_]]:
     """Return the two-sided p of random signs, or of all if they are few; the test; and why there is no p."""
-    of_few, test = _small_sample(differences)
+    of_few, test = _small_sample_p(differences)
     with np.errstate(over="ignore"):
         total = differences.n * differences.moments.numerator.mean
     drawn = monte_carlo_p(total, differences.absolute, sums)
-    reason = reasons(differences, least_users=least_users)
+    reason = why_untested(differences, least_users=least_users)
     p = np.where(reason == "", np.where(test == "", drawn, of_few), np.nan)
     return p, np.where(test == "", "randomization", test), reason
 
@@ -296,7 +296,7 @@ def monte_carlo_p(
     return np.where(~is_known, np.nan, (1.0 + n_extreme) / (1.0 + sums.shape[-1]))
 
 
-def all_signs(
+def all_signs_p(
     differences: Values,  # (n_rows, n_differences), NaN and 0 are left out, because their sign changes nothing
 ) -> Values:
     """Return the two-sided p of all signs of at most 20 differences; 1 without a difference.
@@ -305,7 +305,7 @@ def all_signs(
     absolute values for rounding. The sums of each half, 1024 of either, are sorted and searched for pairs that reach
     the observed sum. ValueError for more than 20. Five users of five prefer the model, as 2 of 32 assignments do:
 
-    >>> all_signs(np.ones((1, 5))).tolist()
+    >>> all_signs_p(np.ones((1, 5))).tolist()
     [0.0625]
     """
     if differences.shape[1] > MAX_FEW:
@@ -325,14 +325,14 @@ def all_signs(
     return np.where(far <= 0, 1.0, np.minimum(2 * shares, 1.0))
 
 
-def reasons(differences: Differences, *, least_users: int = MIN_USERS) -> NDArray[np.str_]:
-    """Return why a test of differences has no p, see :func:`reasons_of`; else empty."""
+def why_untested(differences: Differences, *, least_users: int = MIN_USERS) -> NDArray[np.str_]:
+    """Return why a test of differences has no p, see :func:`why_untested_counts`; else empty."""
     n = differences.n
-    n_different = np.where(differences.is_degenerate, n, differences.n_other_than_0)
-    return reasons_of(n, np.where(differences.is_all_zero, 0, n_different), least_users=least_users)
+    n_different = np.where(differences.is_degenerate, n, differences.n_nonzero)
+    return why_untested_counts(n, np.where(differences.is_all_zero, 0, n_different), least_users=least_users)
 
 
-def reasons_of(n: Counts, n_different: Counts, *, least_users: int) -> NDArray[np.str_]:
+def why_untested_counts(n: Counts, n_different: Counts, *, least_users: int) -> NDArray[np.str_]:
     """Return why a test on n users has no p: ``one_user``, ``few_users`` or ``few_differences``; else empty.
 
     ``n_different`` of the users differ; if none does, p is 1.
@@ -355,22 +355,24 @@ def relative_change(differences: Differences, *, level: float) -> Change:
     [1.0, 0.0, 1.0, 1.0]
     """
     value, m2 = differences.moments.as_means
-    return Change(value, _spread(differences.n, m2)[1], *intervals.t_interval(differences.n, value, m2, level))
+    return Change(
+        value, _std_dev_and_error(differences.n, m2)[1], *intervals.t_interval(differences.n, value, m2, level)
+    )
 
 
-def _spread(n: Counts, m2: Values) -> tuple[Values, Values]:
+def _std_dev_and_error(n: Counts, m2: Values) -> tuple[Values, Values]:
     """Return the sample standard deviation and the standard error; NaN below two users."""
     many = np.where(n > 1, n, np.nan)
     std_dev = np.sqrt(m2 / (many - 1))
     return std_dev, std_dev / np.sqrt(many)
 
 
-def _small_sample(differences: Differences) -> tuple[Values, NDArray[np.str_]]:
+def _small_sample_p(differences: Differences) -> tuple[Values, NDArray[np.str_]]:
     """Return the two-sided p of at most 20 differences (``exact``) or equal ones (``equal``); else NaN and ''."""
     n, is_equal = differences.n, differences.is_degenerate & (differences.n > 0)
-    is_few = ~is_equal & (n > 0) & (differences.n_other_than_0 <= MAX_FEW)
+    is_few = ~is_equal & (n > 0) & (differences.n_nonzero <= MAX_FEW)
     p = np.full(n.shape, np.nan)
-    p[is_few] = all_signs(differences.few[is_few])
+    p[is_few] = all_signs_p(differences.few[is_few])
     p[is_equal] = equal_differences_p(n[is_equal], np.sign(differences.low)[is_equal])[0]
     return p, np.where(is_equal, "equal", np.where(is_few, "exact", ""))
 
@@ -387,7 +389,7 @@ TOO_LITTLE_SUPPORT: Final = "too_little_support"  # reason where few impressions
 MIN_SHARE: Final = 10  # one in this many users, at least, has lists of both models
 
 
-class Listed(NamedTuple):
+class ListCounts(NamedTuple):
     """Users, or lists that judgements name, with a list from the baseline, the model, and both: one shape."""
 
     n_baseline: np.ndarray
@@ -395,15 +397,15 @@ class Listed(NamedTuple):
     n_both: np.ndarray
 
 
-def are_too_few(everyone: Listed, evaluated: Listed) -> np.ndarray:
+def are_too_few(everyone: ListCounts, evaluated: ListCounts) -> np.ndarray:
     """Return where two models serve different users, so that paired differences compare how many each one serves.
 
     Fewer than one in ten users of the smaller model have lists of both, judged or not; unless one in ten evaluated
     users with a list of the larger model have lists of both, such as a panel that both models serve. A model without
     any list is compared: it fails its users.
 
-    >>> everyone = Listed(np.array([900, 900, 900, 5000]), np.array([100, 100, 0, 5000]), np.array([9, 10, 0, 80]))
-    >>> evaluated = Listed(np.array([900, 900, 900, 80]), np.array([100, 100, 0, 80]), np.array([9, 10, 0, 80]))
+    >>> everyone = ListCounts(np.array([900, 900, 900, 5000]), np.array([100, 100, 0, 5000]), np.array([9, 10, 0, 80]))
+    >>> evaluated = ListCounts(np.array([900, 900, 900, 80]), np.array([100, 100, 0, 80]), np.array([9, 10, 0, 80]))
     >>> are_too_few(everyone, evaluated).tolist()
     [True, False, False, False]
     """

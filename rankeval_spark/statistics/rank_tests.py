@@ -28,21 +28,21 @@ class Magnitudes(NamedTuple):
     n_zero: int  # users without a difference
 
 
-def sign_test(n_wins: Counts, n_losses: Counts) -> Values:
+def sign_test_p(n_wins: Counts, n_losses: Counts) -> Values:
     """Return the two-sided p of the sign test; ties are left out, and without wins and losses p is 1.
 
-    >>> sign_test(np.array([5, 0]), np.array([0, 0])).tolist()
+    >>> sign_test_p(np.array([5, 0]), np.array([0, 0])).tolist()
     [0.0625, 1.0]
     """
     n = np.asarray(n_wins) + np.asarray(n_losses)
-    p: Values = np.minimum(2 * distributions.fair_coin_at_most(np.minimum(n_wins, n_losses), n), 1.0)
+    p: Values = np.minimum(2 * distributions.fair_coin_cdf(np.minimum(n_wins, n_losses), n), 1.0)
     return p
 
 
-def magnitudes(differences: Values) -> Magnitudes:
+def count_magnitudes(differences: Values) -> Magnitudes:
     """Count the users of each magnitude; magnitudes within 1e-10 of one another are ties, as 0.3 - 0.2 and 0.1 are.
 
-    >>> magnitudes(np.array([0.3 - 0.2, -0.1, 1e12, 0.0]))
+    >>> count_magnitudes(np.array([0.3 - 0.2, -0.1, 1e12, 0.0]))
     Magnitudes(magnitude=array([1.e-01, 1.e+12]), n_positive=array([1, 1]), n_negative=array([1, 0]), n_zero=1)
     """
     known = differences[~np.isnan(differences)]
@@ -57,17 +57,17 @@ def magnitudes(differences: Values) -> Magnitudes:
     return Magnitudes(distinct[is_next], n_positive, n_negative, len(known) - len(different))
 
 
-def magnitudes_to_bytes(differences: Values) -> bytes:
+def differences_to_bytes(differences: Values) -> bytes:
     """Write the distinct differences of each column, and how many users have them, to be merged elsewhere.
 
-    The ties of :func:`magnitudes` are known only after all users are read.
+    The ties of :func:`count_magnitudes` are known only after all users are read.
     """
     found = [np.unique(column[~np.isnan(column)], return_counts=True) for column in differences.T]
     sizes = [len(values) for values, _ in found]
     return np.concatenate([[len(found)], sizes, *(part for pair in found for part in pair)], dtype=np.float64).tobytes()
 
 
-def magnitudes_from_bytes(states: Sequence[bytes]) -> list[Values]:
+def differences_from_bytes(states: Sequence[bytes]) -> list[Values]:
     """Read the differences of all users, column by column, in ascending order: one double per user."""
     parts = []
     for numbers in map(np.frombuffer, states):
@@ -80,7 +80,7 @@ def magnitudes_from_bytes(states: Sequence[bytes]) -> list[Values]:
     ]
 
 
-def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> float:
+def wilcoxon_p(counts: Magnitudes, *, zeros: Zeros) -> float:
     """Return the two-sided p of Wilcoxon's signed-rank test: exact for at most 50 differences, NaN without any.
 
     ``wilcox`` (Wilcoxon 1945) leaves users without a difference out before ranking; ``pratt`` (Pratt 1959) ranks them
@@ -93,7 +93,7 @@ def wilcoxon(counts: Magnitudes, *, zeros: Zeros) -> float:
 
     Of 16 assignments of signs to the ranks 1 to 4, 7 have a sum of at least 6:
 
-    >>> wilcoxon(magnitudes(np.array([1.0, 2.0, 3.0, -4.0])), zeros="wilcox")
+    >>> wilcoxon_p(count_magnitudes(np.array([1.0, 2.0, 3.0, -4.0])), zeros="wilcox")
     0.875
     """
     tied = counts.n_positive + counts.n_negative

@@ -76,25 +76,25 @@ class Ratios:
 
     @property
     def as_means(self) -> tuple[Values, Values]:
-        """Ratio and squared deviations of a mean with the same spread, see :func:`linearised`."""
+        """Ratio and squared deviations of a mean with the same spread, see :func:`linearise`."""
         above, below = self.numerator, self.denominator
-        return linearised(above.mean, above.m2, below.mean, below.m2, self.cross)
+        return linearise(above.mean, above.m2, below.mean, below.m2, self.cross)
 
-    def at(self, places: Places) -> Ratios:
+    def take(self, places: Places) -> Ratios:
         """Return the moments at these places, in this order."""
         cubes = tuple(each[places] for each in self.cubes)
-        return Ratios(self.numerator.at(places), self.denominator.at(places), self.cross[places], cubes)
+        return Ratios(self.numerator.take(places), self.denominator.take(places), self.cross[places], cubes)
 
-    def placed(self, slots: NDArray[np.integer], size: int) -> Ratios:
+    def place_in_slots(self, slots: NDArray[np.integer], size: int) -> Ratios:
         """Return ratios of `size` groups: each group in its slot, the other slots empty."""
         products = np.zeros((1 + len(self.cubes), size, self.cross.shape[1]))
         products[:, slots] = self.cross, *self.cubes
-        above, below = self.numerator.placed(slots, size), self.denominator.placed(slots, size)
+        above, below = self.numerator.place_in_slots(slots, size), self.denominator.place_in_slots(slots, size)
         return Ratios(above, below, products[0], tuple(products[1:]))
 
-    def united(self, group: NDArray[np.integer], n_groups: int) -> Ratios:
-        """Merge all rows of each group; ``group`` ascends, as for :meth:`Moments.united`."""
-        sums = moments.membership_of(group, n_groups)
+    def merge_rows(self, group: NDArray[np.integer], n_groups: int) -> Ratios:
+        """Merge all rows of each group; ``group`` ascends, as for :meth:`Moments.merge_rows`."""
+        sums = moments.membership_matrix(group, n_groups)
         cubes: tuple[Matrix, ...] = ()
         both = (self.numerator, self.denominator)
         above, below = (moments.deviations_and_means(each, group, sums)[0] for each in both)
@@ -107,7 +107,10 @@ class Ratios:
                     sums @ (self.cubes[1] + below * mixed + above * self.denominator.m2),
                 )
         return Ratios(
-            self.numerator.united(group, n_groups), self.denominator.united(group, n_groups), sums @ products, cubes
+            self.numerator.merge_rows(group, n_groups),
+            self.denominator.merge_rows(group, n_groups),
+            sums @ products,
+            cubes,
         )
 
 
@@ -119,7 +122,7 @@ def ratio_moments_by_group(
         Columns.from_values(values).by_group(group, n_groups, has_cubes=has_cubes)
         for values in (numerator, denominator)
     )
-    sums = moments.membership_of(group, n_groups)
+    sums = moments.membership_matrix(group, n_groups)
     with np.errstate(over="ignore", invalid="ignore"):
         from_means = numerator - above.mean[group], denominator - below.mean[group]
         products = np.nan_to_num(from_means[0] * from_means[1])
@@ -127,7 +130,7 @@ def ratio_moments_by_group(
     return Ratios(above, below, sums @ products, tuple(cubes))
 
 
-def linearised(
+def linearise(
     mean: ArrayLike, m2: ArrayLike, denominator_mean: ArrayLike, denominator_m2: ArrayLike, cross: ArrayLike
 ) -> tuple[Values, Values]:
     """Express a ratio as a mean: the ratio, and the squared deviations of a mean with the same spread.
@@ -137,7 +140,7 @@ def linearised(
     unit: ``m2 = sum ((numerator - ratio denominator) / denominator_mean)^2``. 1 of 2 and 3 of 4 are 4 of 6, off by -1/3
     and 1/3 at a mean of 3:
 
-    >>> ratio, m2 = linearised(2.0, 2.0, 3.0, 2.0, 2.0)
+    >>> ratio, m2 = linearise(2.0, 2.0, 3.0, 2.0, 2.0)
     >>> float(ratio.round(4)), float(m2.round(4))
     (0.6667, 0.0247)
     """
@@ -148,7 +151,11 @@ def linearised(
     with np.errstate(over="ignore", invalid="ignore"):
         ratio = mean / below
         ratio = np.where(np.isinf(ratio), np.nan, ratio)
-        terms = (moments.trusted(m2, mean), -2 * ratio * cross, ratio**2 * moments.trusted(below_m2, below))
+        terms = (
+            moments.nan_if_beyond_doubles(m2, mean),
+            -2 * ratio * cross,
+            ratio**2 * moments.nan_if_beyond_doubles(below_m2, below),
+        )
         left = terms[0] + terms[1] + terms[2]
         size = np.abs(terms[0]) + np.abs(terms[1]) + np.abs(terms[2])
         # Where all numerators are equal, even the first term is only the rounding of their mean.
@@ -158,12 +165,12 @@ def linearised(
         return ratio, np.where(is_lost, np.nan, np.where(is_rounding, 0.0, left) / square)
 
 
-def skewed(
+def skewness_terms(
     mean: Values, denominator_mean: Values, denominator_m2: Values, cross: Values, cubes: Sequence[Values]
 ) -> tuple[Values, Values]:
     """Compute `m3` and `lean`, on which the skewness of a ratio's T depends; NaN if the denominators' sum is 0.
 
-    :func:`linearised` squares the terms ``e = (numerator - ratio denominator) / mean b``. `m3` is the sum over users of
+    :func:`linearise` squares the terms ``e = (numerator - ratio denominator) / mean b``. `m3` is the sum over users of
     ``e^3``, and `lean` that of ``e b / mean b``, which is 0 where all denominators are equal. ``cubes`` are the sums of
     ``a a a``, ``b b b``, ``a a b`` and ``a b b``, with a and b the deviations as in :class:`Ratios`.
 
@@ -172,7 +179,7 @@ def skewed(
     >>> above, below = np.array([[1.0], [3.0], [0.0]]), np.array([[2.0], [4.0], [1.0]])
     >>> found = ratio_moments_by_group(above, below, np.zeros(3, dtype=np.int64), 1, has_cubes=True)
     >>> _, mean, _, below_mean, below_m2, cross, *cubes = found.numbers
-    >>> m3, lean = skewed(mean, below_mean, below_m2, cross, cubes)
+    >>> m3, lean = skewness_terms(mean, below_mean, below_m2, cross, cubes)
     >>> [round(each.item(), 9) for each in (m3 * (7 / 3) ** 3 * 7**3, lean * (7 / 3) ** 2 * 7)]
     [60.0, 14.0]
     """

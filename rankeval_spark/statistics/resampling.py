@@ -46,7 +46,7 @@ class Draws:
     def weights(self, hashes: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Return how often each user is drawn in each replicate; rows of one user have the same weights.
 
-        >>> Draws(replicates=5, seed=0).weights(hashed_random.user_hashes(["ann", "bob", "ann"]))
+        >>> Draws(replicates=5, seed=0).weights(hashed_random.hash_ids(["ann", "bob", "ann"]))
         array([[0, 1, 1, 0, 3],
                [1, 1, 2, 1, 2],
                [0, 1, 1, 0, 3]], dtype=uint8)
@@ -56,7 +56,7 @@ class Draws:
 
     def signs(self, hashes: NDArray[np.int64]) -> NDArray[np.int8]:
         """Return the random sign of each user in each replicate."""
-        return hashed_random.signs(hashes, seed=self.seed, replicates=self.replicates)
+        return hashed_random.random_signs(hashes, seed=self.seed, replicates=self.replicates)
 
 
 class SliceGroups(NamedTuple):
@@ -99,7 +99,7 @@ def sums_by_group(
         factors = draw(hashes[block]).astype(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             for codes in slicings[:, block]:
-                for group, users in members(codes):
+                for group, users in iterate_groups(codes):
                     sums[group] += columns[block][users].T @ factors[users]
     return np.where(np.isfinite(sums), sums, np.nan)
 
@@ -112,7 +112,7 @@ def distinct_columns(columns: NDArray[Scalar]) -> tuple[NDArray[Scalar], NDArray
     return columns[:, firsts], places
 
 
-def members(codes: NDArray[np.integer]) -> Iterator[tuple[int, slice | NDArray[np.int64]]]:
+def iterate_groups(codes: NDArray[np.integer]) -> Iterator[tuple[int, slice | NDArray[np.int64]]]:
     """Find the groups of a slicing and the positions of their users; a Python slice for everyone, to copy nothing."""
     if codes.size and codes.min() == codes.max():
         if codes[0] >= 0:
@@ -166,8 +166,8 @@ def ratio_sums(
     Both are 0 where undefined; the denominator of a mean is 1 elsewhere. Single precision would be a third faster, but
     a mean would be off by 1e-7.
 
-    >>> from rankeval_spark.statistics.hashed_random import user_hashes
-    >>> ratio_sums(np.array([[1.0]]), np.array([[2.0]]), user_hashes(["ann"]), Draws(5, 0)).tolist()
+    >>> from rankeval_spark.statistics.hashed_random import hash_ids
+    >>> ratio_sums(np.array([[1.0]]), np.array([[2.0]]), hash_ids(["ann"]), Draws(5, 0)).tolist()
     [[[[0.0, 1.0, 1.0, 0.0, 3.0]], [[0.0, 2.0, 2.0, 0.0, 6.0]]]]
     """
     kept, which = distinct_columns(denominators)
@@ -176,14 +176,14 @@ def ratio_sums(
     return np.stack([sums[:, n_kept:], sums[:, :n_kept][:, which]], axis=1)
 
 
-def spread_of(parts: Parts, level: float) -> Spread:
+def bootstrap_spread(parts: Parts, level: float) -> Spread:
     """Compute each column's standard error and percentile interval from sums of disjoint sets of users.
 
     Parts are added in ascending order, so that their order does not matter. NaN where more than 5 % of the replicates
     have no denominator; fewer are left out. Replicates 1, 2 and 3 of a mean:
 
     >>> parts = np.array([[[[2.0, 4.0, 6.0]], [[2.0, 2.0, 2.0]]]])
-    >>> spread_of(parts, 0.5)
+    >>> bootstrap_spread(parts, 0.5)
     Spread(std_error=array([1.]), low=array([1.5]), high=array([2.5]))
     """
     numerators, denominators = np.sort(parts, axis=0).sum(axis=0)

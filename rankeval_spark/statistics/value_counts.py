@@ -22,14 +22,14 @@ _STEPS: Final = 11  # a range below 2^x has at most MAX_VALUES multiples of 2^(x
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
+class EncodedColumns:
     """Columns of values that are counted by more than one grouping."""
 
     values: Sequence[Doubles]  # distinct values of each column, ascending, without NaN
     codes: Sequence[Ints]  # place of each row's value among them, -1 where it is NaN
 
     @classmethod
-    def from_columns(cls, columns: Matrix) -> Levels:
+    def from_columns(cls, columns: Matrix) -> EncodedColumns:
         """Find the distinct values of each column."""
         values, codes = [], []
         for column in columns.T:
@@ -55,7 +55,7 @@ class Levels:
             cells.append(found // max(1, len(levels)) * n_columns + place)
             values.append(levels[found % max(1, len(levels))])
             counts.append(count)
-        return _counted(cells, values, counts, np.full(n_groups * n_columns, EXACT, dtype=np.int64))
+        return _build_counts(cells, values, counts, np.full(n_groups * n_columns, EXACT, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,8 @@ class ValueCounts:
     the smallest power of two with which they are not more. Multiples of a power of two are multiples of every smaller
     one. So rounding twice is rounding once, and the counts of the whole do not depend on how it was cut or united.
 
-    >>> counts = Levels.from_columns(np.array([[0.5], [1.0], [0.5], [np.nan]])).by_group(np.array([0, 0, 0, 0]), 1)
+    >>> columns = EncodedColumns.from_columns(np.array([[0.5], [1.0], [0.5], [np.nan]]))
+    >>> counts = columns.by_group(np.array([0, 0, 0, 0]), 1)
     >>> counts.value, counts.count
     (array([0.5, 1. ]), array([2, 1]))
     >>> counts.quantiles([0.5, 0.9])
@@ -127,23 +128,25 @@ class ValueCounts:
         return cls(np.repeat(np.arange(n_columns), sizes), value, count, exponent)
 
 
-def united(parts: Iterable[tuple[ValueCounts, Ints]], n_cells: int) -> ValueCounts:
+def merge_counts(parts: Iterable[tuple[ValueCounts, Ints]], n_cells: int) -> ValueCounts:
     """Unite counts of users, each with the cell in the result of every own cell."""
     parts = list(parts)
     exponent = np.full(n_cells, EXACT, dtype=np.int64)
     for part, places in parts:
         np.maximum.at(exponent, places, part.exponent)
     cells = [places[part.cell] for part, places in parts]
-    return _counted(cells, [part.value for part, _ in parts], [part.count for part, _ in parts], exponent)
+    return _build_counts(cells, [part.value for part, _ in parts], [part.count for part, _ in parts], exponent)
 
 
-def _counted(cells: Sequence[Ints], values: Sequence[Doubles], counts: Sequence[Ints], exponent: Ints) -> ValueCounts:
+def _build_counts(
+    cells: Sequence[Ints], values: Sequence[Doubles], counts: Sequence[Ints], exponent: Ints
+) -> ValueCounts:
     """Sort values, add up those that are equal on the grid of their cell, and coarsen the grids of cells with many."""
     none = np.empty(0, dtype=np.int64)
     cell, count = np.concatenate([none, *cells]), np.concatenate([none, *counts])
-    value = _rounded_down(np.concatenate([np.empty(0), *values]), exponent[cell])
+    value = _round_down(np.concatenate([np.empty(0), *values]), exponent[cell])
     order = np.lexsort((value, cell))
-    cell, value, count = _added_up(cell[order], value[order], count[order])
+    cell, value, count = _add_equal_values(cell[order], value[order], count[order])
     ends = np.cumsum(np.bincount(cell, minlength=len(exponent)))
     large = np.flatnonzero(np.diff(ends, prepend=0) > MAX_VALUES)
     if not len(large):
@@ -151,11 +154,11 @@ def _counted(cells: Sequence[Ints], values: Sequence[Doubles], counts: Sequence[
     exponent = exponent.copy()
     starts = np.append(0, ends[:-1])
     for crowded in large.tolist():
-        exponent[crowded] = _finest(value[starts[crowded] : ends[crowded]], int(exponent[crowded]))
-    return ValueCounts(*_added_up(cell, _rounded_down(value, exponent[cell]), count), exponent)
+        exponent[crowded] = _finest_exponent(value[starts[crowded] : ends[crowded]], int(exponent[crowded]))
+    return ValueCounts(*_add_equal_values(cell, _round_down(value, exponent[cell]), count), exponent)
 
 
-def _added_up(cell: Ints, value: Doubles, count: Ints) -> tuple[Ints, Doubles, Ints]:
+def _add_equal_values(cell: Ints, value: Doubles, count: Ints) -> tuple[Ints, Doubles, Ints]:
     """Unite neighbours of one cell and one value."""
     if not len(cell):
         return cell, value, count
@@ -163,11 +166,11 @@ def _added_up(cell: Ints, value: Doubles, count: Ints) -> tuple[Ints, Doubles, I
     return cell[starts], value[starts], np.add.reduceat(count, starts)
 
 
-def _finest(values: Doubles, least: int) -> int:
+def _finest_exponent(values: Doubles, least: int) -> int:
     """Find the smallest exponent above ``least`` whose multiples are few enough; values ascend."""
 
     def is_few(exponent: int) -> bool:
-        return int(np.count_nonzero(np.diff(_rounded_down(values, np.int64(exponent))))) < MAX_VALUES
+        return int(np.count_nonzero(np.diff(_round_down(values, np.int64(exponent))))) < MAX_VALUES
 
     coarse = int(np.frexp(values[-1] / 2 - values[0] / 2)[1]) + 1 - _STEPS
     fine, step = least, 1
@@ -182,7 +185,7 @@ def _finest(values: Doubles, least: int) -> int:
     return coarse
 
 
-def _rounded_down(values: Doubles, exponent: Ints | np.int64) -> Doubles:
+def _round_down(values: Doubles, exponent: Ints | np.int64) -> Doubles:
     """Round down to multiples of a power of two; values beyond 2^52 multiples are multiples already."""
     power = exponent.astype(np.int32)
     with np.errstate(over="ignore"):

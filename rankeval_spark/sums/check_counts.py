@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.arrays import to_arrow, to_codes, to_numpy
-from rankeval_spark.engine.attribution import micros_of
-from rankeval_spark.engine.checks import ends_of_rows
-from rankeval_spark.engine.scorer import n_empty
+from rankeval_spark.engine.attribution import to_micros
+from rankeval_spark.engine.checks import first_and_last_key
+from rankeval_spark.engine.scorer import count_empty_ranks
 from rankeval_spark.measures.required_facts import PREDICTIONS
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.result_rows.check_rows import RECOMMENDATIONS, CheckCount
-from rankeval_spark.result_rows.metric_rows import rows_of_mean_weight
+from rankeval_spark.result_rows.metric_rows import find_mean_weight_rows
 
 if TYPE_CHECKING:
     from rankeval_spark.config.check_thresholds import CheckName
@@ -47,7 +47,7 @@ OF_MODEL: Final = "lists"  # check of the row of each model: judged users withou
 HAS_LIST: Final = "until"  # column that in such a row is 1 if the model has a list, else 0
 
 
-def counted_lists(part: Part) -> pa.Table:
+def list_check_rows(part: Part) -> pa.Table:
     """Return a row per list with its counts, at the largest cutoff or of the whole list."""
     lists, measures = part.lists, part.outputs.measures
     place = measures.ks.index(measures.last_cutoff)
@@ -56,13 +56,13 @@ def counted_lists(part: Part) -> pa.Table:
     n_judged = to_arrow(part.scored.counts[C.N_JUDGED][:, place])
     names = [C.MODEL_ID, C.USER_ID, C.N_RECOMMENDED, C.N_DUPLICATES, *C.FOR_CHECKS]
     columns = {name: lists[name] for name in names if name in lists}
-    n_listed = to_arrow((n_recommended - n_empty(lists) + to_numpy(lists[C.N_DUPLICATES])).astype(np.int32))
+    n_listed = to_arrow((n_recommended - count_empty_ranks(lists) + to_numpy(lists[C.N_DUPLICATES])).astype(np.int32))
     return pa.Table.from_pydict({**columns, C.N_JUDGED: n_judged, C.HAS_TIES: has_ties, N_LISTED: n_listed})
 
 
-def list_counts(lists: pa.Table, request: Request) -> pa.Table:
-    """Count what the checks look for in rows of :func:`counted_lists`: rows of :data:`COUNTS`."""
-    found, none = _Lists(lists, request), dict.fromkeys(COUNTS.names)
+def count_lists(lists: pa.Table, request: Request) -> pa.Table:
+    """Count what the checks look for in rows of :func:`list_check_rows`: rows of :data:`COUNTS`."""
+    found, none = _ListCounter(lists, request), dict.fromkeys(COUNTS.names)
     rows = [{**none, C.MODEL_ID: "", **row} for row in (*found.counts(), *found.of_timing())]
     return pa.Table.from_pylist(rows, COUNTS)
 
@@ -75,7 +75,7 @@ def add_counts(rows: pa.Table) -> pa.Table:
     return found.select([*names[:2], *(f"{name}_{op}" for name, op in how.items())]).rename_columns(names).cast(COUNTS)
 
 
-def list_facts(rows: pa.Table, request: Request, metrics: pa.Table | None = None) -> list[CheckCount]:
+def to_list_facts(rows: pa.Table, request: Request, metrics: pa.Table | None = None) -> list[CheckCount]:
     """Return the facts of the checks from counts of all lists, and from means where measures weigh impressions.
 
     With a baseline also whether it has no list at all, and with the column :data:`columns.SEEN` the recommended items
@@ -99,7 +99,7 @@ def list_facts(rows: pa.Table, request: Request, metrics: pa.Table | None = None
         if row is None:
             continue
         if name == check_rows.EVENTS_END:
-            facts.append(check_rows.events_end([(row["until"], row["newest"], policies.window)]))
+            facts.append(check_rows.measure_events_end([(row["until"], row["newest"], policies.window)]))
             continue
         keys = list(dict.fromkeys(key for key in (row["first"], row["last"]) if key is not None))
         facts.append(CheckCount(RECOMMENDATIONS, name, row["count"] or 0, row["total"] or 0, keys))
@@ -109,15 +109,15 @@ def list_facts(rows: pa.Table, request: Request, metrics: pa.Table | None = None
         sample = [baseline] if is_absent else []
         facts.append(CheckCount(RECOMMENDATIONS, check_rows.ABSENT_BASELINE, int(is_absent), 1, sample))
     missing = ((row[C.MODEL_ID], row["count"], row["total"]) for row in models)
-    facts.append(check_rows.missing_users(missing))
+    facts.append(check_rows.count_missing_users(missing))
     if not weighs:
         return facts
-    weights = [] if metrics is None else rows_of_mean_weight(metrics)
-    return [*facts, check_rows.mean_weight(weights), check_rows.effective_sample(weights)]
+    weights = [] if metrics is None else find_mean_weight_rows(metrics)
+    return [*facts, check_rows.count_mean_weights(weights), check_rows.count_lost_sample(weights)]
 
 
 @dataclass(frozen=True)
-class _Lists:
+class _ListCounter:
     """One row per list, empty ones of judged users too."""
 
     table: pa.Table
@@ -164,7 +164,7 @@ class _Lists:
             yield self._row(check, n_found > 0, n_of.sum(), n_found.sum())
         ends, events = (pc.struct_field(self.table[C.TIMING], name) for name in ("until", "newest"))
         if self.request.events_until is not None:
-            until = micros_of(self.request.events_until)
+            until = to_micros(self.request.events_until)
             is_open = to_numpy(ends, null=until) > until
             yield self._row(check_rows.OPEN_WINDOWS, is_open, len(ends) - ends.null_count)
         yield {"check": check_rows.EVENTS_END, "until": pc.max(ends).as_py(), "newest": pc.max(events).as_py()}
@@ -173,7 +173,7 @@ class _Lists:
         self, check: CheckName, flag: BoolVector, total: SupportsInt, count: SupportsInt | None = None
     ) -> dict[str, Any]:
         """Count the lists with a flag, or what is given; with the keys of the first and last list with the flag."""
-        first, last = ends_of_rows(self.table, (C.MODEL_ID, C.USER_ID), flag)
+        first, last = first_and_last_key(self.table, (C.MODEL_ID, C.USER_ID), flag)
         n = int(np.count_nonzero(flag) if count is None else count)
         return {"check": check, "count": n, "total": int(total), "first": first, "last": last}
 

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.arrays import in_one_piece, row_codes, starts_of_runs, to_arrow, to_codes, to_numpy
+from rankeval_spark.engine.arrays import combine_chunks, encode_rows, starts_of_runs, to_arrow, to_codes, to_numpy
 from rankeval_spark.engine.buckets import GROUP, N_GROUPS, jackknife_groups
-from rankeval_spark.engine.planning import parity_of
-from rankeval_spark.engine.slices import PACKED, groups_of, segment_columns, unpacked
+from rankeval_spark.engine.planning import build_parity
+from rankeval_spark.engine.slices import PACKED, find_groups, segment_column_names, unpack_segments
 from rankeval_spark.measures import required_facts
 from rankeval_spark.measures.measure_set import mean_weight
 from rankeval_spark.result_rows.column_types import arrow_schema
@@ -31,7 +31,7 @@ from rankeval_spark.result_rows.exposure_rows import (
     entry_keys,
     to_entry_rows,
 )
-from rankeval_spark.result_rows.histograms import ByLength, Times, counted, list_entries, to_entries
+from rankeval_spark.result_rows.histograms import LengthCounts, ShownCounts, count_keys, list_entries, to_entries
 from rankeval_spark.sums.sums import METRICS, Sum
 
 if TYPE_CHECKING:
@@ -78,25 +78,25 @@ class ShownItems(Sum):
         row = np.repeat(np.arange(lists.num_rows), ranked.length[ranked.listed])  # of the list of each item
         for k in self.lengths_at:
             length = np.bincount(row[band <= self.ks.index(k)], minlength=lists.num_rows)
-            lists = lists.append_column(_length(k), to_arrow(length.astype(np.int32)))
+            lists = lists.append_column(_length_column(k), to_arrow(length.astype(np.int32)))
         # kinds: lists whose columns are all the same
-        _, first, kind = np.unique(row_codes(lists, lists.column_names), return_index=True, return_inverse=True)
+        _, first, kind = np.unique(encode_rows(lists, lists.column_names), return_index=True, return_inverse=True)
         within, n_bands = np.flatnonzero(band < len(self.ks)), len(self.ks)
         items, item = ranked.batch.items, ranked.batch.log.item[ranked.row[within]]
         key = (kind[row[within]] * len(items) + item) * n_bands + band[within]
-        found, n_shown = counted(key, n_keys=len(first) * len(items) * n_bands)
+        found, n_shown = count_keys(key, n_keys=len(first) * len(items) * n_bands)
         pair, band = np.divmod(found, n_bands)
         kind, item = np.divmod(pair, max(len(items), 1))
         rows = pc.take(lists, to_arrow(first[kind])).append_column(C.ITEM_ID, pc.take(items, to_arrow(item)))
-        yield from _with_counts(rows, band, n_shown).combine_chunks().to_batches()
+        yield from _append_counts(rows, band, n_shown).combine_chunks().to_batches()
 
     def known(self, items: pa.Array) -> pa.RecordBatch:
         """Build the partial rows of the items of a catalogue."""
         none, zeros = pa.nulls(len(items), pa.string()).dictionary_encode(), np.zeros(len(items), dtype=np.int32)
-        segments = dict.fromkeys(name for slicing in segment_columns(self.slices) for name in slicing)
+        segments = dict.fromkeys(name for slicing in segment_column_names(self.slices) for name in slicing)
         texts = dict.fromkeys([C.MODEL_ID, *segments], none)
-        numbers = dict.fromkeys([GROUP, *map(_length, self.lengths_at)], to_arrow(zeros))
-        rows = _with_counts(pa.Table.from_pydict({**texts, **numbers, C.ITEM_ID: items}), zeros, zeros)
+        numbers = dict.fromkeys([GROUP, *map(_length_column, self.lengths_at)], to_arrow(zeros))
+        rows = _append_counts(pa.Table.from_pydict({**texts, **numbers, C.ITEM_ID: items}), zeros, zeros)
         return rows.combine_chunks().to_batches()[0]
 
     def finish(self, rows: pa.Table) -> pa.Table:
@@ -111,15 +111,15 @@ class ShownItems(Sum):
         is_shown = n_shown > 0
         rows, item, n_shown = rows.filter(to_arrow(is_shown)), items.code[is_shown], n_shown[is_shown]
         band, group = (to_numpy(rows[name]).astype(np.int64) for name in (BAND, GROUP))
-        lengths = {k: to_numpy(rows[_length(k)]).astype(np.int64) for k in self.lengths_at}
+        lengths = {k: to_numpy(rows[_length_column(k)]).astype(np.int64) for k in self.lengths_at}
         n_bands = len(self.ks)
-        for index, names in enumerate(segment_columns(self.slices)):
-            cells, cell = groups_of(rows, names)
+        for index, names in enumerate(segment_column_names(self.slices)):
+            cells, cell = find_groups(rows, names)
             columns, holder = entry_keys(index, cells), cell * items.n_values + item
             # Lists of a group of users that hold an item down to each band: (n, n_bands), by cell and item and group
             key = (holder * N_GROUPS + group) * n_bands + band
             n_keys = (int(holder.max(initial=-1)) + 1) * N_GROUPS * n_bands
-            found, count = counted(key, n_keys=n_keys, times=n_shown)
+            found, count = count_keys(key, n_keys=n_keys, times=n_shown)
             triple, of_band = np.divmod(found, n_bands)
             is_first = starts_of_runs(triple)
             times = np.zeros((np.count_nonzero(is_first), n_bands), dtype=np.int64)
@@ -133,8 +133,8 @@ class ShownItems(Sum):
                 by_length, known = None, is_known[held_item]
                 if k in lengths:
                     row = np.flatnonzero(band <= place)
-                    by_length = ByLength.of(holder[row], lengths[k][row], group[row], n_shown[row])
-                at_k = Times(own, of_group[kept], times[kept, place])
+                    by_length = LengthCounts.of(holder[row], lengths[k][row], group[row], n_shown[row])
+                at_k = ShownCounts(own, of_group[kept], times[kept, place])
                 entries = to_entries(at_k, cell=held_cell, is_known=known, n_cells=len(cells), by_length=by_length)
                 yield to_entry_rows(entries, columns, k=k)
 
@@ -154,26 +154,26 @@ def _listed_items(part: Part, ks: Sequence[int]) -> tuple[RankedLists, pa.Table,
             band += (rank > k).view(np.uint8)
     own = to_arrow(ranked.listed - part.start)
     names = [name for name in (C.MODEL_ID, PACKED) if name in part.lists]
-    lists = unpacked(pa.Table.from_pydict({name: pc.take(part.lists[name], own) for name in names}))
+    lists = unpack_segments(pa.Table.from_pydict({name: pc.take(part.lists[name], own) for name in names}))
     for place, name in enumerate(lists.column_names):  # NULL is no value: dictionaries with one cannot be united
-        column = in_one_piece(lists[name])
+        column = combine_chunks(lists[name])
         column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
         lists = lists.set_column(place, name, column.dictionary_encode())
     group = jackknife_groups(pc.take(part.lists[C.USER_ID], own)).astype(np.int32)
     return ranked, lists.append_column(GROUP, to_arrow(group)), band
 
 
-def _length(k: int) -> str:
+def _length_column(k: int) -> str:
     """Column of the lengths of lists at a cutoff."""
     return f"_length_{k}"
 
 
-def _with_counts(rows: pa.Table, band: IntVector, n_shown: IntVector) -> pa.Table:
+def _append_counts(rows: pa.Table, band: IntVector, n_shown: IntVector) -> pa.Table:
     rows = rows.append_column(BAND, to_arrow(band.astype(np.int32)))
     return rows.append_column(N_SHOWN, to_arrow(n_shown.astype(np.int32)))
 
 
-class _OfAllLists(Sum):
+class _WholeSliceSum(Sum):
     """Rows of ``metrics``: ``schemas.METRICS`` without the key of their run."""
 
     rows: ExposureRows | ParityRows
@@ -185,11 +185,11 @@ class _OfAllLists(Sum):
     def adjust(self, rows: pa.Table, totals: Mapping[str, pa.Table]) -> pa.Table:  # noqa: ARG002 - as the others
         """Add the rows of slice ``all``, which are missing where no model has a list."""
         has_all = pc.any(pc.equal(rows[C.SLICE], C.ALL_USERS)).as_py()
-        return rows if has_all else pa.concat_tables([rows, self.finish(self.rows.no_lists())])
+        return rows if has_all else pa.concat_tables([rows, self.finish(self.rows.rows_without_lists())])
 
 
 @dataclass(frozen=True)
-class Exposures(_OfAllLists):
+class Exposures(_WholeSliceSum):
     """Measures that read how often items are shown, from histograms and numbers of lists."""
 
     rows: ExposureRows
@@ -205,8 +205,8 @@ class Exposures(_OfAllLists):
         band = bands[ranked.start[listed]].astype(np.int64)
         opens_user = np.flatnonzero(starts_of_runs(keys.user[listed]) | starts_of_runs(keys.model[listed]))
         places = ((np.arange(len(listed)), band), (opens_user, np.minimum.reduceat(band, opens_user)))
-        for index, names in enumerate(segment_columns(self.slices)):
-            cells, cell = groups_of(lists, names)
+        for index, names in enumerate(segment_column_names(self.slices)):
+            cells, cell = find_groups(lists, names)
             shape = (len(cells), N_GROUPS, n_bands + 1)
             bucket = (cell * N_GROUPS + group) * (n_bands + 1)
             counts = (np.bincount(bucket[row] + own, minlength=np.prod(shape)).reshape(shape) for row, own in places)
@@ -217,7 +217,7 @@ class Exposures(_OfAllLists):
 
 
 @dataclass(frozen=True)
-class Parities(_OfAllLists):
+class Parities(_WholeSliceSum):
     """Measures of parity, from counts for groups of popularity or categories."""
 
     rows: ParityRows
@@ -243,7 +243,7 @@ class CatalogueItems:
 
 def exposure_sums(request: Request, models: Sequence[str]) -> dict[str, Sum]:
     """Return the sums of the measures of all lists together; ``models`` are all that are expected."""
-    names, slices, parity = tuple(models), tuple(map(tuple, request.every_slice)), parity_of(request)
+    names, slices, parity = tuple(models), tuple(map(tuple, request.every_slice)), build_parity(request)
     shown = [measure for measure in request.measure_set.exposures if measure not in parity.measures]
     # A histogram knows the items of the catalogue or those of the training data.
     of_train = tuple(measure for measure in shown if required_facts.TRAINED_ITEMS in measure.needs)
@@ -262,7 +262,7 @@ def exposure_sums(request: Request, models: Sequence[str]) -> dict[str, Sum]:
     return found
 
 
-def readers_of_catalogues(sums: Mapping[str, Sum]) -> dict[str, dict[str, ShownItems]]:
+def group_by_catalogue(sums: Mapping[str, Sum]) -> dict[str, dict[str, ShownItems]]:
     """Group the sums that read which items there are by their catalogue, CATALOGUE or TRAIN."""
     found: dict[str, dict[str, ShownItems]] = {}
     for name, sum_ in sums.items():

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import in_one_piece, lengths_of, list_column, to_arrow, to_codes, to_numpy
-from rankeval_spark.engine.buckets import hashes_of
-from rankeval_spark.engine.failures import quoted, refuse_input
+from rankeval_spark.engine.arrays import combine_chunks, lengths_of, list_column, to_arrow, to_codes, to_numpy
+from rankeval_spark.engine.buckets import hash_users
+from rankeval_spark.engine.failures import quote_key, refuse_input
 
 
 def apply_by_key(
@@ -35,7 +35,7 @@ def apply_by_key(
     )
 
 
-def in_order_of(table: pa.Table, names: Sequence[str]) -> pa.Table:
+def sort_by_key(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """Sort rows by a key, all ascending and NULL last; a column of lists is left out, its readable form is one."""
     key = [name for name in names if not pa.types.is_list(table.schema.field(name).type)]
     return table.sort_by([(name, "ascending") for name in key]) if table.num_rows else table
@@ -58,22 +58,22 @@ def refuse_large(rows: pa.Table, *, most: int) -> pa.Table:
     if rows.num_rows > most and C.SLICE in rows.column_names:
         counts = pc.value_counts(rows[C.SLICE])
         largest = counts.field("values")[int(np.argmax(to_numpy(counts.field("counts"))))]
-        found = f"a result of more than {MAX_ROWS:,} rows, most of them of the slice {quoted(largest)}"
+        found = f"a result of more than {MAX_ROWS:,} rows, most of them of the slice {quote_key(largest)}"
         fix = "leave the segment out, or make bands of its numbers"
         refuse_input("slices", found, expected="segments with few values", fix=fix)
     return rows
 
 
-def in_buckets(rows: pa.RecordBatch, key: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def split_by_key_bucket(rows: pa.RecordBatch, key: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Cut partial rows by the bucket of their key; all are in bucket 0 without one."""
     if not key or not rows.num_rows:
         yield 0, rows
         return
     column = rows[key[0]]
     if len(key) > 1 or column.null_count or pa.types.is_list(column.type):
-        column = pc.binary_join_element_wise(*(_text(rows[name]) for name in key), _BETWEEN_COLUMNS)
+        column = pc.binary_join_element_wise(*(_to_key_text(rows[name]) for name in key), _BETWEEN_COLUMNS)
     codes = to_codes(column)  # keys are hashed once each
-    bucket = (hashes_of(codes.values) % N_BUCKETS).astype(np.uint8)[codes.code]
+    bucket = (hash_users(codes.values) % N_BUCKETS).astype(np.uint8)[codes.code]
     order = np.argsort(bucket, kind="stable")
     found, starts = np.unique(bucket[order], return_index=True)
     if len(found) == 1:
@@ -84,10 +84,10 @@ def in_buckets(rows: pa.RecordBatch, key: Sequence[str]) -> Iterator[tuple[int, 
         yield number, ordered.slice(start, end - start)
 
 
-def _text(column: pa.Array) -> pa.Array:
+def _to_key_text(column: pa.Array) -> pa.Array:
     """Write cells as texts, lists of texts too; NULL as a text of its own."""
     if pa.types.is_list(column.type):
-        lists = in_one_piece(column)
+        lists = combine_chunks(column)
         values = list_column(lengths_of(lists), pc.fill_null(lists.flatten(), NULL_TEXT))
         column = pc.binary_join(values, _BETWEEN_VALUES)
     return pc.fill_null(column.cast(pa.string()), NULL_TEXT)

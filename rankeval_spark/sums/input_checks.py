@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
-from rankeval_spark.engine.arrays import in_one_piece, to_arrow, to_numpy
+from rankeval_spark.engine.arrays import combine_chunks, to_arrow, to_numpy
 from rankeval_spark.engine.checks import (
     ITEM_FIELDS,
     ROWS as N_ROWS,
@@ -19,7 +19,7 @@ from rankeval_spark.engine.checks import (
     RowChecks,
     Tally,
     add_tallies,
-    ends_of_ids,
+    first_and_last_id,
     refuse_by_check,
 )
 from rankeval_spark.engine.planning import counted_needs
@@ -50,12 +50,12 @@ TALLIES: Final = pa.schema(
 N_KNOWN: Final = "n_known"  # rows of the catalogue that have an item
 
 
-def tally_rows(tallies: Iterable[Tally]) -> pa.RecordBatch:
+def tallies_to_rows(tallies: Iterable[Tally]) -> pa.RecordBatch:
     """Return tallies as rows of :data:`TALLIES`."""
     return pa.RecordBatch.from_pylist([asdict(tally) for tally in tallies], TALLIES)
 
 
-def to_tallies(rows: pa.Table) -> dict[tuple[str, CheckName], Tally]:
+def rows_to_tallies(rows: pa.Table) -> dict[tuple[str, CheckName], Tally]:
     """Add up tallies, by input and check."""
     found: dict[tuple[str, CheckName], Tally] = {}
     add_tallies(found, (Tally(**row) for row in rows.to_pylist()))
@@ -70,11 +70,11 @@ class RowTallies(Sum):
     schema = TALLIES
 
     def rest(self, tallies: PartitionTallies) -> Iterable[pa.RecordBatch]:
-        yield tally_rows(tallies.tallies.values())
+        yield tallies_to_rows(tallies.tallies.values())
 
     def finish(self, rows: pa.Table) -> pa.Table:
         """Add tallies up; refuse an input that has rows and none that can be used, unless checks judge it."""
-        found = to_tallies(rows)
+        found = rows_to_tallies(rows)
         for of_input in self.refused:
             counts = {check: tally.count for (name, check), tally in found.items() if name == of_input.input}
             by_check: dict[str | None, int] = {
@@ -82,7 +82,7 @@ class RowTallies(Sum):
             }
             n_usable = counts.get(N_ROWS, 0) - sum(by_check.values())
             refuse_by_check(of_input.input, {**by_check, None: n_usable})
-        return pa.Table.from_batches([tally_rows(found.values())])
+        return pa.Table.from_batches([tallies_to_rows(found.values())])
 
 
 @dataclass(frozen=True)
@@ -99,18 +99,18 @@ class ItemTallies(Sum):
         if tallies.items:
             found = pa.concat_tables(pa.Table.from_arrays(list(each), ITEM_FIELDS) for each in tallies.items)
             found = found.append_column(N_KNOWN, to_arrow(np.zeros(found.num_rows, dtype=np.int64)))
-            yield from (_items_once(found) if len(tallies.items) > 1 else found).to_batches()
+            yield from (_sum_by_item(found) if len(tallies.items) > 1 else found).to_batches()
 
     def finish(self, rows: pa.Table) -> pa.Table:
-        items = _items_once(rows)
-        ids = in_one_piece(items[C.ITEM_ID])
+        items = _sum_by_item(rows)
+        ids = combine_chunks(items[C.ITEM_ID])
         n_judged, n_listed, n_known = (to_numpy(items[name]) for name in (*ITEM_FIELDS[1:], N_KNOWN))
 
         def tally(
             of: str, check: CheckName, counts: np.ndarray, is_concerned: BoolVector, total: int | None = None
         ) -> Tally:
             n_all = int(counts.sum()) if total is None else total
-            return Tally(of, check, int(counts[is_concerned].sum()), n_all, *ends_of_ids(ids, is_concerned))
+            return Tally(of, check, int(counts[is_concerned].sum()), n_all, *first_and_last_id(ids, is_concerned))
 
         is_listed = n_listed > 0
         found = [tally("held_out", check_rows.UNMATCHED_ITEMS, n_judged, (n_judged > 0) & ~is_listed)]
@@ -122,10 +122,10 @@ class ItemTallies(Sum):
         if self.has_items:
             copies = np.maximum(n_known - 1, 0)
             found.append(tally("items", check_rows.DUPLICATES, copies, copies > 0, int(n_known.sum())))
-        return pa.Table.from_batches([tally_rows(found)])
+        return pa.Table.from_batches([tallies_to_rows(found)])
 
 
-def _items_once(rows: pa.Table) -> pa.Table:
+def _sum_by_item(rows: pa.Table) -> pa.Table:
     """Add up the rows of each item."""
     names = [*ITEM_FIELDS[1:], N_KNOWN]
     found = rows.group_by(C.ITEM_ID, use_threads=False).aggregate([(name, "sum") for name in names])
@@ -214,15 +214,17 @@ class InputChecks:
 
         What else was counted comes after them, so that no count is lost.
         """
-        tallies = to_tallies(pa.concat_tables([totals[ROWS], totals[ITEMS]]))
+        tallies = rows_to_tallies(pa.concat_tables([totals[ROWS], totals[ITEMS]]))
         counted = (tallies.get(key, Tally(*key, 0, 0)) for key in dict.fromkeys([*self._names(), *tallies]))
         facts = [CheckCount(each.input, each.check, each.count, each.total, each.sample_keys) for each in counted]
         if VECTORS in totals:
-            facts.append(check_rows.vector_lengths(tuple(row.values()) for row in totals[VECTORS].to_pylist()))
+            facts.append(check_rows.count_vector_lengths(tuple(row.values()) for row in totals[VECTORS].to_pylist()))
         if BANDS in totals:
             facts += [CheckCount(**row) for row in totals[BANDS].to_pylist()]
         if SEGMENT_VALUES in totals:
-            facts.append(check_rows.alike_values(tuple(row.values()) for row in totals[SEGMENT_VALUES].to_pylist()))
+            facts.append(
+                check_rows.count_alike_values(tuple(row.values()) for row in totals[SEGMENT_VALUES].to_pylist())
+            )
         return facts
 
     def _names(self) -> list[tuple[str, CheckName]]:

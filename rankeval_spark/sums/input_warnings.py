@@ -14,7 +14,7 @@ from rankeval_spark.config.check_thresholds import Checks
 from rankeval_spark.engine.checks import CHECKS, ROWS
 from rankeval_spark.errors import warn_user
 from rankeval_spark.result_rows import check_rows
-from rankeval_spark.result_rows.check_rows import verdict_of
+from rankeval_spark.result_rows.check_rows import judge_fact
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -44,7 +44,7 @@ def warn_of_left_out(facts: Iterable[CheckCount], request: Request) -> None:
     silent |= {(check_rows.RECOMMENDATIONS, name) for name in _CHOSEN if name in policies.model_fields_set}
     for fact in facts:
         is_known = fact.check in LEFT_OUT and (fact.input, fact.check) not in silent
-        if not is_known or verdict_of(fact, Checks()).verdict == "ok":
+        if not is_known or judge_fact(fact, Checks()).verdict == "ok":
             continue
         is_of_users = fact.check == check_rows.MISSING_USERS
         what, of_model = "judged users" if is_of_users else "rows", {*fact.sample_keys} - {C.ONE_MODEL}
@@ -76,25 +76,25 @@ def _why_nothing(metrics: pa.Table, facts: dict[tuple[str, str], CheckCount], re
         return
     missing = facts.get((check_rows.RECOMMENDATIONS, check_rows.MISSING_USERS))
     if missing is not None and missing.total and pc.min(rows["n_missing"]).as_py() == missing.total:
-        yield no_list_left(request) or "no user of held_out has a list; ids of both tables have to match"
+        yield no_list_left_text(request) or "no user of held_out has a list; ids of both tables have to match"
     without = facts.get((check_rows.HELD_OUT, check_rows.ZERO_RELEVANT))
     least = least_gain(request)
     if least == 1 and without is not None and without.total and without.count == without.total:
         yield f"no user has a relevant judgement (a gain of at least {least:g})"
     if not has_users:
-        yield f"no user has a value{where_undefined(request)}"
+        yield f"no user has a value{undefined_text(request)}"
     unmatched = facts.get((check_rows.HELD_OUT, check_rows.UNMATCHED_ITEMS))
     if unmatched is not None and unmatched.total and unmatched.count == unmatched.total:
         yield "no item of held_out is in a list; ids of both tables have to match"
 
 
-def no_list_left(request: Request) -> str:
+def no_list_left_text(request: Request) -> str:
     """Return which policies may have taken all lists of the judged users; empty where none drops items."""
     dropping = [name for name in DROPPING if getattr(request.policies, name) not in (False, "keep")]
     return f"no user of held_out has a list left by {', '.join(dropping)}" if dropping else ""
 
 
-def where_undefined(request: Request) -> str:
+def undefined_text(request: Request) -> str:
     """Write where the first measures are undefined."""
     undefined = {measure.name: measure.entry.undefined for measure in request.measure_set.per_list}
     reasons = [f"{name} is undefined ({where})" for name, where in [*undefined.items()][:_MAX_EXPLAINED]]

@@ -16,17 +16,17 @@ from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregates import GROUP
 from rankeval_spark.engine.arrays import (
     ABSENT,
-    in_one_piece,
-    row_codes,
-    taken_or_null,
+    combine_chunks,
+    encode_rows,
+    take_or_null,
     to_arrow,
     to_numpy,
     to_texts,
 )
-from rankeval_spark.engine.buckets import in_buckets
-from rankeval_spark.engine.outputs import FACTS, ListOutputs, Part, list_names, scored_parts, to_user_means
+from rankeval_spark.engine.buckets import split_by_user
+from rankeval_spark.engine.outputs import FACTS, ListOutputs, Part, describe_lists, score_in_parts, to_user_means
 from rankeval_spark.engine.scorer import COMPACT, IS_EVALUATED
-from rankeval_spark.engine.slices import PACKED, packed_values, segment_columns
+from rankeval_spark.engine.slices import PACKED, pack_columns, segment_column_names
 from rankeval_spark.measures.required_facts import LIST_NAMES
 from rankeval_spark.result_rows.night_change_rows import EARLIER, SCHEMA, NightChanges
 from rankeval_spark.sums.grouping import apply_by_key
@@ -50,7 +50,7 @@ class UserTotals:
 
     measures: MeasureSet
     sums: Mapping[str, Sum]
-    segments: tuple[str, ...] = ()  # packed as ``slices.unpacked`` takes them
+    segments: tuple[str, ...] = ()  # packed as ``slices.unpack_segments`` takes them
     unit: Unit = "user"
     n_nights: int = 1
     known: tuple[tuple[str, pa.RecordBatch], ...] = ()  # partial rows that are not made of users
@@ -63,7 +63,7 @@ class UserTotals:
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the partial rows of each sum; rows have :data:`NIGHT`, and those of a user are all there."""
-        for rows in in_buckets(map(self._with_packed_segments, batches), most_rows=sys.maxsize):
+        for rows in split_by_user(map(self._with_packed_segments, batches), most_rows=sys.maxsize):
             night = to_numpy(rows[NIGHT])
             evaluated = rows.append_column(IS_EVALUATED, to_arrow(np.ones(rows.num_rows, dtype=np.bool_)))
             own = [evaluated.filter(to_arrow(night == number)) for number in range(self.n_nights)]
@@ -74,7 +74,7 @@ class UserTotals:
     def _with_packed_segments(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         if self.segments:
-            columns[PACKED] = packed_segments(columns[C.SEGMENTS], self.segments)
+            columns[PACKED] = pack_segments(columns[C.SEGMENTS], self.segments)
         else:
             columns[C.SEGMENTS] = pa.nulls(batch.num_rows)
         return pa.RecordBatch.from_pydict(columns)  # of staged and of published rows, whose fields may be NULL or not
@@ -87,9 +87,9 @@ class UserTotals:
         return users.rename_columns({C.SEGMENTS: PACKED}) if self.segments else users.drop_columns(C.SEGMENTS)
 
 
-def packed_segments(segments: pa.Array, names: Sequence[str]) -> pa.ListArray:
+def pack_segments(segments: pa.Array, names: Sequence[str]) -> pa.ListArray:
     """Return the values of some segments as a list a row; NULL where a row's map does not have the segment."""
-    return packed_values([in_one_piece(pc.map_lookup(segments, key, "first")) for key in to_texts(names)])
+    return pack_columns([combine_chunks(pc.map_lookup(segments, key, "first")) for key in to_texts(names)])
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,9 @@ class NightDifferences(Sum):
 
     def add_users(self, nights: Sequence[pa.Table], rows: Sequence[pa.Table]) -> Iterable[pa.RecordBatch]:  # noqa: ARG002 - as the others
         """Join two nights by model, user and cutoff, and compare them; what a night does not have is NULL."""
-        names = [column for (column,) in segment_columns([[name] for name in self.segments])]
+        names = [column for (column,) in segment_column_names([[name] for name in self.segments])]
         keys = pa.concat_tables([night.select(_KEY) for night in nights])
-        found, first, place = np.unique(row_codes(keys, _KEY), return_index=True, return_inverse=True)
+        found, first, place = np.unique(encode_rows(keys, _KEY), return_index=True, return_inverse=True)
         both = pc.take(keys.select([C.MODEL_ID, C.K]), to_arrow(first))
         ends = np.cumsum([night.num_rows for night in nights])
         for night, own, prefix in zip(nights, np.split(place, ends[:-1]), ("", EARLIER), strict=True):
@@ -117,10 +117,10 @@ class NightDifferences(Sum):
             row[own] = np.arange(night.num_rows)
             columns = {name: night[name] for name in (*self.compared.measures.columns, *self.compared.denominators)}
             if names:
-                values, start = in_one_piece(night[PACKED]).flatten(), np.arange(night.num_rows) * len(names)
+                values, start = combine_chunks(night[PACKED]).flatten(), np.arange(night.num_rows) * len(names)
                 columns |= {name: pc.take(values, to_arrow(start + place)) for place, name in enumerate(names)}
             for name, column in columns.items():
-                both = both.append_column(f"{prefix}{name}", taken_or_null(column, row))
+                both = both.append_column(f"{prefix}{name}", take_or_null(column, row))
         return self.compared.aggregate(both)
 
     def finish(self, rows: pa.Table) -> pa.Table:
@@ -143,17 +143,17 @@ class PublishedLists:
 
     def parts(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> Iterator[Part]:  # noqa: ARG002 - no inputs
         """Score all lists of some users at a time."""
-        for bucket in in_buckets(batches, most_rows=sys.maxsize):
+        for bucket in split_by_user(batches, most_rows=sys.maxsize):
             in_order = bucket.sort_by([(name, "ascending") for name in (C.USER_ID, C.MODEL_ID, C.LIST_ID)])
-            user = to_numpy(in_one_piece(in_order[C.USER_ID]).dictionary_encode().indices)
-            n_judged = to_numpy(pc.list_value_length(in_one_piece(in_order[C.JUDGED_GAINS])))
-            yield from scored_parts(self.outputs, n_judged, user, partial(self._columns, in_order))
+            user = to_numpy(combine_chunks(in_order[C.USER_ID]).dictionary_encode().indices)
+            n_judged = to_numpy(pc.list_value_length(combine_chunks(in_order[C.JUDGED_GAINS])))
+            yield from score_in_parts(self.outputs, n_judged, user, partial(self._columns, in_order))
 
     def _columns(self, lists: pa.Table, start: int, n_lists: int) -> dict[str, pa.Array]:
         cut = lists.slice(start, n_lists)
-        found = {name: in_one_piece(cut[name]) for name in cut.column_names}
+        found = {name: combine_chunks(cut[name]) for name in cut.column_names}
         if self.segments:
-            found[PACKED] = packed_segments(found[C.SEGMENTS], self.segments)
+            found[PACKED] = pack_segments(found[C.SEGMENTS], self.segments)
         if LIST_NAMES in self.outputs.measures.needs:
-            found[LIST_NAMES] = list_names(found[C.USER_ID], found[C.MODEL_ID])
+            found[LIST_NAMES] = describe_lists(found[C.USER_ID], found[C.MODEL_ID])
         return found

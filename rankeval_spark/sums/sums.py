@@ -15,15 +15,15 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine import aggregates, paired_differences
 from rankeval_spark.engine.aggregates import AggregateLayout
 from rankeval_spark.engine.arrays import to_arrow
-from rankeval_spark.engine.buckets import hashes_of
+from rankeval_spark.engine.buckets import hash_users
 from rankeval_spark.engine.checks import PartitionTallies
 from rankeval_spark.engine.slices import USER_HASH
 from rankeval_spark.result_rows.column_types import arrow_schema
-from rankeval_spark.result_rows.comparison_rows import comparison_finisher
+from rankeval_spark.result_rows.comparison_rows import build_comparison_rows
 from rankeval_spark.result_rows.gap_rows import P_SCHEMA
-from rankeval_spark.result_rows.metric_rows import WITH_SPREAD, BootstrapIntervals, MetricRows, unsupported_in
+from rankeval_spark.result_rows.metric_rows import WITH_SPREAD, BootstrapIntervals, MetricRows, find_unsupported
 from rankeval_spark.sums import check_counts, grouping
-from rankeval_spark.sums.grouping import apply_by_key, in_order_of
+from rankeval_spark.sums.grouping import apply_by_key, sort_by_key
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -109,7 +109,7 @@ class Differences(Sum):
     @cached_property
     def _rows(self) -> ComparisonRows:
         outputs = self.outputs
-        return comparison_finisher(
+        return build_comparison_rows(
             self.request, weights=outputs.denominators, has_judged_lists=outputs.has_judged_lists
         )
 
@@ -120,12 +120,12 @@ class Differences(Sum):
         (users,), (lists,), aggregator = nights, rows, self._rows.aggregator
         has_items = (pc.field(C.K) == aggregator.requested.ks[0]) & (pc.field(C.N_RECOMMENDED) > 0)
         yield from aggregator.count_lists(lists.filter(has_items))
-        hashed = users.append_column(USER_HASH, to_arrow(hashes_of(users[C.USER_ID])))
-        yield from aggregator.aggregate_rows(iter(in_order_of(hashed, (USER_HASH, C.USER_ID)).to_batches()))
+        hashed = users.append_column(USER_HASH, to_arrow(hash_users(users[C.USER_ID])))
+        yield from aggregator.aggregate_rows(iter(sort_by_key(hashed, (USER_HASH, C.USER_ID)).to_batches()))
 
-    def unjudged(self, metrics: pa.Table) -> Iterable[pa.RecordBatch]:
+    def unjudged_partials(self, metrics: pa.Table) -> Iterable[pa.RecordBatch]:
         """Return partial rows for users whom published rows of users leave out, as ``metrics`` counts them."""
-        return self._rows.unjudged(metrics)
+        return self._rows.unjudged_partials(metrics)
 
     def finish(self, rows: pa.Table) -> pa.Table:
         return apply_by_key(rows, paired_differences.GROUP, self._rows.finish, self.schema)
@@ -133,7 +133,7 @@ class Differences(Sum):
     def adjust(self, rows: pa.Table, totals: Mapping[str, pa.Table]) -> pa.Table:
         """Adjust the p-values, but of values with too little support: a family has all rows of a test."""
         metrics = totals.get(METRICS) if self.metrics is None else self.metrics
-        unsupported = frozenset() if metrics is None else unsupported_in(metrics)
+        unsupported = frozenset() if metrics is None else find_unsupported(metrics)
         return pa.Table.from_batches(self._rows.adjust(iter(rows.to_batches()), unsupported), self.schema)
 
 
@@ -160,8 +160,8 @@ class ListCounts(Sum):
     schema = check_counts.COUNTS
 
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:
-        lists = check_counts.counted_lists(part)
-        yield from check_counts.list_counts(lists, self.request).to_batches()
+        lists = check_counts.list_check_rows(part)
+        yield from check_counts.count_lists(lists, self.request).to_batches()
 
     def finish(self, rows: pa.Table) -> pa.Table:
         return check_counts.add_counts(rows)
@@ -223,7 +223,7 @@ class ListTotals:
         for part in self.lists.parts(batches, tallies):
             for table in self.tables:
                 rows = part.user_rows if table == USER_ROWS else _list_rows(part)
-                yield table, with_text_ids(rows) if self.has_text_ids else rows
+                yield table, ids_to_text(rows) if self.has_text_ids else rows
             for name, sum_ in self.sums.items():
                 yield from ((name, rows) for rows in sum_.add(part))
         for name, sum_ in self.sums.items():
@@ -241,7 +241,7 @@ def _list_rows(part: Part) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(cast, schema=schema)
 
 
-def with_text_ids(rows: pa.RecordBatch) -> pa.RecordBatch:
+def ids_to_text(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Turn ids into text, as all published tables hold them."""
     for place, name in enumerate(rows.schema.names):
         if name in C.LIST_KEY and rows[name].type != pa.string():
@@ -249,7 +249,7 @@ def with_text_ids(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows
 
 
-def finished(sums: Mapping[str, Sum], partials: Iterable[tuple[str, pa.RecordBatch]]) -> dict[str, pa.Table]:
+def finish_sums(sums: Mapping[str, Sum], partials: Iterable[tuple[str, pa.RecordBatch]]) -> dict[str, pa.Table]:
     """Merge the partial rows of all users in one place."""
     by_sum: dict[str, list[pa.RecordBatch]] = {}
     for name, rows in partials:
@@ -258,10 +258,10 @@ def finished(sums: Mapping[str, Sum], partials: Iterable[tuple[str, pa.RecordBat
         if sum_.into is not None and name in by_sum:
             for rows in sum_.finish(pa.Table.from_batches(by_sum.pop(name))).to_batches():
                 by_sum.setdefault(sum_.into, []).append(rows)
-    return adjusted(sums, {name: sums[name].finish(pa.Table.from_batches(own)) for name, own in by_sum.items()})
+    return adjust_sums(sums, {name: sums[name].finish(pa.Table.from_batches(own)) for name, own in by_sum.items()})
 
 
-def adjusted(sums: Mapping[str, Sum], tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+def adjust_sums(sums: Mapping[str, Sum], tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """Complete finished rows; a sum without a row is there too."""
     results = {name: sum_ for name, sum_ in sums.items() if sum_.into is None}
     found = {name: sum_.adjust(tables.get(name, sum_.schema.empty_table()), tables) for name, sum_ in results.items()}

@@ -50,7 +50,7 @@ def rows_of(tests: pa.Table) -> dict[tuple[str, int], Any]:
 
 def naive_p(values: dict[str, float]) -> float:
     """Draw the users of each group as often as their weights say, and compare means in pure Python."""
-    hashes = hashed_random.user_hashes([*values])
+    hashes = hashed_random.hash_ids([*values])
     drawn = hashed_random.poisson_weights(hashes, seed=3, replicates=REPLICATES).tolist()
     groups: dict[str, list[tuple[float, list[int]]]] = {"AT": [], "DE": [], "FR": []}
     for (user, value), weights in zip(values.items(), drawn, strict=True):

@@ -236,13 +236,13 @@ def drawn(measure: Measure, users: list[dict[str, Any]]) -> tuple[Any, ...]:
     own = [row for row in users if row["k"] == measure.k and row[measure.column] is not None]
     below = np.array([row[measure.weight_column] if measure.weight_column else 1.0 for row in own])
     above = np.array([row[measure.column] for row in own]) * below
-    hashes = hashed_random.user_hashes([row[C.USER_ID] for row in own])
+    hashes = hashed_random.hash_ids([row[C.USER_ID] for row in own])
     weights = hashed_random.poisson_weights(hashes, seed=SEED, replicates=REPLICATES).T.astype(np.float64)
     is_there = weights @ below > 0
     if (~is_there).mean() > 0.05:
         return (None, None, None, "none")
     found = (weights @ above)[is_there] / (weights @ below)[is_there]
-    ends = intervals.published(measure.link, np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
+    ends = intervals.to_published(measure.link, np.quantile(found, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
     return (*(pytest.approx(float(each), rel=0, abs=1e-12) for each in (found.std(ddof=1), *ends)), "bootstrap")
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from rankeval_spark.measures import Measure, registry
-from rankeval_spark.measures.arrays import FloatMatrix, quotient
+from rankeval_spark.measures.arrays import FloatMatrix, divide_or_nan
 from rankeval_spark.measures.definition import Definition
 from rankeval_spark.measures.lists import CutLists
-from rankeval_spark.measures.options import with_options
+from rankeval_spark.measures.options import resolve_for_options
 from tests.support import oracles
 from tests.support.arrow_frames import dicts, table
 from tests.support.sections import measured
@@ -33,20 +33,20 @@ NEITHER: Final = {
 
 def test_measures_of_which_the_lower_value_is_the_better_one() -> None:
     assert {
-        entry.name for entry in registry.entries() if with_options(entry.better, entry.defaults) == "lower"
+        entry.name for entry in registry.entries() if resolve_for_options(entry.better, entry.defaults) == "lower"
     } == LOWER
     assert Measure.parse("Freshness(stat='share')@5").better == "higher"
 
 
 def test_measures_of_which_neither_side_is_better() -> None:
     assert {
-        entry.name for entry in registry.entries() if with_options(entry.better, entry.defaults) == "neither"
+        entry.name for entry in registry.entries() if resolve_for_options(entry.better, entry.defaults) == "neither"
     } == NEITHER
 
 
 def mean_rank(cut: CutLists) -> FloatMatrix:
     """Mean rank of the hits; NaN without one."""
-    return quotient(cut.sum_hits(cut.lists.hit_rank.astype(np.float64)), cut.hits(1))
+    return divide_or_nan(cut.sum_hits(cut.lists.hit_rank.astype(np.float64)), cut.hits(1))
 
 
 def rank_measure(**fields: Any) -> Measure:  # noqa: ANN401 - fields of the definition

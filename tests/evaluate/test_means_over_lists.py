@@ -152,7 +152,7 @@ def test_bootstrap_draws_users_and_divides_by_their_lists() -> None:
     for label in ("P(denom='len')", "R(agg='micro')"):
         parts = parts_of(result.user_metrics, *COLUMNS[label], "als")
         sums, sizes, _ = np.array(list(parts.values())).T
-        hashes = hashed_random.user_hashes(list(parts))
+        hashes = hashed_random.hash_ids(list(parts))
         weights = hashed_random.poisson_weights(hashes, seed=4, replicates=100).astype(np.float64)
         means = (weights.T @ sums) / (weights.T @ sizes)
         row = rows["als", label]

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.measures.example_lists import NOTHING_KNOWN, bits_of
+from rankeval_spark.measures.example_lists import NOTHING_KNOWN, group_bits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,7 +106,7 @@ def _row(one: Ranking, groups: Sequence[str], models: Sequence[str]) -> dict[str
 
 def _bits(groups: Sequence[str], belongs_to: str) -> int:
     """Give the bits of those groups that a measure asks for."""
-    return bits_of(groups, " ".join(name for name in belongs_to.split() if name in groups))
+    return group_bits(groups, " ".join(name for name in belongs_to.split() if name in groups))
 
 
 def _item(rank: int, item: Item | None) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from rankeval_spark.engine.checks import PartitionTallies
 from rankeval_spark.engine.job import Job
 from rankeval_spark.engine.matching import Judgements, ListRules, match_log, to_judgements
 from rankeval_spark.engine.outputs import ListOutputs, Part
-from rankeval_spark.engine.ranked_lists import NO_RANK, RankedLists, to_ranked
+from rankeval_spark.engine.ranked_lists import NO_RANK, RankedLists, rank_lists
 from rankeval_spark.engine.slices import PACKED
 from rankeval_spark.measures import MeasureSet
-from rankeval_spark.sums.check_counts import counted_lists
+from rankeval_spark.sums.check_counts import list_check_rows
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import HeldOutDuplicates
@@ -159,7 +159,7 @@ def ranked_of(table: pa.Table, rules: ListRules) -> RankedLists:
     """Rank the lists of a table."""
     batch = batch_of(table)
     matched = match_log(batch, judgements_of(batch, duplicates=rules.held_out_duplicates), rules=rules)
-    return to_ranked(matched, rules=rules)
+    return rank_lists(matched, rules=rules)
 
 
 def job(
@@ -202,7 +202,7 @@ def ranked_rows(ranked: RankedLists, *, gains: Judgements | None = None) -> list
     ranks = ranked.rank_at(np.arange(len(ranked.row))).tolist()
     found = []
     for place, (row, one) in enumerate(zip(ranked.row.tolist(), ranked.list_code.tolist(), strict=True)):
-        logged = None if ranked.logged is None else int(ranked.logged[row])
+        logged = None if ranked.log_rank is None else int(ranked.log_rank[row])
         judgement = int(ranked.judgement[row])
         found.append(
             {
@@ -235,7 +235,7 @@ def scores_of(work: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
 
 def rows_of(part: Part) -> pa.RecordBatch:
     """Return scored rows with what the checks look at in their lists."""
-    found, lists = part.rows, counted_lists(part)
+    found, lists = part.rows, list_check_rows(part)
     repeated = pa.array(np.repeat(np.arange(lists.num_rows), len(part.outputs.measures.ks)))
     for name in lists.column_names:
         if name not in found.schema.names:
@@ -260,7 +260,7 @@ def moment_rows(work: Job, batches: Iterable[pa.RecordBatch]) -> list[Row]:
 
 def score(scoring: ListOutputs, lists: Mapping[str, pa.Array]) -> list[Row]:
     """Score compact lists."""
-    return read([rows_of(scoring.part(lists))])
+    return read([rows_of(scoring.score_part(lists))])
 
 
 def read(batches: Iterable[pa.RecordBatch]) -> list[Row]:

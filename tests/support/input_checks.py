@@ -13,7 +13,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.hosts.in_process import InProcess
 from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.result_rows.check_rows import CheckCount, to_check_rows
-from rankeval_spark.sums.check_counts import list_counts, list_facts
+from rankeval_spark.sums.check_counts import count_lists, to_list_facts
 from rankeval_spark.sums.input_checks import BANDS, BandFacts
 
 if TYPE_CHECKING:
@@ -37,5 +37,5 @@ def to_checks(
 ) -> pa.Table:
     """Count what is wrong with the inputs and with lists; ``scored`` has a row per list and cutoff."""
     lists = scored.filter(pc.equal(scored[C.K], request.measure_set.last_cutoff))
-    of_lists = list_facts(list_counts(lists, request), request)
+    of_lists = to_list_facts(count_lists(lists, request), request)
     return to_check_rows([*to_facts(tables, request, band_facts), *of_lists], checks)

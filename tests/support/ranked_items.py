@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from scipy import stats
 
-from rankeval_spark.engine.buckets import N_GROUPS, hashes_of
+from rankeval_spark.engine.buckets import N_GROUPS, hash_users
 from tests.support import naive_exposures
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def texts(columns: str, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
 
 def groups_of(users: Sequence[str]) -> dict[str, int]:
     """Group of the jackknife of each user."""
-    return dict(zip(users, (hashes_of(pa.array(users, pa.string())) % N_GROUPS).tolist(), strict=True))
+    return dict(zip(users, (hash_users(pa.array(users, pa.string())) % N_GROUPS).tolist(), strict=True))
 
 
 def by_key(rows: pa.Table) -> dict[tuple[str, str, str, int], dict[str, Any]]:

@@ -87,10 +87,10 @@ def test_facts_that_come_in_parts_are_put_together_whatever_their_order(order: i
         fact = make(parts[::order])
         return fact.count, fact.total, [*fact.sample_keys]
 
-    assert whole(check_rows.missing_users, models) == (2, 2, ["z"])
-    assert whole(check_rows.vector_lengths, lengths) == (2, 5, ["i2: 2 numbers", "i0: 0 numbers", "i1: 1 number"])
-    assert whole(check_rows.alike_values, values) == (4, 5, ["c: ' de', 'DE'", "c: 'FR', 'Fr'"])
-    for make in (check_rows.missing_users, check_rows.vector_lengths, check_rows.alike_values):
+    assert whole(check_rows.count_missing_users, models) == (2, 2, ["z"])
+    assert whole(check_rows.count_vector_lengths, lengths) == (2, 5, ["i2: 2 numbers", "i0: 0 numbers", "i1: 1 number"])
+    assert whole(check_rows.count_alike_values, values) == (4, 5, ["c: ' de', 'DE'", "c: 'FR', 'Fr'"])
+    for make in (check_rows.count_missing_users, check_rows.count_vector_lengths, check_rows.count_alike_values):
         assert whole(make, []) == (0, 0, [])
 
 

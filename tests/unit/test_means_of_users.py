@@ -13,12 +13,12 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.slicing import Slicing
 from rankeval_spark.engine.aggregates import PartialAggregator
-from rankeval_spark.engine.outputs import lists_column, to_user_means
-from rankeval_spark.engine.planning import outputs_of
-from rankeval_spark.engine.slices import PACKED, segment_columns
+from rankeval_spark.engine.outputs import list_count_column, to_user_means
+from rankeval_spark.engine.planning import build_outputs
+from rankeval_spark.engine.slices import PACKED, segment_column_names
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.statistics import intervals
-from rankeval_spark.sums.published import packed_segments
+from rankeval_spark.sums.published import pack_segments
 from rankeval_spark.sums.sums import Means
 from tests.support.arrow_frames import scored_rows, tuples
 from tests.support.skewed import hall
@@ -41,13 +41,13 @@ def metrics(
     )
     users = scored
     if request.segments:
-        users = users.append_column(PACKED, packed_segments(scored[C.SEGMENTS].combine_chunks(), request.segments))
-    by, lists = tuple(segment_columns(request.every_slice)), tuple(map(lists_column, measures.columns))
+        users = users.append_column(PACKED, pack_segments(scored[C.SEGMENTS].combine_chunks(), request.segments))
+    by, lists = tuple(segment_column_names(request.every_slice)), tuple(map(list_count_column, measures.columns))
     has_lists = lists[0] in scored.column_names
     summariser = PartialAggregator(measures.columns, {}, by, measures.ks, None, lists if has_lists else ())
     parts = (users.take(list(range(place, users.num_rows, n_partitions))) for place in range(n_partitions))
     partials = [batch for part in parts for batch in summariser.summarise(iter(part.to_batches()))]
-    return Means(request, outputs_of(request, averages_lists=has_lists)).finish(pa.Table.from_batches(partials))
+    return Means(request, build_outputs(request, averages_lists=has_lists)).finish(pa.Table.from_batches(partials))
 
 
 def both(*rows: dict[str, Any]) -> pa.Table:

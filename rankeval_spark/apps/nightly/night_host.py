@@ -23,7 +23,7 @@ from rankeval_spark.inputs.input_files import ForSparkError
 from rankeval_spark.inputs.places import release_copies
 from rankeval_spark.results.readers import is_native
 from rankeval_spark.sums import sums
-from rankeval_spark.sums.check_counts import list_facts
+from rankeval_spark.sums.check_counts import to_list_facts
 from rankeval_spark.sums.exposures import to_metrics
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
 
     def list_facts(self) -> list[CheckCount]:
         """Count what the checks ask of the lists."""
-        return list_facts(self.totals[sums.LISTS], self.request, self.totals.get(sums.METRICS))
+        return to_list_facts(self.totals[sums.LISTS], self.request, self.totals.get(sums.METRICS))
 
     @cached_property
     def totals(self) -> Mapping[str, pa.Table]:

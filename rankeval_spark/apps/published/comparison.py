@@ -185,15 +185,17 @@ def _compute_differences(
         comparisons=comparisons,
     )
     from rankeval_spark.apps.run_history import sum_users  # noqa: PLC0415 - imports the engine
-    from rankeval_spark.engine.planning import outputs_of  # noqa: PLC0415 - as above
+    from rankeval_spark.engine.planning import build_outputs  # noqa: PLC0415 - as above
     from rankeval_spark.sums.published import UserTotals  # noqa: PLC0415 - as above
     from rankeval_spark.sums.sums import COMPARISONS, Differences  # noqa: PLC0415 - as above
 
-    differences = Differences(request, outputs_of(request, averages_lists=True, has_judged_lists=are_judged), metrics)
+    differences = Differences(
+        request, build_outputs(request, averages_lists=True, has_judged_lists=are_judged), metrics
+    )
     segments, unit = tuple(request.segments), request.policies.unit
     # all users with a list have rows where the population is of them
     counted = metrics.slice(0, 0) if request.policies.population == "run" else metrics
-    unjudged = tuple((COMPARISONS, rows) for rows in differences.unjudged(counted))
+    unjudged = tuple((COMPARISONS, rows) for rows in differences.unjudged_partials(counted))
     totals = UserTotals(request.measure_set, {COMPARISONS: differences}, segments, unit, known=unjudged)
     return to_rows(sum_users([user_metrics], totals)[COMPARISONS])
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.buckets import hashes_of
+from rankeval_spark.engine.buckets import hash_users
 from rankeval_spark.errors import warn_user
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns
 from rankeval_spark.report.night import MAX_NIGHTS, Night, chosen_run
@@ -144,5 +144,5 @@ def _read_sample(scan: Any, columns: list[str], share: float) -> pa.Table:  # no
         return scan.to_table(columns=columns)
     names = [scan.schema.field(name) for name in columns]
     batches = scan.to_batches(columns=columns)
-    kept = (batch.filter(pa.array(hashes_of(batch[C.USER_ID]) < np.int64(bound))) for batch in batches)
+    kept = (batch.filter(pa.array(hash_users(batch[C.USER_ID]) < np.int64(bound))) for batch in batches)
     return pa.Table.from_batches(kept, schema=pa.schema(names))

@@ -24,7 +24,7 @@ from rankeval_spark.apps.published_runs import PastNight, published_nights
 from rankeval_spark.config.presets import measure_gap_faults
 from rankeval_spark.config.request import request_of
 from rankeval_spark.config.requested_measures import judgement_faults, tie_faults
-from rankeval_spark.engine.planning import outputs_of
+from rankeval_spark.engine.planning import build_outputs
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs
 from rankeval_spark.inputs.input_files import ForSparkError
@@ -160,7 +160,7 @@ def _plan_sums(
 ) -> tuple[PublishedLists, sums.ListTotals]:
     """Plan what is made of the lists: rows of users, means and comparisons."""
     are_judged = has_judged_lists(results, night)
-    outputs = outputs_of(request, averages_lists=not has_one_list, has_judged_lists=are_judged)
+    outputs = build_outputs(request, averages_lists=not has_one_list, has_judged_lists=are_judged)
     lists = PublishedLists(outputs, tuple(request.segments))
     return lists, sums.ListTotals(lists, sums.result_sums(request, outputs), tables=(sums.USER_ROWS,))
 
@@ -186,7 +186,7 @@ def _stage_users_here(
                 else:
                     partials.append((name, rows))
         step.n_rows = run.n_rows[schemas.USER_METRICS.name]
-    return sums.finished(totals.sums, partials)
+    return sums.finish_sums(totals.sums, partials)
 
 
 def _stage_users_on_spark(

@@ -27,15 +27,15 @@ from rankeval_spark.config.inputs import (
 )
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.arrays import (
-    in_one_piece,
+    combine_chunks,
     lengths_of,
     list_column,
-    owners_of,
+    parent_indices,
     to_arrow,
     to_numpy,
     to_texts,
 )
-from rankeval_spark.engine.batch import flat_lists
+from rankeval_spark.engine.batch import flatten_lists
 from rankeval_spark.errors import Fault, InputError, shortened
 from rankeval_spark.inputs.arrow import texts
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_text, spark_name, to_plain
@@ -118,7 +118,7 @@ class Reading:
         if self.nested is None:
             return table
         arrays = item_arrays(table, self.nested, self.where)
-        flat = flat_lists(arrays[C.ITEM_ID], arrays.get(C.SCORE))
+        flat = flatten_lists(arrays[C.ITEM_ID], arrays.get(C.SCORE))
         row = to_arrow(flat.row)  # (items,) row of the list of each item
         columns = {name: pc.take(to_plain(table[name]), row) for name in list_columns(table.column_names, self.nested)}
         columns[self.nested.items] = flat.items
@@ -209,7 +209,7 @@ class Reading:
         for name, listed in ((C.ITEM_ID, row_kinds.LISTED_ITEMS), (C.SCORE, row_kinds.LISTED_SCORES)):
             if name in arrays:
                 elements = self._read_column(self.schema.field(name), pa.chunked_array([pc.list_flatten(arrays[name])]))
-                columns[listed] = list_column(lengths_of(arrays[name]), in_one_piece(elements.values))
+                columns[listed] = list_column(lengths_of(arrays[name]), combine_chunks(elements.values))
         return pa.Table.from_pydict(columns).filter(to_arrow(lengths_of(arrays[C.ITEM_ID]) > 0))
 
 
@@ -219,7 +219,7 @@ def _complete_raw_items(flat: pa.Table, nested: NestedItems) -> pa.ChunkedArray:
     parts: list[pa.Array | pa.ChunkedArray | str] = [pc.utf8_slice_codeunits(list_json, 0, -1)]
     for name in (*nested.arrays.values(), POSITION):
         if name in flat.column_names:
-            values = in_one_piece(texts.to_text(to_plain(flat[name])))
+            values = combine_chunks(texts.to_text(to_plain(flat[name])))
             if is_text(flat[name].type):
                 coded = values.dictionary_encode()
                 values = pc.take(to_texts(map(json.dumps, coded.dictionary.to_pylist())), coded.indices)
@@ -305,8 +305,8 @@ def _read_array(
             return _split_lists(column, separator, corrupt)
         column = column if corrupt is None else pc.if_else(corrupt.is_valid(), "", column)
         _require_json(column, path, where)
-        return in_one_piece(texts.to_text_lists(column, field, broken=[None]))
-    lists = in_one_piece(column)
+        return combine_chunks(texts.to_text_lists(column, field, broken=[None]))
+    lists = combine_chunks(column)
     element = lists.type.value_type if is_list(lists.type) else None
     if element is not None and field is not None:
         has_field = pa.types.is_struct(element) and element.get_field_index(field) >= 0
@@ -323,11 +323,11 @@ def _read_array(
 def _split_lists(column: pa.ChunkedArray, separator: str, corrupt: pa.ChunkedArray | None) -> pa.Array:
     """Split texts into lists; a line that could not be split into columns becomes one NULL, which is counted."""
     if corrupt is None:
-        return in_one_piece(texts.split(column, separator))
-    is_broken = in_one_piece(corrupt.is_valid())
+        return combine_chunks(texts.split(column, separator))
+    is_broken = combine_chunks(corrupt.is_valid())
     one_element = "+" if "-" in separator else "-"
-    lists = in_one_piece(texts.split(pc.if_else(is_broken, one_element, column), separator))
-    is_kept = pc.invert(pc.take(is_broken, to_arrow(owners_of(lists))))
+    lists = combine_chunks(texts.split(pc.if_else(is_broken, one_element, column), separator))
+    is_kept = pc.invert(pc.take(is_broken, to_arrow(parent_indices(lists))))
     elements = texts.null_unless(pc.list_flatten(lists), is_kept)
     return list_column(lengths_of(lists), elements, is_null=to_numpy(lists.is_null()))
 

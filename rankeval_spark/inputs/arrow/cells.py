@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.arrays import in_one_piece, lengths_of, list_column, owners_of, to_arrow, to_numpy
+from rankeval_spark.engine.arrays import combine_chunks, lengths_of, list_column, parent_indices, to_arrow, to_numpy
 from rankeval_spark.errors import InputError, first_line
 from rankeval_spark.inputs.arrow import texts
 from rankeval_spark.inputs.arrow.arrow_types import (
@@ -78,7 +78,7 @@ def read_cells(  # noqa: PLR0913 - a setting of the input each
         values = pa.chunked_array([to_arrow(np.where(is_lost, 0, numbers + np.int32(1)), is_null=is_lost)])
     # Seconds of Unix that are no time so far from 1970 are unknown, and not marked.
     is_marked = values.null_count > given.null_count and not (field.type == "timestamp" and is_number(given.type))
-    return Cells(values, in_one_piece(pc.and_(values.is_null(), given.is_valid())) if is_marked else None)
+    return Cells(values, combine_chunks(pc.and_(values.is_null(), given.is_valid())) if is_marked else None)
 
 
 def read_gains(column: pa.ChunkedArray, gains: Gains, field: Field, *, where: str) -> Cells:
@@ -190,12 +190,12 @@ def _read_lists(column: pa.ChunkedArray, element: str) -> pa.ChunkedArray | None
         return column.cast(wanted)
     if not is_list(column.type):
         return None
-    lists = in_one_piece(column)
+    lists = combine_chunks(column)
     given = to_plain(pa.chunked_array([pc.list_flatten(lists)]))
     elements = texts.to_text(given) if element == "string" else _read_doubles(given)
     if elements is None or (column.type == wanted and not elements.null_count):
         return None if elements is None else column
     has_gap = np.zeros(len(lists), dtype=np.bool_)
-    has_gap[owners_of(lists)[to_numpy(elements.is_null())]] = True
+    has_gap[parent_indices(lists)[to_numpy(elements.is_null())]] = True
     is_null = has_gap | to_numpy(lists.is_null())
-    return pa.chunked_array([list_column(lengths_of(lists), in_one_piece(elements), is_null=is_null)])
+    return pa.chunked_array([list_column(lengths_of(lists), combine_chunks(elements), is_null=is_null)])

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.config.inputs import NestedItems, column_and_field
 from rankeval_spark.engine.arrays import lengths_of, to_arrow, to_numpy
-from rankeval_spark.engine.buckets import hashes_of
+from rankeval_spark.engine.buckets import hash_users
 from rankeval_spark.errors import Fault, FaultsError, InputError, errors_of, first_line
 from rankeval_spark.inputs import places
 from rankeval_spark.inputs.arrow import files
@@ -297,7 +297,7 @@ def read_tables(inputs: Sequence[FileInput], *, sample_share: float) -> Tables:
         source = sources[name]
         users = source.table[C.USER_ID]
         hashes = np.full(len(users), _HASH_OF_NULL, dtype=np.int64)
-        hashes[to_numpy(users.is_valid())] = hashes_of(users.drop_null())
+        hashes[to_numpy(users.is_valid())] = hash_users(users.drop_null())
         is_drawn = hashes % SAMPLE_BUCKETS < round(sample_share * SAMPLE_BUCKETS)
         sources[name] = Source(name, source.table.filter(to_arrow(is_drawn)), source.given, source.id_types)
     return Tables(**sources, are_checked=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark.engine.arrays import in_one_piece, list_column, owners_of, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.arrays import combine_chunks, list_column, parent_indices, to_arrow, to_numpy, to_texts
 from rankeval_spark.inputs.arrow.arrow_types import is_text
 from rankeval_spark.inputs.input_columns import LAST_SECOND, is_bigint
 from rankeval_spark.time_zones import DAY, UTC, to_local, to_utc, zone_names
@@ -117,10 +117,10 @@ def split(texts: pa.ChunkedArray, separator: str) -> pa.ChunkedArray:
     >>> split(pa.chunked_array([["rock.| blues||", "", None]]), "|").to_pylist()
     [['rock.', 'blues'], [], None]
     """
-    lists = in_one_piece(pc.split_pattern(texts, pattern=separator))
+    lists = combine_chunks(pc.split_pattern(texts, pattern=separator))
     elements = pc.ascii_trim(pc.list_flatten(lists), characters=" ")
     is_kept = to_numpy(pc.not_equal(elements, ""))
-    lengths = np.bincount(owners_of(lists)[is_kept], minlength=len(lists))
+    lengths = np.bincount(parent_indices(lists)[is_kept], minlength=len(lists))
     kept = elements.filter(to_arrow(is_kept))
     return pa.chunked_array([list_column(lengths, kept, is_null=to_numpy(lists.is_null()))])
 
@@ -295,7 +295,7 @@ def uuid_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 def _map_distinct(column: pa.ChunkedArray, change: Callable[[pa.Array], pa.Array]) -> pa.ChunkedArray:
     """Apply a function to the distinct values of a column, for what cannot be vectorised."""
-    coded = in_one_piece(column).dictionary_encode()
+    coded = combine_chunks(column).dictionary_encode()
     return pa.chunked_array([pc.take(change(coded.dictionary), coded.indices)])
 
 
@@ -375,7 +375,7 @@ def read_days(texts: pa.ChunkedArray, time_zone: str = UTC) -> pa.ChunkedArray:
 
 def _match_parts(texts: pa.ChunkedArray, pattern: str) -> pa.StructArray:
     """Return the named groups of a pattern in each text; NULL where it does not match."""
-    return in_one_piece(pc.extract_regex(trim(texts), pattern=pattern))
+    return combine_chunks(pc.extract_regex(trim(texts), pattern=pattern))
 
 
 def _part_numbers(parts: pa.StructArray, name: str, default: str = "0") -> IntVector:

@@ -17,15 +17,15 @@ from rankeval_spark.measures.arrays import (
     FloatVector,
     IntVector,
     Ratio,
+    divide_or_zero,
     median_by_list,
-    positions,
-    ratio,
-    running_sums,
+    nan_unless,
+    positions_in_list,
+    prefix_sums,
     sum_by_list,
-    where_defined,
 )
 from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule, only_with
-from rankeval_spark.measures.lists import CutLists, Lists, remembered
+from rankeval_spark.measures.lists import CutLists, Lists, memoised
 from rankeval_spark.measures.options import GainMap, Level, option_text
 from rankeval_spark.measures.required_facts import VALUES
 
@@ -164,7 +164,7 @@ class Weighting:
     def discounts_to(self, depth: FloatMatrix) -> FloatMatrix:
         """Sum of the weights of ranks 1 to ``depth``."""
         places = depth.astype(np.int64)
-        return running_sums(self.discount(np.arange(1, places.max(initial=0) + 1)))[places]
+        return prefix_sums(self.discount(np.arange(1, places.max(initial=0) + 1)))[places]
 
     def share_of_ideal(self, cut: CutLists, ideal: Ideal = "judged") -> Ratio:
         """Divide the sum by that of the best order; 0 where a list without any gain is compared with itself.
@@ -175,7 +175,11 @@ class Weighting:
         share, is_known = None, np.isfinite(total) & np.isfinite(best)
         if self.gains != "binary" and not is_known.all():
             smaller = replace(self, power=_SMALLER)
-            share = np.where(is_known, ratio(total, best), ratio(smaller.total(cut), _ideal_total(cut, smaller, ideal)))
+            share = np.where(
+                is_known,
+                divide_or_zero(total, best),
+                divide_or_zero(smaller.total(cut), _ideal_total(cut, smaller, ideal)),
+            )
         return Ratio(total, best, where=self.has_gain(cut), value=share)
 
     def has_gain(self, cut: CutLists) -> BoolMatrix:
@@ -205,7 +209,7 @@ def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:
     return np.where(grades < 0, 0.0, gains[position])
 
 
-@remembered
+@memoised
 def _ideal_total(cut: CutLists, weighting: Weighting, ideal: Ideal) -> FloatMatrix:
     """Sum the discounted gains of the best order, as :data:`Ideal` says: shape (1, n_cutoffs) for ``k_ones``.
 
@@ -239,7 +243,7 @@ def _total_of_retrieved(weighting: Weighting, cut: CutLists) -> FloatMatrix:
     totals = []
     for k in cut.k[0]:
         kept = owner[rank <= k]
-        discount = weighting.discount(positions(kept, n_lists=lists.n_lists))
+        discount = weighting.discount(positions_in_list(kept, n_lists=lists.n_lists))
         totals.append(sum_by_list(kept, worth[rank <= k] * discount, n_lists=lists.n_lists))
     return np.stack(totals, axis=1)
 
@@ -411,4 +415,4 @@ def normalised_discounted_cumulated_gain(
 
 
 def _total(cut: CutLists, weighting: Weighting) -> FloatMatrix:
-    return where_defined(weighting.total(cut), weighting.has_gain(cut))
+    return nan_unless(weighting.total(cut), weighting.has_gain(cut))

@@ -8,9 +8,9 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, max_by_list, where_defined
+from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, max_by_list, nan_unless
 from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule
-from rankeval_spark.measures.lists import CutLists, Lists, remembered
+from rankeval_spark.measures.lists import CutLists, Lists, memoised
 from rankeval_spark.measures.options import Between, Level
 
 LEVELS: Final = tuple(tenths / 10 for tenths in range(11))  # the levels of recall of the 11-point curve
@@ -63,7 +63,7 @@ def interpolated_precision(
     (array([[0.66666667]]), array([[0.]]))
     """
     level = Fraction(str(recall))  # the decimal that is written
-    return where_defined(_precision_from(cut.lists, level, need, rel), cut.n_relevant(rel) > 0)
+    return nan_unless(_precision_from(cut.lists, level, need, rel), cut.n_relevant(rel) > 0)
 
 
 @Definition(
@@ -86,7 +86,7 @@ def mean_interpolated_precision(
     array([[0.54545455]])
     """
     mean = _curve(cut.lists, int(levels), need, rel).mean(axis=1, keepdims=True)
-    return where_defined(mean, cut.n_relevant(rel) > 0)
+    return nan_unless(mean, cut.n_relevant(rel) > 0)
 
 
 @Definition(
@@ -109,7 +109,7 @@ def interpolated_precision_area(
     """
     curve = _curve(cut.lists, int(levels), need, rel)
     strips = (curve[:, :-1] + curve[:, 1:]) / 2
-    return where_defined(strips.mean(axis=1, keepdims=True), cut.n_relevant(rel) > 0)
+    return nan_unless(strips.mean(axis=1, keepdims=True), cut.n_relevant(rel) > 0)
 
 
 @Definition(
@@ -133,7 +133,7 @@ def recall_ceiling(cut: CutLists, *, rel: Level = 1) -> Ratio:
     return Ratio(np.minimum(n_relevant, cut.n_items), n_relevant)
 
 
-@remembered
+@memoised
 def _curve(lists: Lists, n_levels: int, need: str, rel: float) -> FloatMatrix:
     """Interpolated precision at levels evenly spaced from 0 to 1: shape (n_lists, n_levels)."""
     levels = [Fraction(step, n_levels - 1) for step in range(n_levels)]

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import numpy as np
 
 from rankeval_spark.measures.accuracy.cumulated_gain import Weighting
-from rankeval_spark.measures.arrays import FloatMatrix, Ratio, where_defined
+from rankeval_spark.measures.arrays import FloatMatrix, Ratio, nan_unless
 from rankeval_spark.measures.definition import NO_RELEVANT, Cutoff, Definition, OptionRule
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Level
@@ -31,7 +31,7 @@ def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """
     # At most 1 with ties over all orders, where it is a sum of probabilities.
     relevance = cut.lists.relevance(rel)
-    return where_defined(np.minimum(cut.sum_hits(relevance.is_first), 1.0), relevance.n_relevant > 0)
+    return nan_unless(np.minimum(cut.sum_hits(relevance.is_first), 1.0), relevance.n_relevant > 0)
 
 
 @Definition(
@@ -49,7 +49,7 @@ def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     array([[0. , 0.5, 0.5]])
     """
     relevance = cut.lists.relevance(rel)
-    return where_defined(cut.sum_hits(relevance.is_first / cut.lists.hit_rank), relevance.n_relevant > 0)
+    return nan_unless(cut.sum_hits(relevance.is_first / cut.lists.hit_rank), relevance.n_relevant > 0)
 
 
 @Definition(
@@ -71,7 +71,7 @@ def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """
     lists, relevance = cut.lists, cut.lists.relevance(rel)
     first_rank = lists.sum_hits(relevance.is_first * lists.hit_rank)
-    return where_defined((first_rank == cut.k).astype(np.float64), relevance.n_relevant > 0)
+    return nan_unless((first_rank == cut.k).astype(np.float64), relevance.n_relevant > 0)
 
 
 @Definition(

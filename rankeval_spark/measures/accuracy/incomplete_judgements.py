@@ -11,12 +11,12 @@ from rankeval_spark.measures.arrays import (
     FloatMatrix,
     FloatVector,
     Ratio,
-    positions,
-    ratio,
+    divide_or_zero,
+    positions_in_list,
     running_count_by_list,
 )
 from rankeval_spark.measures.definition import Cutoff, Definition
-from rankeval_spark.measures.lists import CutLists, Lists, remembered
+from rankeval_spark.measures.lists import CutLists, Lists, memoised
 from rankeval_spark.measures.options import Level
 
 _SMOOTHING: Final = 1e-5  # keeps infAP's share of relevant items away from 0 / 0; the value is trec_eval's
@@ -102,7 +102,7 @@ def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     n_relevant, n_nonrelevant = relevance.n_relevant, lists.sum_judged(_is_nonrelevant(lists.judged_gain, rel))
     at_most = n_relevant[lists.hit_list, 0]
     n_counted = np.minimum(n_nonrelevant[lists.hit_list, 0], at_most)
-    preference = 1 - ratio(np.minimum(_nonrelevant_above(lists, rel), at_most), n_counted)
+    preference = 1 - divide_or_zero(np.minimum(_nonrelevant_above(lists, rel), at_most), n_counted)
     return Ratio(cut.sum_hits(relevance.is_relevant * preference), n_relevant)
 
 
@@ -129,7 +129,7 @@ def inferred_average_precision(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     lists, relevance = cut.lists, cut.lists.relevance(rel)
     n_relevant_above = relevance.n_above - relevance.is_relevant
     n_judged_above = n_relevant_above + _nonrelevant_above(lists, rel)
-    n_pooled_above = positions(lists.hit_list, n_lists=lists.n_lists) - 1
+    n_pooled_above = positions_in_list(lists.hit_list, n_lists=lists.n_lists) - 1
     relevant_share = (n_relevant_above + _SMOOTHING) / (n_judged_above + 2 * _SMOOTHING)
     precision = (1 + n_pooled_above * relevant_share) / lists.hit_rank
     return Ratio(cut.sum_hits(relevance.is_relevant * precision), relevance.n_relevant)
@@ -140,7 +140,7 @@ def _is_nonrelevant(gains: FloatVector, rel: float) -> BoolVector:
     return (gains >= 0) & (gains < rel)
 
 
-@remembered
+@memoised
 def _nonrelevant_above(lists: Lists, rel: float) -> FloatVector:
     """Items judged as not relevant at the rank of each hit or above it: shape (n_hits,)."""
     flags = _is_nonrelevant(lists.hit_gain, rel).astype(np.float64)

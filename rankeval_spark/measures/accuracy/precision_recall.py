@@ -8,7 +8,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 import numpy as np
 
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix, Ratio, ratio, running_sums, where_defined
+from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix, Ratio, divide_or_zero, nan_unless, prefix_sums
 from rankeval_spark.measures.definition import NO_RELEVANT, Cutoff, Definition, OptionRule, only_with
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Above, Level, RecallWeight
@@ -91,7 +91,7 @@ def recall(
         found, possible, share = cut.sum_hits(of_hits), lists.sum_judged(of_judged), None
         if not np.isfinite(possible).all():
             smaller = cut.sum_hits(np.ldexp(of_hits, -512)), lists.sum_judged(np.ldexp(of_judged, -512))
-            share = np.where(np.isfinite(possible), ratio(found, possible), ratio(*smaller))
+            share = np.where(np.isfinite(possible), divide_or_zero(found, possible), divide_or_zero(*smaller))
         return Ratio(found, possible, value=share)
     n_relevant = cut.n_relevant(rel)
     return Ratio(cut.hits(rel), n_relevant if denom == "R" else np.minimum(n_relevant, cut.k))
@@ -142,7 +142,7 @@ def num_hits(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     >>> num_hits(Lists.of([Ranking([None, 1, None, 1, None], missed=[1, 1])]).cut([1, 2, 5]))
     array([[0., 1., 2.]])
     """
-    return where_defined(cut.hits(rel), cut.n_relevant(rel) > 0)
+    return nan_unless(cut.hits(rel), cut.n_relevant(rel) > 0)
 
 
 @Definition(
@@ -306,7 +306,7 @@ def class_accuracy(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     array([[0.9, 0.7]])
     """
     tp, fp, fn, tn, is_defined = _confusion(cut, rel)
-    return where_defined(ratio(tp + tn, tp + fp + fn + tn), is_defined)
+    return nan_unless(divide_or_zero(tp + tn, tp + fp + fn + tn), is_defined)
 
 
 @Definition(
@@ -331,7 +331,7 @@ def matthews_correlation(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """
     tp, fp, fn, tn, is_defined = _confusion(cut, rel)
     root = np.sqrt(np.where(is_defined, (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn), 0.0))
-    return where_defined(ratio(tp * tn - fp * fn, root), is_defined)
+    return nan_unless(divide_or_zero(tp * tn - fp * fn, root), is_defined)
 
 
 Floor: TypeAlias = Annotated[
@@ -403,7 +403,7 @@ def log_average_precision(cut: CutLists, *, floor: Floor = 1e-5, rel: Level = 1)
     array([[-1.3863, -0.539 ]])
     """
     precision = average_precision(cut, rel=rel)
-    return where_defined(np.log(np.maximum(precision.values, floor)), precision.is_defined)
+    return nan_unless(np.log(np.maximum(precision.values, floor)), precision.is_defined)
 
 
 @Definition(
@@ -464,7 +464,7 @@ def mean_average_recall(
         return Ratio(cut.hits(rel) - n_missed_cutoffs / cut.k, n_relevant)
     hits_at_hits = cut.sum_hits(relevance.is_relevant * relevance.n_above)
     divisor = n_relevant if kind == "hits_R" else np.minimum(n_relevant, cut.k)
-    return Ratio(ratio(hits_at_hits, n_relevant), divisor)
+    return Ratio(divide_or_zero(hits_at_hits, n_relevant), divisor)
 
 
 @Definition(
@@ -486,8 +486,8 @@ def mean_precision(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     """
     relevance = cut.lists.relevance(rel)
     k_max = int(cut.k[np.isfinite(cut.k)].max(initial=0))
-    harmonic = running_sums(1 / np.arange(1, k_max + 1))  # 1 + 1/2 + ... + 1/i for i = 0..k
+    harmonic = prefix_sums(1 / np.arange(1, k_max + 1))  # 1 + 1/2 + ... + 1/i for i = 0..k
     at_cutoff = harmonic[np.minimum(cut.k, k_max).astype(np.int64)]
     above_hit = harmonic[np.minimum(cut.lists.hit_rank - 1, k_max)]
     total = cut.hits(rel) * at_cutoff - cut.sum_hits(relevance.is_relevant * above_hit)
-    return where_defined(total / cut.k, relevance.n_relevant > 0)
+    return nan_unless(total / cut.k, relevance.n_relevant > 0)

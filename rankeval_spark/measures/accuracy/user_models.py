@@ -7,9 +7,9 @@ from typing import Annotated, TypeAlias
 import numpy as np
 
 from rankeval_spark.measures.accuracy.cumulated_gain import Weighting, require_no_gain_above
-from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector, Ratio, product_of_earlier, where_defined
+from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector, Ratio, nan_unless, product_before
 from rankeval_spark.measures.definition import Definition, OptionRule
-from rankeval_spark.measures.lists import CutLists, remembered
+from rankeval_spark.measures.lists import CutLists, memoised
 from rankeval_spark.measures.options import GreatestGain, Level, Persistence
 
 _MOFFAT = "Moffat & Zobel (2008), Rank-biased precision for measurement of retrieval effectiveness"
@@ -48,7 +48,7 @@ def rank_biased_precision(
     if rel is None:
         require_no_gain_above(max_rel, cut.lists, measure="RBP")
     gain = weighting.gain(cut.lists.hit_gain) / (max_rel if rel is None else 1.0)
-    return where_defined((1 - p) * cut.sum_hits(gain * _chance_of_looking(p, cut)), weighting.has_gain(cut))
+    return nan_unless((1 - p) * cut.sum_hits(gain * _chance_of_looking(p, cut)), weighting.has_gain(cut))
 
 
 @Definition(
@@ -82,7 +82,7 @@ def rank_biased_precision_residual(
     known = (1 - p) * cut.sum_hits(_chance_of_looking(p, cut) * cut.lists.is_judged_hit)
     # All weights together are 1, so what is not known is the rest; rounding must not take it below the tail.
     residual = np.maximum(1 - known, p**cut.depth)
-    return where_defined(residual, _weighting(rel).has_gain(cut))
+    return nan_unless(residual, _weighting(rel).has_gain(cut))
 
 
 def _weighting(rel: float | None) -> Weighting:
@@ -116,7 +116,7 @@ def expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain = 4) -> Flo
     array([[0.9375    , 0.96679688]])
     """
     require_no_gain_above(max_rel, cut.lists, measure="ERR")
-    return where_defined(_of_list(cut, max_rel), _GAIN.has_gain(cut))
+    return nan_unless(_of_list(cut, max_rel), _GAIN.has_gain(cut))
 
 
 @Definition(
@@ -141,7 +141,7 @@ def normalised_expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain 
     return Ratio(_of_list(cut, max_rel), ideal, where=_GAIN.has_gain(cut))
 
 
-@remembered
+@memoised
 def _of_list(cut: CutLists, max_rel: float) -> FloatMatrix:
     lists = cut.lists
     return cut.sum_hits(_chance_of_stop(lists.hit_gain, lists.hit_list, max_rel) / lists.hit_rank)
@@ -151,4 +151,4 @@ def _chance_of_stop(gains: FloatVector, list_index: IntVector, max_rel: float) -
     """p_i prod_{j<i} (1 - p_j): the user stops at item i of their list, having gone past the earlier ones."""
     # (2**g - 1) / 2**max_rel term by term, because 2**max_rel alone overflows from 1024 on.
     satisfied: FloatVector = np.exp2(np.maximum(gains, 0) - max_rel) - np.exp2(-max_rel)
-    return satisfied * product_of_earlier(1 - satisfied, list_index)
+    return satisfied * product_before(1 - satisfied, list_index)

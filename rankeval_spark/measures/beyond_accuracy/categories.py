@@ -13,13 +13,13 @@ from rankeval_spark.measures.arrays import (
     FloatVector,
     IntVector,
     Ratio,
+    divide_or_zero,
     max_by_list,
-    positions,
-    ratio,
+    positions_in_list,
     sum_by_list,
 )
 from rankeval_spark.measures.definition import Cutoff, Definition, only_with
-from rankeval_spark.measures.lists import CutLists, remembered
+from rankeval_spark.measures.lists import CutLists, memoised
 from rankeval_spark.measures.options import Above, Level
 
 _ALPHA: Final = 0.01
@@ -100,13 +100,13 @@ def _masses(cut: CutLists, weights: str) -> tuple[IntVector, FloatVector, list[F
 
 def _shares(mass: FloatVector, owner: IntVector, n_lists: int) -> FloatVector:
     """Divide what each list has in a category by what it has in all of them; 0 for a list without any."""
-    return ratio(mass, sum_by_list(owner, mass, n_lists=n_lists)[owner])
+    return divide_or_zero(mass, sum_by_list(owner, mass, n_lists=n_lists)[owner])
 
 
 def _divergence(p: FloatVector, q: FloatVector, log: np.ufunc) -> FloatVector:
     """Return p log(p / q); 0 where p is 0. Where p is not, q is neither."""
     is_there = p > 0
-    terms: FloatVector = p * log(ratio(np.where(is_there, p, 1.0), np.where(is_there, q, 1.0)))
+    terms: FloatVector = p * log(divide_or_zero(np.where(is_there, p, 1.0), np.where(is_there, q, 1.0)))
     return terms
 
 
@@ -188,7 +188,7 @@ def _gains_of_lists(cut: CutLists, rel: float, alpha: float) -> tuple[FloatVecto
     key = facts.item_list[labels.owner[chosen]] * facts.n_codes + labels.code[chosen]
     order = np.argsort(key, kind="stable")  # items with a category of a list, the upper ones first
     group = np.unique(key[order], return_inverse=True)[1]
-    n_above = positions(group, n_lists=int(group.max(initial=-1)) + 1) - 1
+    n_above = positions_in_list(group, n_lists=int(group.max(initial=-1)) + 1) - 1
     gains: FloatVector = (1 - alpha) ** n_above.astype(np.float64)
     return gains, labels.owner[chosen][order]
 
@@ -200,7 +200,7 @@ def _relevant_labels(cut: CutLists, rel: float) -> tuple[IntVector, IntVector]:
     return judged.labels.owner[is_relevant], judged.labels.code[is_relevant]
 
 
-@remembered
+@memoised
 def _ideal(cut: CutLists, rel: float, alpha: float) -> FloatMatrix:
     """Compute the gain of ideal lists, greedily: each rank takes the item with the largest gain that is left."""
     judged, n_lists = cut.lists.known_items.known_judged, cut.lists.n_lists

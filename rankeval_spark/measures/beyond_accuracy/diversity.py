@@ -14,16 +14,16 @@ from rankeval_spark.measures.arrays import (
     FloatMatrix,
     FloatVector,
     IntVector,
-    positions,
-    quotient,
-    ratio,
+    divide_or_nan,
+    divide_or_zero,
+    nan_unless,
+    positions_in_list,
+    prefix_sums,
     running_count_by_list,
-    running_sums,
     sum_by_list,
-    where_defined,
 )
 from rankeval_spark.measures.definition import Cutoff, Definition
-from rankeval_spark.measures.lists import CutLists, remembered
+from rankeval_spark.measures.lists import CutLists, memoised
 from rankeval_spark.measures.options import Level, OtherModel, Persistence, Unknown
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def intra_list_diversity(
     counted = known if rel is None else known * cut.lists.relevant_items(rel)
     similarity = cut.once(("similarity of pairs", sim), lambda: _similarity_of(cut.lists.known_items, sim))
     aware = _aware_diversity(cut, similarity, counted=counted, known=known, log2=discount == "log2")
-    return where_defined(np.clip(aware, 0, 2), ~np.isnan(diversity))
+    return nan_unless(np.clip(aware, 0, 2), ~np.isnan(diversity))
 
 
 @Definition(
@@ -156,7 +156,7 @@ def subtopic_recall(
         counted = np.isin(covered, wanted).astype(np.float64)
         owners = wanted // facts.n_codes
         n_wanted = np.bincount(owners, minlength=cut.lists.n_lists)[:, None].astype(np.float64)
-    shares = quotient(cut.sum_items(counted, of=labels.owner[first]), n_wanted)
+    shares = divide_or_nan(cut.sum_items(counted, of=labels.owner[first]), n_wanted)
     return np.where(cut.n_recommended > 0, shares, np.nan)
 
 
@@ -178,8 +178,8 @@ def _mean_similarity(cut: CutLists, sim: str, unknown: str) -> FloatMatrix:
         return cut.sum_items(similarity, of=later)
 
     total, n_known = cut.once(("similarity", sim), lambda: (sum_of_pairs(), cut.sum_items(_is_known(cut, sim))))
-    mean = np.clip(quotient(total, n_known * (n_known - 1) / 2), -1, 1)
-    return mean if unknown == "drop" else where_defined(mean, n_known == cut.n_items)
+    mean = np.clip(divide_or_nan(total, n_known * (n_known - 1) / 2), -1, 1)
+    return mean if unknown == "drop" else nan_unless(mean, n_known == cut.n_items)
 
 
 def _is_known(cut: CutLists, sim: str) -> FloatVector:
@@ -264,7 +264,7 @@ def _features_in_common(facts: ItemFacts) -> tuple[IntVector, FloatVector]:
         key = facts.item_list[items] * len(values) + code
         order = np.argsort(key, kind="stable")
         _, block = np.unique(key[order], return_inverse=True)
-        in_common[order] += positions(block, n_lists=int(block.max(initial=-1)) + 1) - 1
+        in_common[order] += positions_in_list(block, n_lists=int(block.max(initial=-1)) + 1) - 1
     return items, in_common / max(features.shape[1], 1)
 
 
@@ -304,8 +304,8 @@ def _aware_diversity(
                 weight[item] += worth
             step += 1
         place = discount(ranks)
-        of_list = sum_by_list(owner, place * counts * ratio(total, weight), n_lists=n_lists)
-        return ratio(of_list, sum_by_list(owner, place, n_lists=n_lists))
+        of_list = sum_by_list(owner, place * counts * divide_or_zero(total, weight), n_lists=n_lists)
+        return divide_or_zero(of_list, sum_by_list(owner, place, n_lists=n_lists))
 
     return np.stack([value_at(k) for k in cut.k[0]], axis=1)
 
@@ -345,10 +345,10 @@ def overlap(
     array([[0. , 0.5]])
     """
     if denom == "k":
-        return where_defined(_n_shared(cut, model) / cut.k, _shorter(cut, model) > 0)
+        return nan_unless(_n_shared(cut, model) / cut.k, _shorter(cut, model) > 0)
     n_others = cut.n_items_of_other(cut.lists.shared_with(model))
     n_items = cut.n_items if denom == "len" else np.minimum(cut.n_items, n_others)
-    return quotient(_n_shared(cut, model), np.where(_shorter(cut, model) > 0, n_items, 0))
+    return divide_or_nan(_n_shared(cut, model), np.where(_shorter(cut, model) > 0, n_items, 0))
 
 
 @agreement(
@@ -369,7 +369,7 @@ def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
     """
     n_shared, n_others = _n_shared(cut, model), cut.n_items_of_other(cut.lists.shared_with(model))
     n_either = np.where(_shorter(cut, model) > 0, cut.n_items + n_others - n_shared, 0)
-    return quotient(n_shared, n_either)
+    return divide_or_nan(n_shared, n_either)
 
 
 @agreement(
@@ -393,16 +393,16 @@ def rank_biased_overlap(cut: CutLists, *, model: OtherModel, p: Persistence = 0.
     longer = np.maximum(cut.depth, np.minimum(cut.k, shared.length[:, None]))
     short, long = (np.maximum(length, 1).astype(np.int64) for length in (shorter, longer))
     depths = np.arange(1, long.max(initial=1) + 1)
-    powers, shares = running_sums(p**depths), running_sums(p**depths / depths)
+    powers, shares = prefix_sums(p**depths), prefix_sums(p**depths / depths)
     is_in_short = shared.depth <= np.minimum(cut.lists.n_recommended, shared.length)[shared.owner]
     in_short, n_shared = cut.sum_shared(shared, is_in_short.astype(np.float64)), _n_shared(cut, model)
     agreed = n_shared * shares[long] - cut.sum_shared(shared, shares[np.minimum(shared.depth, len(depths)) - 1])
     unseen = in_short * ((powers[long] - powers[short]) / short - (shares[long] - shares[short]))
     beyond = ((n_shared - in_short) / long + in_short / short) * p**long
-    return where_defined(np.clip((1 - p) / p * (agreed + unseen) + beyond, 0, 1), shorter > 0)
+    return nan_unless(np.clip((1 - p) / p * (agreed + unseen) + beyond, 0, 1), shorter > 0)
 
 
-@remembered
+@memoised
 def _n_shared(cut: CutLists, model: str) -> FloatMatrix:
     """Count the items that both lists hold at ranks <= k."""
     shared = cut.lists.shared_with(model)

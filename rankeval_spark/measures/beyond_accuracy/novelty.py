@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 import numpy as np
 
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, median_by_list, quotient
+from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, divide_or_nan, median_by_list
 from rankeval_spark.measures.definition import Cutoff, Definition, only_with
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Above, Level, Unknown
@@ -52,9 +52,9 @@ def mean_inverse_user_frequency(
     users = cut.lists.known_items.values[N.ITEM_USERS]
     bits = _surprise(cut, users, N.TOTAL_USERS)
     if unseen == "one":
-        return _where_trained(cut, quotient(cut.sum_items(bits), cut.n_items), N.TOTAL_USERS)
+        return _where_trained(cut, divide_or_nan(cut.sum_items(bits), cut.n_items), N.TOTAL_USERS)
     is_seen = (users > 0).astype(np.float64)
-    return quotient(cut.sum_items(bits * is_seen), cut.sum_items(is_seen))
+    return divide_or_nan(cut.sum_items(bits * is_seen), cut.sum_items(is_seen))
 
 
 @Definition(
@@ -77,7 +77,7 @@ def self_information(cut: CutLists) -> FloatMatrix:
     array([[3.]])
     """
     bits = _surprise(cut, cut.lists.known_items.values[N.ITEM_INTERACTIONS], N.TOTAL_INTERACTIONS)
-    return _where_trained(cut, quotient(cut.sum_items(bits), cut.n_items), N.TOTAL_INTERACTIONS)
+    return _where_trained(cut, divide_or_nan(cut.sum_items(bits), cut.n_items), N.TOTAL_INTERACTIONS)
 
 
 @Definition(
@@ -149,7 +149,7 @@ def _discounted_mean(cut: CutLists, values: FloatVector, rel: float, relevance: 
     """Sum D(i) w_i x_i / sum D(i), D(i) = 1 / log2(i + 1)."""
     discounts = 1 / np.log2(cut.lists.known_items.item_rank + 1)
     counted = cut.lists.relevant_items(rel) if relevance == "on" else np.ones(len(values))
-    return quotient(cut.sum_items(discounts * counted * values), cut.sum_items(discounts))
+    return divide_or_nan(cut.sum_items(discounts * counted * values), cut.sum_items(discounts))
 
 
 ProfileSim: TypeAlias = Annotated[
@@ -230,7 +230,7 @@ def _not_most_popular(cut: CutLists, is_relevant: FloatVector) -> FloatMatrix:
     """(1 / m) |{i <= m : r_i = 1, i not among the k most popular items of train}|; the larger k, the more of these."""
     place = cut.lists.known_items.values[N.ITEM_PLACE]
     counts = [cut.sum_items(is_relevant * (place > k))[:, column] for column, k in enumerate(cut.k[0])]
-    return quotient(np.stack(counts, axis=1), cut.n_items)
+    return divide_or_nan(np.stack(counts, axis=1), cut.n_items)
 
 
 def _less_popular(cut: CutLists, is_relevant: FloatVector) -> FloatMatrix:
@@ -241,7 +241,7 @@ def _less_popular(cut: CutLists, is_relevant: FloatVector) -> FloatMatrix:
     at_rank = 1 - (facts.item_rank - 1) / size
     popularity = np.where(is_trained, 1 - (np.where(is_trained, level, 1) - 1) / size, 0.0)
     surprise = np.maximum(at_rank - popularity, 0)
-    return np.where(n_items[:, None] > 0, quotient(cut.sum_items(is_relevant * surprise), cut.n_items), np.nan)
+    return np.where(n_items[:, None] > 0, divide_or_nan(cut.sum_items(is_relevant * surprise), cut.n_items), np.nan)
 
 
 def _mean_distance(cut: CutLists, counted: FloatVector, sim: str, unknown: str) -> FloatMatrix:
@@ -259,7 +259,7 @@ def _mean_distance(cut: CutLists, counted: FloatVector, sim: str, unknown: str) 
     is_known = has_item & ~np.isnan(similarity)  # NaN for every item of a user without a profile
     n_known = cut.sum_items(is_known.astype(np.float64))
     distances = np.where(is_known, 1 - similarity, 0.0)
-    mean = np.clip(quotient(cut.sum_items(counted * distances), n_known), 0, 2)
+    mean = np.clip(divide_or_nan(cut.sum_items(counted * distances), n_known), 0, 2)
     return mean if unknown == "drop" else np.where(n_known == cut.n_items, mean, np.nan)
 
 
@@ -305,7 +305,7 @@ def freshness(
         values = np.stack([median_by_list(facts.item_list[at], ages[at], n_lists=n_lists) for at in kept], axis=1)
     else:
         known = np.where(is_known, ages, 0.0) if stat == "mean" else (ages < days).astype(np.float64)
-        values = quotient(cut.sum_items(known), n_known)
+        values = divide_or_nan(cut.sum_items(known), n_known)
     return values if unknown == "drop" else np.where(n_known == cut.n_items, values, np.nan)
 
 
@@ -351,7 +351,7 @@ def average_popularity(
     counts = facts.values[N.ITEM_INTERACTIONS]
     n_items = cut.n_items if unseen == "zero" else cut.sum_items((counts > 0).astype(np.float64))
     scale = facts.totals[_SCALES[norm]][:, None] if norm in _SCALES else np.ones((1, 1))
-    return quotient(cut.sum_items(counts), n_items * scale)
+    return divide_or_nan(cut.sum_items(counts), n_items * scale)
 
 
 @popularity(
@@ -445,4 +445,4 @@ def mean_popularity_rank(cut: CutLists) -> FloatMatrix:
 
 def mean_over_items(cut: CutLists, fact: str) -> FloatMatrix:
     """Mean of a fact over the recommended items at ranks 1..k; NaN without one."""
-    return quotient(cut.sum_items(cut.lists.known_items.values[fact]), cut.n_items)
+    return divide_or_nan(cut.sum_items(cut.lists.known_items.values[fact]), cut.n_items)

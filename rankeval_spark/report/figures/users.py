@@ -17,8 +17,8 @@ from rankeval_spark.report import defaults, wording
 from rankeval_spark.report.figures import charts, means as means_figures
 from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError
 from rankeval_spark.report.tables import all_users_rows, distinct, keep, rows_of
-from rankeval_spark.statistics.hashed_random import user_hashes
-from rankeval_spark.statistics.paired_tests import Listed, are_too_few, difference_of
+from rankeval_spark.statistics.hashed_random import hash_ids
+from rankeval_spark.statistics.paired_tests import ListCounts, are_too_few, subtract
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
@@ -100,7 +100,7 @@ def user_curves(users: pa.Table, model: str, *, at_most: int = N_CURVES) -> list
     of_model = keep(users, **{C.MODEL_ID: model})
     of_model = of_model.filter(pc.is_valid(of_model[next(iter(columns))]))
     names = pc.unique(of_model[C.USER_ID]).to_pylist()
-    order = np.argsort(user_hashes([str(name) for name in names]), kind="stable")
+    order = np.argsort(hash_ids([str(name) for name in names]), kind="stable")
     chosen = [names[place] for place in order[:at_most]]  # the same ones every time, whatever their values are
     of_model = keep(of_model, **{C.USER_ID: chosen}) if chosen else of_model.slice(0, 0)
     rows = enumerate(of_model.select([C.USER_ID, C.LIST_ID, *columns]).to_pylist())
@@ -245,7 +245,7 @@ def differences_by_model(users: pa.Table, measure: MeasureKey, *, baseline: str)
     paired, place = averaged.filter(is_paired), places.filter(is_paired).to_numpy()
     models = paired[C.MODEL_ID].to_numpy(zero_copy_only=False)
     values, others = paired[C.VALUE].to_numpy(), of_baseline[C.VALUE].to_numpy()[place]
-    differences = difference_of(values, others)
+    differences = subtract(values, others)
     others_served = _find_other_audiences(users, baseline)
     compared = sorted(set(models.tolist()) - {baseline} - others_served)
     return {str(model): differences[models == model] for model in compared}
@@ -260,7 +260,7 @@ def _find_other_audiences(users: pa.Table, baseline: str) -> set[str]:
     served = {model: pc.unique(keep(listed, **{C.MODEL_ID: model})[C.USER_ID]) for model in {*models, baseline}}
     n_both = np.array([pc.sum(pc.is_in(served[model], value_set=served[baseline])).as_py() or 0 for model in models])
     n_model = np.array([len(served[model]) for model in models])
-    listed_users = Listed(np.full(len(models), len(served[baseline])), n_model, n_both)
+    listed_users = ListCounts(np.full(len(models), len(served[baseline])), n_model, n_both)
     are_others = are_too_few(listed_users, listed_users) | (n_both == 0)
     return {model for model, is_other in zip(models, are_others.tolist(), strict=True) if is_other}
 

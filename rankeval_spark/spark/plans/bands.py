@@ -15,7 +15,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.check_thresholds import BANDS
 from rankeval_spark.config.slicing import KindName
 from rankeval_spark.errors import require_same
-from rankeval_spark.result_rows.bands import Quantiles, lists_of
+from rankeval_spark.result_rows.bands import Quantiles, edge_lists
 
 if TYPE_CHECKING:
     from rankeval_spark.config.slicing import Band
@@ -76,12 +76,12 @@ def to_facts(users: DataFrame, *, bands: Mapping[str, Band], name: str) -> DataF
 
 
 def _add_edges(frame: DataFrame, users: DataFrame, bands: Mapping[str, Band]) -> DataFrame:
-    """Add the lists of :func:`bands.lists_of` of each band, such as ``_edges_0``: the same in all rows."""
+    """Add the lists of :func:`bands.edge_lists` of each band, such as ``_edges_0``: the same in all rows."""
     given = {
         f"_{name}_{place}": F.array(*map(F.lit, values))
         for place, band in enumerate(bands.values())
         if band.edges is not None
-        for name, values in lists_of(np.array(band.edges, dtype=np.float64), band).items()
+        for name, values in edge_lists(np.array(band.edges, dtype=np.float64), band).items()
     }
     frame = _add_columns(frame, given)
     quantiles, names = (

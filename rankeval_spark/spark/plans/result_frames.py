@@ -23,10 +23,10 @@ from rankeval_spark.spark.plans.moved_rows import map_in_arrow
 from rankeval_spark.spark.plans.usable_rows import failure_flags, has_keys, is_finite_vector, keep_usable
 from rankeval_spark.spark.plans.user_rows import to_user_rows
 from rankeval_spark.sums import grouping
-from rankeval_spark.sums.exposures import CatalogueItems, readers_of_catalogues
+from rankeval_spark.sums.exposures import CatalogueItems, group_by_catalogue
 from rankeval_spark.sums.input_checks import BANDS, N_KNOWN, ROWS, SEGMENT_VALUES, VECTORS
 from rankeval_spark.sums.published import NIGHT
-from rankeval_spark.sums.sums import ITEMS, NO_WRITERS, adjusted
+from rankeval_spark.sums.sums import ITEMS, NO_WRITERS, adjust_sums
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
@@ -120,14 +120,14 @@ def to_packed(rows: DataFrame, addition: Addition, writers: Mapping[str, Writer]
 
 def with_catalogues(packed_rows: DataFrame, sums: Mapping[str, Sum], items_of: Callable[[str], DataFrame]) -> DataFrame:
     """Add the partial rows of the items of the catalogues that sums read; ``items_of`` returns their ids."""
-    for catalogue, readers in readers_of_catalogues(sums).items():
+    for catalogue, readers in group_by_catalogue(sums).items():
         packed_rows = packed_rows.union(to_packed(items_of(catalogue), CatalogueItems(readers)))
     return packed_rows
 
 
 def pack_by_key(name: str, rows: pa.RecordBatch, sums: Mapping[str, Sum]) -> Iterator[pa.RecordBatch]:
     """Pack rows of a sum by their key's bucket, and those of tables unchanged."""
-    for bucket, of_bucket in grouping.in_buckets(rows, sums[name].key if name in sums else ()):
+    for bucket, of_bucket in grouping.split_by_key_bucket(rows, sums[name].key if name in sums else ()):
         yield grouping.pack(name, bucket, of_bucket)
 
 
@@ -161,7 +161,7 @@ def to_totals(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> dict[str, pa.T
     found = to_merged(packed_rows, sums).toArrow()
     names = pc.unique(found["sum"]).to_pylist()
     tables = {name: grouping.unpack(found.filter(pc.equal(found["sum"], name))["rows"]) for name in names}
-    return adjusted(sums, tables)
+    return adjust_sums(sums, tables)
 
 
 def to_rows(packed_rows: DataFrame, name: str, types: Mapping[str, str], *, counts: Sum | None = None) -> DataFrame:

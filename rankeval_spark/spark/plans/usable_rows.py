@@ -106,7 +106,7 @@ def to_condition(condition: Condition) -> Column:
 
 
 def failure_flags(checks: RowChecks) -> dict[str, Column]:
-    """Return which rows do not pass each check, as :meth:`RowChecks.flags` says it of rows in memory."""
+    """Return which rows do not pass each check, as :meth:`RowChecks.flag_failures` says it of rows in memory."""
     found: dict[str, Column] = {}
     is_left = F.lit(True)
     for check in checks.checks:

@@ -13,13 +13,13 @@ from rankeval_spark.engine.checks import held_out_checks, item_checks, log_check
 from rankeval_spark.engine.facts import require_input
 from rankeval_spark.engine.planning import (
     SECOND_STEP,
-    depth_of,
+    build_job,
     described_inputs,
+    description_depth,
     item_needs,
-    job_of,
     judgement_facts,
     log_columns,
-    needs_of,
+    measure_needs,
     reads_event_times,
     reads_optional,
     reads_train,
@@ -103,7 +103,7 @@ def to_user_rows(
     `is_aggregated`: whether the results are aggregates, which meet in one place: that no row of the log or of the
     judgements can be used is seen there. For other results the first rows are looked at before the inputs are read.
     """
-    needs = needs_of(request, has_train=inputs.train is not None) if needs is None else needs
+    needs = measure_needs(request, has_train=inputs.train is not None) if needs is None else needs
     sources = FactFrames(inputs.train, inputs.items, request.evaluation_date, inputs.has_small_catalogue)
     described, of_catalogue = described_inputs(request, needs), item_needs(request, needs)
     of_items = item_facts.to_catalogue_facts(sources, needs=of_catalogue)
@@ -116,7 +116,7 @@ def to_user_rows(
     judged = inputs.held_out.select(
         *schemas.HELD_OUT.key_in(inputs.held_out.columns), C.GAIN, *judgement_facts(request), *when
     )
-    job = job_of(
+    job = build_job(
         request,
         _item_columns(log),
         needs=needs,
@@ -207,7 +207,7 @@ def _cooccurrence_rows(
     """Rows of co-occurrence, which are made of the ranked items: the log is ranked once more for them."""
     if needs.isdisjoint(SECOND_STEP):
         return {}
-    depth, found = depth_of(request.measure_set), {}
+    depth, found = description_depth(request.measure_set), {}
     plain, once = request.copy_with(slices=()), replace(inputs, are_checked=True)  # others refuse unusable rows
     lists = to_user_rows(once, plain, needs=frozenset()).to_item_lists(depth=depth)
     if N.ITEM_FAMILIARITY in needs:

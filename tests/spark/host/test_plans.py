@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from rankeval_spark.config import Comparisons, Policies
 from rankeval_spark.config.request import Request
-from rankeval_spark.engine.planning import needs_of
+from rankeval_spark.engine.planning import measure_needs
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.spark.plans import result_frames, usable_rows, user_rows
 from rankeval_spark.spark.plans.user_rows import InputFrames
@@ -230,7 +230,7 @@ def test_co_occurrence_ranks_the_log_once_more(tables: dict[str, DataFrame]) -> 
 def one_job(tables: dict[str, DataFrame], request: Request) -> DataFrame:
     """Plan the job that makes all small tables."""
     inputs = inputs_of(tables, request, has_small_catalogue=True)
-    needs = needs_of(request, has_train=True, of_all_lists=True)
+    needs = measure_needs(request, has_train=True, of_all_lists=True)
     rows = user_rows.to_user_rows(inputs, request, needs=needs, is_aggregated=True)
     of_inputs = InputChecks(request, inputs.row_checks(request), has_bands=False, is_judged=False).sums
     together = exposure_sums(request, inputs.model_names)

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.engine.slices import PACKED, unpacked
-from rankeval_spark.sums.published import packed_segments
+from rankeval_spark.engine.slices import PACKED, unpack_segments
+from rankeval_spark.sums.published import pack_segments
 from tests.support.frames import table, tuples
 from tests.support.plans import JOB_FAILED
 
@@ -29,7 +29,7 @@ MAPS: tuple[dict[str, str | None] | None, ...] = (
 
 def test_segments_are_found_wherever_they_stand() -> None:
     maps = pa.array([None if one is None else list(one.items()) for one in MAPS], pa.map_(pa.string(), pa.string()))
-    users = unpacked(pa.table({PACKED: packed_segments(maps, ["country", "device"])}))
+    users = unpack_segments(pa.table({PACKED: pack_segments(maps, ["country", "device"])}))
 
     assert users.column_names == ["_segment_0", "_segment_1"]
     assert users["_segment_0"].to_pylist() == [(one or {}).get("country") for one in MAPS]

@@ -97,7 +97,7 @@ def test_spark_flags_the_rows_that_are_flagged_in_memory(spark: SparkSession, na
         flagged = frame.select("place", *(flag.alias(check) for check, flag in flags.items()))
         usable = keep_usable(frame, checks)
     table = frame.toArrow().sort_by("place")
-    expected = checks.flags(table)
+    expected = checks.flag_failures(table)
     found = flagged.toArrow().sort_by("place")
     assert {check: found[check].to_pylist() for check in flags} == {
         check: flag.tolist() for check, flag in expected.items()

@@ -16,8 +16,8 @@ from rankeval_spark.config import Checks
 from rankeval_spark.hosts.on_spark import OnSpark
 from rankeval_spark.inputs.arrow.reading import Source, Tables
 from rankeval_spark.result_rows.check_rows import to_check_rows
-from rankeval_spark.sums.check_counts import list_facts
-from rankeval_spark.sums.grouping import in_order_of
+from rankeval_spark.sums.check_counts import to_list_facts
+from rankeval_spark.sums.grouping import sort_by_key
 from rankeval_spark.sums.sums import LISTS
 from tests.support.arrow_sources import source
 from tests.support.frames import frame_of
@@ -156,10 +156,10 @@ def in_process(result: Evaluation, log: Log, names: tuple[str, ...]) -> list[dic
     """Check the same rows in this process, with what Spark makes of the lists."""
     sources = {name: log.source(name) for name in ("recommendations", "held_out", *names)}
     tables = Tables(**sources, are_checked=False)
-    of_lists = list_facts(result._totals[LISTS], result.request)  # the lists are not made anew here
+    of_lists = to_list_facts(result._totals[LISTS], result.request)  # the lists are not made anew here
     facts = [*to_facts(tables, result.request), *of_lists]
     rows = to_check_rows(facts, Checks(), expected=result.request.policies.expected_findings)
-    found: list[dict[str, Any]] = in_order_of(rows, ("input", "check")).to_pylist()
+    found: list[dict[str, Any]] = sort_by_key(rows, ("input", "check")).to_pylist()
     return found
 
 

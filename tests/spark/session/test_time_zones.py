@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from rankeval_spark import schemas
 from rankeval_spark.config import Filter
-from rankeval_spark.engine.attribution import micros_of
+from rankeval_spark.engine.attribution import to_micros
 from rankeval_spark.inputs.arrow.reading import to_source
 from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.spark import IS_UNPARSABLE, from_frame
@@ -155,7 +155,7 @@ def test_day_of_a_zone_is_the_same_on_both_hosts(spark: SparkSession, zone: str,
     for kind, window in zip(kinds, windows, strict=True):
         assert here.filter(window.arrow_condition(here.schema))["id"].to_pylist() == in_day, kind
         assert [place for place, is_in in enumerate(on_spark[kind].to_pylist()) if is_in] == in_day, kind
-    expected = [micros_of(moment_of(each.replace(tzinfo=None), zone)) for each in shown]
+    expected = [to_micros(moment_of(each.replace(tzinfo=None), zone)) for each in shown]
     for kind in kinds[1:]:
         named = there.select(
             F.lit("u").alias("user_id"), F.lit("a").alias("item_id"), F.col(kind).alias("interacted_at")

@@ -19,7 +19,7 @@ from rankeval_spark.errors import ConfigError
 from rankeval_spark.report.night import Night
 from rankeval_spark.results import journal
 from rankeval_spark.results.run_record import RunRecord
-from rankeval_spark.statistics.hashed_random import user_hashes
+from rankeval_spark.statistics.hashed_random import hash_ids
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND, USERS, WITHOUT_ROWS
@@ -198,7 +198,7 @@ def test_of_many_users_a_sample_by_hash_is_read_and_its_share_said(
     tables = app.report_tables(results, day=FIRST)
 
     everyone = set(whole.user_metrics["user_id"].to_pylist())
-    lowest = {name for name, hashed in zip(USERS, user_hashes(USERS).tolist(), strict=True) if hashed < 0}
+    lowest = {name for name, hashed in zip(USERS, hash_ids(USERS).tolist(), strict=True) if hashed < 0}
     assert tables.user_share == 0.5
     assert set(tables.user_metrics["user_id"].to_pylist()) == lowest & everyone
     assert 0 < len(lowest & everyone) < len(everyone)

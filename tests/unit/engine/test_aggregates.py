@@ -14,7 +14,7 @@ import pytest
 from rankeval_spark import columns as C
 from rankeval_spark.engine import aggregates
 from rankeval_spark.engine.scorer import IS_EVALUATED
-from rankeval_spark.engine.slices import ROWS_AT_ONCE, Key, groups_of
+from rankeval_spark.engine.slices import ROWS_AT_ONCE, Key, find_groups
 from rankeval_spark.statistics import value_counts
 from rankeval_spark.statistics.moments import Columns, Moments
 
@@ -129,7 +129,7 @@ def test_union_is_the_same_in_any_order_of_arrival() -> None:
 def test_union_of_equal_means_is_that_mean_and_has_no_spread() -> None:
     """Sums of them would be off by a rounding: (0.1 + 0.1 + 0.1) / 3 is not 0.1."""
     parts = Moments(np.array([[1], [3], [7]]), np.full((3, 1), 0.1), np.zeros((3, 1)))
-    united = parts.united(np.array([0, 0, 0]), 1)
+    united = parts.merge_rows(np.array([0, 0, 0]), 1)
     assert (united.mean.item(), united.m2.item()) == (0.1, 0.0)
 
 
@@ -152,7 +152,7 @@ def test_values_that_look_alike_in_a_list_stay_apart() -> None:
             **{"_one": ["a,b", "a", None, "null"], "_two": ["c", "b,c", "", ""]},
         }
     )
-    keys, group = groups_of(table, ("_one", "_two"), (1,))
+    keys, group = find_groups(table, ("_one", "_two"), (1,))
     state = aggregates.AggregateLayout(1)
     moments = Columns.from_values(np.ones((4, 1))).by_group(group, 4, has_cubes=True)
     counts = np.ones((4, len(aggregates.COUNTS) + 1))
@@ -164,7 +164,7 @@ def test_many_counted_values_come_in_several_batches(monkeypatch: pytest.MonkeyP
     keys: list[Key] = [("m", (str(name),), 1) for name in range(9)]
     group = np.repeat(np.arange(9), 10)
     values = np.random.default_rng(1).random((90, 2))
-    counted = value_counts.Levels.from_columns(values).by_group(group, 9)
+    counted = value_counts.EncodedColumns.from_columns(values).by_group(group, 9)
     found, counts = (
         Columns.from_values(values).by_group(group, 9, has_cubes=True),
         np.ones((9, len(aggregates.COUNTS) + 2)),
@@ -185,7 +185,7 @@ def test_group_without_a_value_is_united_with_one_that_has_some() -> None:
     parts = Moments(
         np.array([[0], [2], [0]]), np.array([[math.nan], [1.5], [math.nan]]), np.array([[0.0], [0.5], [0.0]])
     )
-    united = parts.united(np.array([0, 0, 1]), 2)
+    united = parts.merge_rows(np.array([0, 0, 1]), 2)
     assert united.n.tolist() == [[2], [0]]
     assert united.mean[0].item() == 1.5
     assert math.isnan(united.mean[1].item())

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from rankeval_spark.engine.arrays import in_one_piece, places_among, to_arrow, to_codes, to_numpy, to_texts
+from rankeval_spark.engine.arrays import combine_chunks, rare_index_in, to_arrow, to_codes, to_numpy, to_texts
 from tests.support.code import ROOT
 from tests.support.engine_rows import held_out, input_table, job, log, segments
 
@@ -69,7 +69,7 @@ def test_null_becomes_the_value_given_for_it_and_the_type_stays(column: pa.Array
 def test_a_column_in_pieces_becomes_one_array(column: pa.Array, data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(column)))
     pieces = pa.chunked_array([column[:cut], column[cut:]], column.type)
-    assert in_one_piece(pieces).equals(pa.array(column.to_pylist(), column.type)) or has_nan(column)
+    assert combine_chunks(pieces).equals(pa.array(column.to_pylist(), column.type)) or has_nan(column)
     np.testing.assert_array_equal(to_numpy(pieces), to_numpy(column), strict=True)
 
 
@@ -178,5 +178,5 @@ def test_codes_of_the_smallest_and_the_largest_integers() -> None:
 @given(st.lists(INTEGERS | CLOSE_INTEGERS), st.lists(INTEGERS | CLOSE_INTEGERS, unique=True))
 def test_places_are_those_of_a_dictionary(values: list[int], known: list[int]) -> None:
     place = {one: at for at, one in enumerate(known)}
-    found = places_among(np.array(values, dtype=np.int64), np.array(known, dtype=np.int64))
+    found = rare_index_in(np.array(values, dtype=np.int64), np.array(known, dtype=np.int64))
     assert found.tolist() == [place.get(one, -1) for one in values]

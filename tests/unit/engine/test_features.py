@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.batch import pack_constants, to_batch
-from rankeval_spark.engine.features import bits_of_items, to_profiles
+from rankeval_spark.engine.features import item_group_bits, to_profiles
 from rankeval_spark.measures import Measure, MeasureSet, registry, required_facts as N
 from rankeval_spark.measures.required_facts import BY_POPULARITY
 from rankeval_spark.measures.worked_examples import examples_of
@@ -146,7 +146,7 @@ def test_groups_of_popularity_and_categories_are_bits(items: list[tuple[int | No
         N.ITEM_CATEGORIES: pa.array([own or None for own in categories], pa.list_(pa.string())),
     }
     names = ("rock", *BY_POPULARITY, "jazz")
-    found = bits_of_items(known, names, n_items=len(items))
+    found = item_group_bits(known, names, n_items=len(items))
     for bits, (place, own) in zip(found.tolist(), items, strict=True):
         group = "tail" if place is None else BY_POPULARITY[place]
         expected = {group, *(["rock"] if "rock" in own else [])}

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
-from rankeval_spark.engine.batch import flat_lists, with_items
+from rankeval_spark.engine.batch import expand_lists, flatten_lists
 from rankeval_spark.engine.checks import PartitionTallies, log_checks
 from rankeval_spark.engine.failures import RefusedError
 
@@ -38,7 +38,7 @@ def batch_of(*rows: tuple[Any, ...]) -> pa.RecordBatch:
 
 
 def rows_of(batches: list[pa.RecordBatch], *, has_ranks: bool = True) -> list[dict[str, Any]]:
-    return [row for batch in with_items(batches, has_ranks=has_ranks) for row in batch.to_pylist()]
+    return [row for batch in expand_lists(batches, has_ranks=has_ranks) for row in batch.to_pylist()]
 
 
 def flat_by_loop(lists: Lists) -> list[tuple[int, int, int | None, float | None]]:
@@ -60,10 +60,10 @@ def test_lists_are_flattened_as_by_a_loop_wherever_they_are_cut(lists: Lists, cu
     items, scores = (
         pa.array(cells, pa.list_(kind)) for cells, kind in zip(columns, (pa.int64(), pa.float64()), strict=True)
     )
-    whole = flat_lists(items, scores)
+    whole = flatten_lists(items, scores)
     found = [*zip(whole.row.tolist(), whole.position.tolist(), whole.items.to_pylist(), scores_of(whole), strict=True)]
     assert found == flat_by_loop(lists)
-    parts = [flat_lists(items[start:end], scores[start:end]) for start, end in ((0, cut), (cut, len(lists)))]
+    parts = [flatten_lists(items[start:end], scores[start:end]) for start, end in ((0, cut), (cut, len(lists)))]
     assert [each for part in parts for each in part.items.to_pylist()] == whole.items.to_pylist()
     assert [each for part in parts for each in scores_of(part)] == scores_of(whole)
 
@@ -91,10 +91,10 @@ def test_items_of_a_list_become_rows_and_other_rows_stay() -> None:
 
 def test_batches_have_one_schema_and_a_flat_log_is_not_changed() -> None:
     lists, judged = batch_of((LOG, "ann", None, None, [7], [0.5])), batch_of((HELD_OUT, "ann", 8, 3.0, [], []))
-    first, *rest = [batch.schema for batch in with_items([lists, judged, batch_of()], has_ranks=True)]
+    first, *rest = [batch.schema for batch in expand_lists([lists, judged, batch_of()], has_ranks=True)]
     assert all(sorted(one.names) == sorted(first.names) for one in rest)
     flat = lists.drop_columns(row_kinds.LISTED)
-    assert [*with_items([flat], has_ranks=True)] == [flat]
+    assert [*expand_lists([flat], has_ranks=True)] == [flat]
 
 
 def test_items_and_scores_that_cannot_be_used_are_counted_by_their_check() -> None:
@@ -104,7 +104,7 @@ def test_items_and_scores_that_cannot_be_used_are_counted_by_their_check() -> No
         (LOG, None, None, None, [1, 2], [0.5, NAN]),
     )
     counts = PartitionTallies()
-    usable = counts.usable(with_items([batch], has_ranks=False), {LOG: log_checks([C.SCORE])})
+    usable = counts.usable(expand_lists([batch], has_ranks=False), {LOG: log_checks([C.SCORE])})
     kept = [row for one in usable for row in one.to_pylist()]
     assert [(row["user_id"], row["item_id"]) for row in kept] == [("ann", 1)]
     assert {one.check: one.count for one in counts.tallies.values()} == {
@@ -114,6 +114,6 @@ def test_items_and_scores_that_cannot_be_used_are_counted_by_their_check() -> No
 
 
 def test_policy_error_refuses_an_item_without_a_place() -> None:
-    batches = with_items([batch_of((LOG, "ann", None, None, [1, 2], [0.5, NAN]))], has_ranks=False)
+    batches = expand_lists([batch_of((LOG, "ann", None, None, [1, 2], [0.5, NAN]))], has_ranks=False)
     with pytest.raises(RefusedError, match=r"\[rankeval:invalid_scores\]"):
         list(PartitionTallies().usable(batches, {LOG: log_checks([C.SCORE], invalid_scores="error")}))

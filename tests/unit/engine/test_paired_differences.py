@@ -12,11 +12,11 @@ import pytest
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine import outputs, paired_differences
-from rankeval_spark.engine.buckets import hashes_of
+from rankeval_spark.engine.buckets import hash_users
 from rankeval_spark.engine.checks import PartitionTallies
 from rankeval_spark.engine.paired_differences import ComparisonRequest, DifferenceAggregator
-from rankeval_spark.engine.slices import USER_HASH, segment_columns
-from rankeval_spark.statistics.hashed_random import user_hashes
+from rankeval_spark.engine.slices import USER_HASH, segment_column_names
+from rankeval_spark.statistics.hashed_random import hash_ids
 from rankeval_spark.statistics.paired_tests import Differences
 from tests.support.engine_rows import held_out, input_table, job, log, read, scored_rows, segments
 
@@ -32,11 +32,11 @@ SLICES = ((), ("country",))
 
 @pytest.mark.parametrize("column", [pa.array(["", "7", "ann", "zo\u00eb", "x" * 40]), pa.array([0, -7, 2**60])])
 def test_users_are_hashed_as_text(column: pa.Array) -> None:
-    expected = user_hashes([str(one) for one in column.to_pylist()]).tolist()
-    assert hashes_of(column).tolist() == expected
-    assert hashes_of(column.slice(1)).tolist() == expected[1:]
-    assert hashes_of(pa.chunked_array([column, column])).tolist() == expected * 2
-    assert hashes_of(column.slice(0, 0)).tolist() == []
+    expected = hash_ids([str(one) for one in column.to_pylist()]).tolist()
+    assert hash_users(column).tolist() == expected
+    assert hash_users(column.slice(1)).tolist() == expected[1:]
+    assert hash_users(pa.chunked_array([column, column])).tolist() == expected * 2
+    assert hash_users(column.slice(0, 0)).tolist() == []
 
 
 def rows_of_users() -> pa.Table:
@@ -71,7 +71,7 @@ def work() -> tuple[Job, DifferenceAggregator]:
         baseline="a",
         all_pairs=True,
     )
-    return made, DifferenceAggregator(asked, tuple(segment_columns(SLICES)))
+    return made, DifferenceAggregator(asked, tuple(segment_column_names(SLICES)))
 
 
 def merged(found: list[dict[str, Any]]) -> dict[tuple[Any, ...], np.ndarray]:
@@ -108,7 +108,7 @@ def test_parts_that_cut_users_give_the_differences_of_the_scored_rows(
     rows = every.filter(every["_is_evaluated"])
     by_name = {name: rows[name] for name in (C.MODEL_ID, C.USER_ID, C.K, "p", "ndcg")}
     packed = pa.array([[dict(one)["country"]] for one in rows[C.SEGMENTS].to_pylist()], pa.list_(pa.string()))
-    rows = pa.table({**by_name, USER_HASH: hashes_of(rows[C.USER_ID]), "_segments": packed})
+    rows = pa.table({**by_name, USER_HASH: hash_users(rows[C.USER_ID]), "_segments": packed})
     expected = merged([*read(aggregator.aggregate_rows(iter(rows.to_batches()))), *read(counted)])
 
     monkeypatch.setattr(outputs, "LISTS_AT_ONCE", at_once)

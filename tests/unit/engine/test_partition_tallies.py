@@ -15,7 +15,7 @@ from rankeval_spark.engine.batch import to_batch
 from rankeval_spark.engine.checks import PartitionTallies, Tally, held_out_checks, log_checks
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.matching import to_judgements
-from rankeval_spark.sums.input_checks import ItemTallies, RowTallies, to_tallies
+from rankeval_spark.sums.input_checks import ItemTallies, RowTallies, rows_to_tallies
 
 if TYPE_CHECKING:
     from rankeval_spark.sums.sums import Sum
@@ -60,14 +60,14 @@ def together(of: Sum, *partitions: PartitionTallies) -> pa.Table:
 def test_each_item_of_a_partition_is_sent_once_with_its_use() -> None:
     found = together(ITEMS, seen(*INPUTS)).to_pylist()
     assert sorted(tuple(item.values()) for item in found) == [("a", 2, 1, 0), ("b", 0, 2, 0), ("z", 2, 0, 0)]
-    unmatched = to_tallies(ITEMS.finish(together(ITEMS, *(seen(part) for part in INPUTS))))
+    unmatched = rows_to_tallies(ITEMS.finish(together(ITEMS, *(seen(part) for part in INPUTS))))
     assert [*unmatched.values()] == [Tally("held_out", "unmatched_items", 2, 4, "z", "z")]
 
 
 @pytest.mark.parametrize("n_partitions", [1, 2])
 def test_inputs_are_counted_with_their_keys_however_they_are_parted(n_partitions: int) -> None:
     partitions = [seen(*INPUTS)] if n_partitions == 1 else [seen(part) for part in INPUTS]
-    found = to_tallies(ROWS.finish(together(ROWS, *partitions)))
+    found = rows_to_tallies(ROWS.finish(together(ROWS, *partitions)))
     assert {*found.values()} == {
         Tally("recommendations", "rows", 4, 4),
         Tally("recommendations", "null_keys", 1, 4, "model NULL  y", "model NULL  y"),
@@ -87,7 +87,7 @@ def test_inputs_are_counted_with_their_keys_however_they_are_parted(n_partitions
 def test_a_partition_without_rows_counts_nothing() -> None:
     nothing = PartitionTallies(is_enabled=True)
     assert list(ITEMS.rest(nothing)) == []
-    assert to_tallies(ROWS.finish(together(ROWS, nothing))) == {}
+    assert rows_to_tallies(ROWS.finish(together(ROWS, nothing))) == {}
 
 
 def counted(*rows: tuple[int, str | None, float | None]) -> PartitionTallies:
@@ -144,6 +144,6 @@ def test_judgements_that_name_lists_are_counted_by_list() -> None:
     gains = table.rename_columns([C.GAIN if name == C.SCORE else name for name in table.column_names])
     judged = gains.filter(pc.equal(gains[row_kinds.KIND], row_kinds.HELD_OUT))
     checks = held_out_checks(judged.column_names)
-    assert [one for one in checks.tallies(judged, checks.flags(judged)) if one.count and one.check != "rows"] == [
-        Tally("held_out", "negative_gains", 2, 5, "v 2 a", "v 2 a")
-    ]
+    assert [
+        one for one in checks.tallies(judged, checks.flag_failures(judged)) if one.count and one.check != "rows"
+    ] == [Tally("held_out", "negative_gains", 2, 5, "v 2 a", "v 2 a")]

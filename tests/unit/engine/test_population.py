@@ -10,7 +10,7 @@ import pytest
 from rankeval_spark.config import Policies
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.engine.outputs import ListOutputs
-from rankeval_spark.engine.scorer import IS_EVALUATED, Members, members_of
+from rankeval_spark.engine.scorer import IS_EVALUATED, Members, find_members
 from rankeval_spark.measures import MeasureSet
 from tests.support.engine_rows import Row, compact_lists, score
 
@@ -39,7 +39,7 @@ def members(policies: Policies, *users: str) -> Members:
         "missing and zero": (1, 0, 0),
     }
     n_judged, n_relevant, n_recommended = np.array([counts[user] for user in users]).T
-    return members_of(n_judged, n_relevant, n_recommended, policies=policies)
+    return find_members(n_judged, n_relevant, n_recommended, policies=policies)
 
 
 def scored(policies: Policies, *users: str) -> list[Row]:

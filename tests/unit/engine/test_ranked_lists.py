@@ -14,7 +14,7 @@ from rankeval_spark.config import Policies
 from rankeval_spark.config.policies import TIES, Ties
 from rankeval_spark.config.request import Request
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.engine.planning import log_columns, rules_of
+from rankeval_spark.engine.planning import build_list_rules, log_columns
 from tests.support.engine_rows import (
     BY_RANK,
     BY_SCORE,
@@ -181,7 +181,7 @@ def test_the_ranks_of_the_log_are_read_where_the_policy_of_ties_says_so(ties: st
     )
     request = Request(measures=("P@5",), policies=policies)  # ranks are not checked where items are dropped
     read = log_columns(columns, request, has_lists=False)
-    assert (C.RANK in read) is rules_of(request, columns).reads_ranks is (ties == "rank")
+    assert (C.RANK in read) is build_list_rules(request, columns).reads_ranks is (ties == "rank")
 
 
 def test_an_order_of_ties_that_is_none_is_refused() -> None:

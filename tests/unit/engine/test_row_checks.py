@@ -29,7 +29,7 @@ from rankeval_spark.engine.checks import (
     unnamed_checks,
 )
 from rankeval_spark.engine.failures import RefusedError
-from rankeval_spark.in_process.assembly import Usable, requested_log
+from rankeval_spark.in_process.assembly import Usable, keep_requested_rows
 from rankeval_spark.inputs.arrow.reading import Source, Tables
 from rankeval_spark.sums.input_warnings import LEFT_OUT
 from tests.support.arrow_sources import source
@@ -51,7 +51,7 @@ def request(
 
 def flagged(checks: RowChecks, given: Source) -> dict[str, list[int]]:
     """Positions of the rows that do not pass each check."""
-    return {check: np.flatnonzero(flag).tolist() for check, flag in checks.flags(given.table).items()}
+    return {check: np.flatnonzero(flag).tolist() for check, flag in checks.flag_failures(given.table).items()}
 
 
 def of_log(given: Source, **options: Any) -> dict[str, list[int]]:  # noqa: ANN401 - those of log_checks
@@ -166,7 +166,7 @@ def test_facts_of_items_that_cannot_be_used_are_flagged() -> None:
     items = source("items", "item_id vector", *rows, unreadable=lost)
     held_out = source("held_out", "user_id item_id", ("u", "a"))
     usable = Usable(Tables(log(), held_out, items=items, are_checked=True), request(), 1)
-    flags = usable.row_checks["items"].flags(usable.given("items"))
+    flags = usable.row_checks["items"].flag_failures(usable.rows_of("items"))
     assert {name: np.flatnonzero(flag).tolist() for name, flag in flags.items()} == {
         "null_keys": [5],
         "invalid_facts": [1, 2, 3],
@@ -186,7 +186,7 @@ def test_tables_of_usable_rows_stay_as_they_are() -> None:
     assert usable_of(whole, request()) is whole.table
     assert usable_of(whole, request(models=("n", "m"))) is whole.table
     assert held_out_checks(held_out.table.column_names).usable(held_out.table) is held_out.table
-    assert requested_log(whole.table, request()) is whole.table
+    assert keep_requested_rows(whole.table, request()) is whole.table
 
 
 def test_rows_that_cannot_be_used_are_left_out() -> None:
@@ -199,9 +199,9 @@ def test_rows_that_cannot_be_used_are_left_out() -> None:
 
 
 def test_rows_of_other_models_are_ignored_and_those_without_a_model_counted() -> None:
-    named = requested_log(log().table, request(models=("n",)))
+    named = keep_requested_rows(log().table, request(models=("n",)))
     assert named["item_id"].to_pylist() == ["b", "f"]
-    flags = log_checks(named.column_names).flags(named)
+    flags = log_checks(named.column_names).flag_failures(named)
     assert {name: np.flatnonzero(flag).tolist() for name, flag in flags.items()} == {
         "null_keys": [0],
         "zero_ranks": [],
@@ -350,7 +350,7 @@ def test_of_a_long_input_only_the_first_rows_are_counted(n_unusable: int, words:
 def test_a_row_that_names_no_model_is_counted_where_the_others_do_not_name_theirs() -> None:
     rows = pa.table({"user_id": ["u", None], "item_id": ["a", "b"], "model_id": pa.nulls(2, pa.string())})
     checks = unnamed_checks(["user_id", "item_id"])
-    assert [(one.check, one.count, one.sample_keys) for one in checks.tallies(rows, checks.flags(rows))] == [
+    assert [(one.check, one.count, one.sample_keys) for one in checks.tallies(rows, checks.flag_failures(rows))] == [
         ("rows", 2, []),
         ("null_keys", 2, ["NULL NULL  b", "NULL u  a"]),
     ]

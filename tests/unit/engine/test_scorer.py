@@ -74,7 +74,7 @@ def test_lists_may_be_slices_of_arrow_arrays() -> None:
 
 
 def test_scored_rows_have_the_declared_columns() -> None:
-    part = scoring().part(compact_lists(*LISTS))
+    part = scoring().score_part(compact_lists(*LISTS))
     declared = [field.name for field in schemas.USER_METRICS.fields if field.name not in C.RUN_KEY]
     assert part.user_rows.schema.names == [*declared, "p", "ap", "ndcg"]
     assert part.rows.schema.names == [*part.user_rows.schema.names, IS_EVALUATED]
@@ -139,11 +139,11 @@ def test_without_a_list_there_is_no_saying_whether_it_has_ties() -> None:
 def test_moments_of_parts_add_up_to_those_of_all_lists(at_once: int) -> None:
     lists = compact_lists(*({**one, PACKED: [country]} for one, country in zip(LISTS, "ffdd", strict=True)))
     by_country = replace(scoring(), slices=((), ("country",)))
-    direct = pa.Table.from_batches(list(by_country.moments(by_country.part(lists))))
+    direct = pa.Table.from_batches(list(by_country.moments(by_country.score_part(lists))))
     assert direct.num_rows == 3 * (1 + 2)
 
     parts = [{name: each.slice(start, at_once) for name, each in lists.items()} for start in range(0, 4, at_once)]
-    found = pa.Table.from_batches(batch for part in parts for batch in by_country.moments(by_country.part(part)))
+    found = pa.Table.from_batches(batch for part in parts for batch in by_country.moments(by_country.score_part(part)))
     state = AggregateLayout.of(by_country.measures.columns, by_country.measures.denominator_columns)
     assert state.pool(found).to_pylist() == state.pool(direct).to_pylist()
 

@@ -150,7 +150,7 @@ def test_rows_of_a_group_share_model_values_and_cutoff(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(slices, "ROWS_AT_ONCE", at_once)
-        keys, group = slices.groups_of(table, names, KS)
+        keys, group = slices.find_groups(table, names, KS)
 
     own = [
         (model, tuple({"country": country, "device": device}[name] for name in names), k)
@@ -163,11 +163,11 @@ def test_rows_of_a_group_share_model_values_and_cutoff(
 @given(rows=st.lists(st.lists(st.sampled_from([None, "", "DE", "FR"]), min_size=3, max_size=3), min_size=1))
 def test_segments_that_travel_as_one_array_are_columns_of_their_own_values_again(rows: list[list[str | None]]) -> None:
     table = pa.table({"k": pa.array(range(len(rows))), "_packed": pa.array(rows, pa.list_(pa.string()))})
-    plain = slices.unpacked(table, packed="_packed", prefix="_earlier")
+    plain = slices.unpack_segments(table, packed="_packed", prefix="_earlier")
 
     assert plain.column_names == ["k", "_earlier_segment_0", "_earlier_segment_1", "_earlier_segment_2"]
     for index, name in enumerate(plain.column_names[1:]):
         own = [row[index] for row in rows]
         assert plain[name].to_pylist() == own
         assert set(plain[name].combine_chunks().dictionary.to_pylist()) == set(own)
-    assert slices.unpacked(plain, packed="_packed") is plain
+    assert slices.unpack_segments(plain, packed="_packed") is plain

@@ -20,7 +20,7 @@ from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.inputs.arrow.reading import Source, Tables
 from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.sums.check_counts import N_LISTED
-from rankeval_spark.sums.input_checks import ROWS, tally_rows
+from rankeval_spark.sums.input_checks import ROWS, tallies_to_rows
 from tests.support.arrow_sources import source
 from tests.support.input_checks import to_checks
 
@@ -332,5 +332,5 @@ def test_a_count_that_no_list_of_names_has_is_shown_all_the_same() -> None:
     host = InProcess(Usable(tables, Request(measures=("P@1",)), 1))
     totals = host.input_totals()
     more = Tally("held_out", "train_after_cut", 2, 3, "a", "b")
-    totals[ROWS] = pa.concat_tables([totals[ROWS], pa.Table.from_batches([tally_rows([more])])])
+    totals[ROWS] = pa.concat_tables([totals[ROWS], pa.Table.from_batches([tallies_to_rows([more])])])
     assert host.input_checks.facts(totals)[-1] == CheckCount("held_out", "train_after_cut", 2, 3, ["a", "b"])

@@ -18,9 +18,9 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.hosts.in_process import InProcess, of_call
 from rankeval_spark.measures import Measure, MeasureSet
-from rankeval_spark.result_rows.histograms import counted, pair_sums, summed
+from rankeval_spark.result_rows.histograms import count_keys, sum_by_key, sum_over_pairs
 from rankeval_spark.sums import grouping
-from rankeval_spark.sums.exposures import CatalogueItems, exposure_sums, readers_of_catalogues, to_metrics
+from rankeval_spark.sums.exposures import CatalogueItems, exposure_sums, group_by_catalogue, to_metrics
 from rankeval_spark.sums.sums import ListTotals
 from tests.support.ranked_items import Lists, assert_row, by_key, exposure_of, ranked_items, texts
 
@@ -219,8 +219,8 @@ def test_ids_may_be_whole_numbers() -> None:
 def test_keys_are_counted_and_weights_added_up(keys: list[int], small: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rankeval_spark.result_rows.histograms._SMALL", small)
-        found, count = counted(np.array(keys, dtype=np.int64), n_keys=1000)
-        same, (sums,) = summed(
+        found, count = count_keys(np.array(keys, dtype=np.int64), n_keys=1000)
+        same, (sums,) = sum_by_key(
             np.array(keys, dtype=np.int64), [np.arange(len(keys), dtype=np.float64) - np.float64(1)], n_keys=1000
         )
     expected = sorted(set(keys))
@@ -232,7 +232,7 @@ def test_keys_are_counted_and_weights_added_up(keys: list[int], small: int) -> N
 @given(st.lists(st.dictionaries(st.integers(1, 40), st.integers(0, 3), min_size=1)))
 def test_pairs_of_lists_are_summed(holders: list[dict[int, int]]) -> None:
     rows = [(place, length, lists[length]) for place, lists in enumerate(holders) for length in sorted(lists)]
-    found = pair_sums(*np.array(rows, dtype=np.int64).reshape(-1, 3).T)
+    found = sum_over_pairs(*np.array(rows, dtype=np.int64).reshape(-1, 3).T)
     for lists, shared, cosine in zip(holders, *found, strict=True):
         lengths = [length for length, times in lists.items() for _ in range(times)]
         pairs = [(a, b) for i, a in enumerate(lengths) for j, b in enumerate(lengths) if i != j]
@@ -257,7 +257,7 @@ def test_buckets_of_items_may_be_merged_apart(monkeypatch: pytest.MonkeyPatch) -
     sums = exposure_sums(host.request, options["models"])
     assert len(host.usable.user_rows.buckets) > 3
     partials = host.usable.user_rows.run(lambda job: ListTotals(job, sums).add)
-    for readers in readers_of_catalogues(sums).values():
+    for readers in group_by_catalogue(sums).values():
         partials += CatalogueItems(readers).add(ITEMS_OF_CATALOGUE.to_batches())
     draw.shuffle(partials)
 
@@ -278,7 +278,7 @@ def by_bucket(sums: Mapping[str, Any], partials: Sequence[tuple[Any, pa.RecordBa
     """Pack partial rows, and unpack those of each sum and bucket together."""
     cells: dict[tuple[str, int], list[pa.Scalar]] = {}
     for name, rows in partials:
-        for bucket, own in grouping.in_buckets(rows, sums[name].key):
+        for bucket, own in grouping.split_by_key_bucket(rows, sums[name].key):
             cells.setdefault((name, bucket), []).append(grouping.pack(name, bucket, own)["rows"][0])
     return [(name, grouping.unpack(own)) for (name, _), own in cells.items()]
 

@@ -18,7 +18,7 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.config.slicing import ReportedSlices
 from rankeval_spark.engine import aggregates, planning
 from rankeval_spark.engine.aggregates import AggregateLayout
-from rankeval_spark.engine.outputs import lists_column
+from rankeval_spark.engine.outputs import list_count_column
 from rankeval_spark.engine.scorer import COUNTED, IS_EVALUATED
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows import metric_rows
@@ -35,7 +35,7 @@ Lists = list[list[float]]
 def metrics(users: Lists, *, unit: str, n_partitions: int = 1) -> dict[str, dict[str, Any]]:
     """Summarise as the workers do: a row of ``metrics`` by measure; both have the same values."""
     weights = _denominators(ASKED, unit)
-    lists = tuple(map(lists_column, ASKED.columns))
+    lists = tuple(map(list_count_column, ASKED.columns))
     summariser = aggregates.PartialAggregator(ASKED.columns, dict(weights), ((),), ASKED.ks, None, lists)
     rows = [_row(own) for own in users]
     schema = pa.Table.from_pylist([_row([0.5])]).schema
@@ -57,7 +57,7 @@ def _row(own: list[float]) -> dict[str, Any]:
 def _denominators(measures: MeasureSet, unit: str) -> Mapping[str, str]:
     policies = Policies.model_validate({"unit": unit})
     request = Request(measures=tuple(map(str, measures.measures)), policies=policies)
-    return planning.outputs_of(request, averages_lists=True).denominators
+    return planning.build_outputs(request, averages_lists=True).denominators
 
 
 def of_clusters(users: Lists) -> tuple[float, float, int]:

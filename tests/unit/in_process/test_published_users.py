@@ -14,12 +14,12 @@ from rankeval_spark.apps.run_history import sum_users
 from rankeval_spark.config.inference import Comparisons
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.slicing import ReportedSlices, Slicing
-from rankeval_spark.engine.buckets import in_buckets
-from rankeval_spark.engine.planning import outputs_of
+from rankeval_spark.engine.buckets import split_by_user
+from rankeval_spark.engine.planning import build_outputs
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.night_change_rows import NightChanges
 from rankeval_spark.sums import published
-from rankeval_spark.sums.published import NIGHT_CHANGES, NightDifferences, UserTotals, packed_segments
+from rankeval_spark.sums.published import NIGHT_CHANGES, NightDifferences, UserTotals, pack_segments
 from rankeval_spark.sums.sums import COMPARISONS, Differences, Sum
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def nights() -> tuple[ds.Dataset, ds.Dataset]:
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(published, "in_buckets", partial(in_buckets, budget=20_000))
+    monkeypatch.setattr(published, "split_by_user", partial(split_by_user, budget=20_000))
 
 
 def changes(nights: tuple[ds.Dataset, ds.Dataset]) -> list[dict[str, Any]]:
@@ -100,7 +100,7 @@ def comparisons(night: ds.Dataset) -> list[dict[str, Any]]:
         slicing=Slicing(min_slice_size=5),
         comparisons=asked,
     )
-    differences = Differences(request, outputs_of(request, averages_lists=True))
+    differences = Differences(request, build_outputs(request, averages_lists=True))
     totals = UserTotals(MEASURES, {COMPARISONS: differences}, tuple(request.segments))
     return in_order(sum_users([night], totals)[COMPARISONS].to_pylist())
 
@@ -169,6 +169,6 @@ def test_a_night_without_rows_has_no_changes(nights: tuple[ds.Dataset, ds.Datase
 
 def test_segments_are_taken_by_name_whatever_their_order() -> None:
     maps = pa.array([[("a", "1"), ("b", "2")], [("b", None), ("c", "3")], []], pa.map_(pa.string(), pa.string()))
-    assert packed_segments(maps, ["b", "a"]).to_pylist() == [["2", "1"], [None, None], [None, None]]
-    assert packed_segments(maps.slice(1), ["c"]).to_pylist() == [["3"], [None]]
-    assert packed_segments(maps.slice(0, 0), ["c"]).to_pylist() == []
+    assert pack_segments(maps, ["b", "a"]).to_pylist() == [["2", "1"], [None, None], [None, None]]
+    assert pack_segments(maps.slice(1), ["c"]).to_pylist() == [["3"], [None]]
+    assert pack_segments(maps.slice(0, 0), ["c"]).to_pylist() == []

@@ -18,7 +18,7 @@ from rankeval_spark.engine import row_kinds
 from rankeval_spark.errors import InputError
 from rankeval_spark.in_process.user_segments import to_segment_rows, to_segments
 from rankeval_spark.inputs.input_columns import refuse_missing
-from rankeval_spark.result_rows.bands import edges_of, number_text, rounded
+from rankeval_spark.result_rows.bands import find_edges, number_text, round_numbers
 from tests.support.arrow_sources import source
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def requested(rules: dict[str, Any]) -> Request:
 def edge_texts(n_bands: int = 4, **columns: Sequence[float]) -> dict[str, list[str]]:
     rule = validate_model(Band, {"quantiles": n_bands})
     return {
-        name: list(map(number_text, edges_of(np.array(values, dtype=np.float64), rule).tolist()))
+        name: list(map(number_text, find_edges(np.array(values, dtype=np.float64), rule).tolist()))
         for name, values in columns.items()
     }
 
@@ -138,8 +138,8 @@ def test_edges_are_the_quantiles_of_the_numbers_within_a_step() -> None:
 def test_quantiles_are_taken_of_ten_thousand_numbers_however_many_users_there_are() -> None:
     """Of a million users; 0 to 1 is 10,000 steps, and four powers of ten below 0.1 have 900 numbers each."""
     near_0 = np.arange(1_000_000) / 1_000_000
-    assert len(np.unique(rounded(near_0 + 1_700_000_000, 1.0))) <= 10_001
-    assert len(np.unique(rounded(near_0, 1.0))) <= 10_001 + 4 * 900
+    assert len(np.unique(round_numbers(near_0 + 1_700_000_000, 1.0))) <= 10_001
+    assert len(np.unique(round_numbers(near_0, 1.0))) <= 10_001 + 4 * 900
 
 
 @pytest.mark.parametrize(
@@ -170,9 +170,9 @@ def test_a_text_is_the_number(number: float) -> None:
 
 def test_rounding_keeps_the_finer_of_the_digits() -> None:
     numbers = np.array([1234.5, 0.012345, -0.5, 1000.0, 0.0, 2.5])
-    assert rounded(numbers, 1.0).tolist() == [1234.5, 0.0123, -0.5, 1000.0, 0.0, 2.5]
-    assert rounded(numbers, 1000.0).tolist() == [1235.0, 0.0123, -0.5, 1000.0, 0.0, 2.5]
-    assert rounded(numbers, 0.0).tolist() == numbers.tolist()
+    assert round_numbers(numbers, 1.0).tolist() == [1234.5, 0.0123, -0.5, 1000.0, 0.0, 2.5]
+    assert round_numbers(numbers, 1000.0).tolist() == [1235.0, 0.0123, -0.5, 1000.0, 0.0, 2.5]
+    assert round_numbers(numbers, 0.0).tolist() == numbers.tolist()
 
 
 def test_everyone_of_either_table_has_an_activity() -> None:

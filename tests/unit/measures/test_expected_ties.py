@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
 from rankeval_spark.measures.options import GROUP
-from rankeval_spark.measures.ties import over_all_orders
+from rankeval_spark.measures.ties import spread_ties
 from tests.support import oracles
 from tests.support.rankings import GRADES, MEMBERSHIPS, VALUES, Apart, rankings
 from tests.support.scored import assert_all_equal, by_measure
@@ -56,7 +56,7 @@ def batch_of(lists: list[Tied]) -> Lists:
     """Build the batch as the worker does, from the ranks that tie with the rank before."""
     ties = [(index, rank) for index, (_, sizes) in enumerate(lists) for rank in tied_ranks(sizes)]
     owner, rank = np.array([one for one, _ in ties], dtype=np.int64), np.array([one for _, one in ties], dtype=np.int64)
-    return over_all_orders(Lists.of([ranking for ranking, _ in lists]), owner, rank)
+    return spread_ties(Lists.of([ranking for ranking, _ in lists]), owner, rank)
 
 
 def tied_ranks(sizes: list[int]) -> list[int]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry, required_facts
 from rankeval_spark.measures.options import GROUP, JUDGED_ONLY
-from rankeval_spark.measures.ties import over_all_orders
+from rankeval_spark.measures.ties import spread_ties
 from tests.support import oracles
 from tests.support.rankings import batches
 from tests.support.scored import assert_all_equal
@@ -86,7 +86,7 @@ def spread(rankings: list[Ranking], tied: list[list[int]]) -> Lists:
     """Build the batch of means over all orders of the ties."""
     owner = [place for place, ranks in enumerate(tied) for _ in ranks]
     ranks = [rank for of_list in tied for rank in of_list]
-    return over_all_orders(Lists.of(rankings), np.array(owner, dtype=np.int32), np.array(ranks, dtype=np.int32))
+    return spread_ties(Lists.of(rankings), np.array(owner, dtype=np.int32), np.array(ranks, dtype=np.int32))
 
 
 def test_means_over_all_orders_of_ties_are_those_of_the_judged_items_alone() -> None:
@@ -115,7 +115,7 @@ def test_values_scores_and_groups_of_the_remaining_items_stay_theirs() -> None:
     assert alone is whole.judged_only()
     assert alone.scores.tolist() == [8, 6]
     assert [each.tolist() for each in alone.values] == [[20, 40], [50, 20, 40, 0]]  # a gain below 0 is no judgement
-    tail = alone.within("tail")
+    tail = alone.keep_group("tail")
     assert (tail.hit_rank.tolist(), tail.n_recommended.tolist()) == ([1], [2])
     assert tail.judged_gain.tolist() == [3, 2, -1]
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from rankeval_spark.errors import JudgementError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry, required_facts
-from rankeval_spark.measures.arrays import product_of_earlier
+from rankeval_spark.measures.arrays import product_before
 from tests.support import oracles
 from tests.support.rankings import batches, binary_rankings
 from tests.support.scored import assert_all_equal, by_measure
@@ -145,7 +145,7 @@ def test_rbp_of_ones_and_zeros_is_that_of_relevant_items(batch: list[Ranking]) -
 def test_product_of_earlier_is_that_of_a_loop(sizes: list[int], data: st.DataObject) -> None:
     lists = [data.draw(st.lists(st.floats(0, 1), min_size=size, max_size=size)) for size in sizes]
     owner = np.repeat(np.arange(len(sizes)), sizes)
-    found = product_of_earlier(np.array([factor for one in lists for factor in one], dtype=np.float64), owner)
+    found = product_before(np.array([factor for one in lists for factor in one], dtype=np.float64), owner)
     expected = [math.prod(one[:place]) for one in lists for place in range(len(one))]
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-300)  # below, floats have fewer digits
 

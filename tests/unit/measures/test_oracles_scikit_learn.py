@@ -13,7 +13,7 @@ from sklearn import config_context, metrics
 
 from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry
 from rankeval_spark.measures.arrays import Ratio
-from rankeval_spark.measures.ties import over_all_orders
+from rankeval_spark.measures.ties import spread_ties
 
 N_LISTS: Final = 200
 """Lists of a test, others for each cutoff: thousands in all."""
@@ -85,7 +85,7 @@ def over_all_tied(lists: Sequence[Scored]) -> Lists:
         if one.scores[rank - 1] == one.scores[rank - 2]
     ]
     owner, rank = np.array(ties, dtype=np.int64).T
-    return over_all_orders(batch(lists), owner, rank)
+    return spread_ties(batch(lists), owner, rank)
 
 
 def assert_same(name: str, found: np.ndarray, expected: Sequence[float]) -> None:

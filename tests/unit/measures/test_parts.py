@@ -48,7 +48,7 @@ def test_ratio_of_the_parts_is_the_value_and_the_denominator_its_weight(batch: l
         kernels[measure] = np.broadcast_to(ratio.values, shape)[:, place]
         denominators[measure] = np.broadcast_to(ratio.denominator, shape)[:, place]
         found, weights[measure] = (scores[name][:, place] for name in (measure.column, f"{measure.column}__weight"))
-        values[measure] = intervals.published(measure.link, found)
+        values[measure] = intervals.to_published(measure.link, found)
         sums[measure] = found * weights[measure]
         numerators[measure] = np.where(np.isnan(found), np.nan, np.broadcast_to(ratio.numerator, shape)[:, place])
     assert_all_equal(values, kernels)

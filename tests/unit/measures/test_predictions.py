@@ -14,7 +14,7 @@ from scipy import stats
 from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import JudgementError
 from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry
-from rankeval_spark.measures.options import with_options
+from rankeval_spark.measures.options import resolve_for_options
 from rankeval_spark.measures.prediction import inversions, pairs_of
 from tests.support.rankings import rankings
 from tests.support.scored import parsed, values
@@ -148,7 +148,9 @@ def test_kernel_that_reads_scores_says_so_in_its_definition() -> None:
     """Without the declaration the log's scores would not come along."""
     reading = {entry.name for entry in registry.entries("list") if reads_scores(entry)}
     assert reading == {
-        entry.name for entry in registry.entries("list") if HIT_SCORES in with_options(entry.needs, entry.defaults)
+        entry.name
+        for entry in registry.entries("list")
+        if HIT_SCORES in resolve_for_options(entry.needs, entry.defaults)
     }
     assert MeasureSet.parse(["P@1", "RMSE"]).needs == {HIT_SCORES}
     assert HIT_SCORES not in MeasureSet.parse(["P@1"]).needs

@@ -78,7 +78,7 @@ def mean_of(measure: Measure, example: Example) -> float:
     weights = scores[measure.weight_column][:, 0] if measure.weight_column else np.ones(len(values))
     is_defined = ~np.isnan(values)
     mean = np.array(np.average(values[is_defined], weights=weights[is_defined]))
-    return float(intervals.published(measure.link, mean))
+    return float(intervals.to_published(measure.link, mean))
 
 
 @every_measure

@@ -8,7 +8,7 @@ import pytest
 
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, UnknownMeasureError, definition, group_statistics, registry, search
-from rankeval_spark.measures.search import exact_measures, find_measures, suggestion
+from rankeval_spark.measures.search import find_exact, find_measures, suggest_fix
 
 PHRASES: Final = """
 hit ratio = Success
@@ -149,13 +149,13 @@ def test_a_phrase_finds_its_measure_first(phrase: str, name: str) -> None:
     "phrase", ["MPR", "mean percentile rank", "BLEU", "perplexity", "latency", "XYZ", "PPP", "banana", "revenue", ""]
 )
 def test_a_phrase_of_no_measure_finds_nothing(phrase: str) -> None:
-    assert (find_measures(phrase), suggestion(phrase)) == ([], "")
+    assert (find_measures(phrase), suggest_fix(phrase)) == ([], "")
 
 
 @pytest.mark.parametrize("word", ["users", "items", "rank", "average", "list", "recommendations"])
 def test_a_word_of_many_measures_finds_them_and_suggests_none(word: str) -> None:
     assert len(find_measures(word)) > 3
-    assert suggestion(word) == ""
+    assert suggest_fix(word) == ""
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_word_of_many_measures_finds_them_and_suggests_none(word: str) -> None
     ],
 )
 def test_an_unknown_name_is_answered_with_what_it_likely_is(name: str, said: str) -> None:
-    assert suggestion(name) == said
+    assert suggest_fix(name) == said
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_everything_is_found_by_its_name_and_by_each_of_its_words(entry: search.
     assert find_measures(entry.name)[0] is entry
     for phrase in entry.words.split(", "):
         assert phrase == phrase.strip() != ""
-        assert entry in exact_measures(phrase)
+        assert entry in find_exact(phrase)
 
 
 def test_a_name_of_another_number_is_not_read() -> None:

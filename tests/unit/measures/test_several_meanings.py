@@ -7,7 +7,7 @@ import re
 import pytest
 
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, UnknownMeasureError, registry
-from rankeval_spark.measures.names import notes_on
+from rankeval_spark.measures.names import find_name_notes
 from rankeval_spark.measures.registry import SEVERAL_MEANINGS, meanings_of
 
 
@@ -45,7 +45,7 @@ def test_every_short_name_of_a_measure_with_a_choice_of_denominator_is_listed() 
     ],
 )
 def test_a_note_says_which_meaning_was_taken(text: str, said: str) -> None:
-    (note,) = notes_on([text, text])
+    (note,) = find_name_notes([text, text])
     assert re.search(said, note), note
 
 
@@ -53,11 +53,11 @@ def test_a_note_says_which_meaning_was_taken(text: str, said: str) -> None:
     "text", ["RR@10", "MAR(kind='cutoffs')@5", "AP( DENOM = 'min' )@10", "Success@3", "Rprec", "@", "NoSuch@3"]
 )
 def test_a_name_whose_meaning_is_clear_has_no_note(text: str) -> None:
-    assert notes_on([text]) == {}
+    assert find_name_notes([text]) == {}
 
 
 def test_the_options_of_a_preset_say_the_meaning_too() -> None:
-    assert notes_on(["AP@5"], {"AP": {"denom": "min"}}) == {}
+    assert find_name_notes(["AP@5"], {"AP": {"denom": "min"}}) == {}
 
 
 def test_mark_of_recmetrics_is_ap() -> None:

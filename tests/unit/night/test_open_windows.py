@@ -12,11 +12,11 @@ import pytest
 from rankeval_spark.apps.nightly.night import run_night
 from rankeval_spark.config import HeldOutInput, Policies, load_config
 from rankeval_spark.config.request import Request
-from rankeval_spark.engine.attribution import TIMING_FIELDS, micros_of
+from rankeval_spark.engine.attribution import TIMING_FIELDS, to_micros
 from rankeval_spark.errors import ConfigError, OpenWindowsError, exit_code_of
-from rankeval_spark.result_rows.check_rows import EVENTS_END, CheckCount, events_end
+from rankeval_spark.result_rows.check_rows import EVENTS_END, CheckCount, measure_events_end
 from rankeval_spark.spark.session import on_demand
-from rankeval_spark.sums.check_counts import list_counts, list_facts
+from rankeval_spark.sums.check_counts import count_lists, to_list_facts
 from tests.support import attribution_cases as cases
 from tests.support.attribution_cases import HOUR, WINDOW, moment
 from tests.support.cli import rankeval
@@ -39,7 +39,7 @@ def hours(*numbers: float) -> list[dt.timedelta]:
 def of_windows(*events_until: dt.datetime) -> list[tuple[int, int, list[str]]]:
     """Count open windows at moments, of lists whose windows end at one and at three, and of one without a time."""
     ends = [cases.MIDNIGHT + dt.timedelta(hours=hour) for hour in (1, 3)]
-    timing = [{"until": micros_of(end), "newest": None} for end in ends] + [{"until": None, "newest": None}]
+    timing = [{"until": to_micros(end), "newest": None} for end in ends] + [{"until": None, "newest": None}]
     counts = {name: [1, 1, 1] for name in ("n_judged", "n_recommended", "n_duplicates", "_n_listed")}
     no_counts = dict.fromkeys(TIMING_FIELDS, 0)
     table = pa.table(
@@ -55,7 +55,7 @@ def of_windows(*events_until: dt.datetime) -> list[tuple[int, int, list[str]]]:
     found = []
     for until in events_until:
         request = Request(measures=("R@1",), policies=policies, events_until=until)
-        (fact,) = (one for one in list_facts(list_counts(table, request), request) if one.check == "open_windows")
+        (fact,) = (one for one in to_list_facts(count_lists(table, request), request) if one.check == "open_windows")
         found.append((fact.count, fact.total, [*fact.sample_keys]))
     return found
 
@@ -252,12 +252,12 @@ SECONDS: Final = WINDOW // 1_000_000
 def test_events_end_is_the_part_of_the_last_window_after_the_newest_event(
     parts: list[tuple[int | None, int | None, int]], count: int, total: int
 ) -> None:
-    fact = events_end(parts)
+    fact = measure_events_end(parts)
     assert (fact.check, fact.count, fact.total) == (EVENTS_END, count, total)
     assert bool(fact.sample_keys) is bool(count)
 
 
 def test_events_end_names_both_moments() -> None:
-    fact = events_end([(1_770_000_000_000_000, 1_769_999_000_000_000, 2_000_000_000)])
+    fact = measure_events_end([(1_770_000_000_000_000, 1_769_999_000_000_000, 2_000_000_000)])
     expected = "the last window ends 2026-02-02 02:40:00, the newest event is of 2026-02-02 02:23:20"
     assert fact == CheckCount("recommendations", "events_end", 1000, 2000, [expected])

@@ -82,7 +82,7 @@ def compared(
     request = Request(
         measures=texts, models=expected, slices=slices, slicing=Slicing(min_slice_size=5), comparisons=asked
     )
-    finisher = comparison_rows.comparison_finisher(request)
+    finisher = comparison_rows.build_comparison_rows(request)
     aggregator = finisher.aggregator
     groups: dict[tuple[Any, ...], list[pa.RecordBatch]] = defaultdict(list)
     users = sorted({row["user_id"] for row in rows})
@@ -112,7 +112,7 @@ def compared(
 
 
 def to_batch(rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    hashes = hashed_random.user_hashes([row["user_id"] for row in rows])
+    hashes = hashed_random.hash_ids([row["user_id"] for row in rows])
     types = {name: pa.float64() for name in ASKED.stored}
     columns = {
         name: pa.array([row[name] for row in rows], types.get(name, pa.int32() if name in NUMBERS else pa.string()))
@@ -146,7 +146,7 @@ def pair_of(k: int, column: str = "p") -> tuple[np.ndarray, np.ndarray, np.ndarr
     new, base = (values(rows, model, k, column) for model in ("new", "base"))
     common = [user for user in base if user in new]
     sides = [np.array([[found[user]] for user in common]) for found in (new, base)]
-    return sides[0], sides[1], hashed_random.user_hashes(common)
+    return sides[0], sides[1], hashed_random.hash_ids(common)
 
 
 @pytest.mark.parametrize("zeros", ["wilcox", "pratt"])
@@ -156,7 +156,7 @@ def test_wilcoxon_treats_users_without_a_difference_as_asked(zeros: Zeros) -> No
         new, base, _ = pair_of(k)
         eighths = np.rint(8 * (new - base)[:, 0])
         assert (eighths == 0).sum() > 3
-        expected = rank_tests.wilcoxon(rank_tests.magnitudes(eighths), zeros=zeros)
+        expected = rank_tests.wilcoxon_p(rank_tests.count_magnitudes(eighths), zeros=zeros)
         row = found["wilcoxon", "base", "new", "", "P", k]
         assert (row["p_value"], row["method"]) == (pytest.approx(expected, rel=1e-12), zeros)
 
@@ -175,14 +175,14 @@ def test_every_test_of_a_pair_is_that_of_scipy_or_of_the_statistics() -> None:
         assert rows["sign"]["p_value"] == pytest.approx(
             stats.binomtest((d > 0).sum(), (d != 0).sum()).pvalue, rel=1e-12
         )
-        ranked = rank_tests.wilcoxon(rank_tests.magnitudes(np.rint(8 * d)), zeros="wilcox")
+        ranked = rank_tests.wilcoxon_p(rank_tests.count_magnitudes(np.rint(8 * d)), zeros="wilcox")
         assert rows["wilcoxon"]["p_value"] == pytest.approx(ranked, rel=1e-12)
         for test in ("t", "sign", "wilcoxon", "randomization"):
             assert rows[test]["ci_low"] == pytest.approx(expected.confidence_interval(0.95).low, rel=1e-9)
 
         pairs = differences_by_group(PairedValues.from_values(new, base), group, 1)
         sums = paired_tests.sign_sums(d[:, None], hashes, Draws(REPLICATES, 7))
-        assert rows["randomization"]["p_value"] == paired_tests.randomized(pairs, sums)[0][0, 0]
+        assert rows["randomization"]["p_value"] == paired_tests.randomization_test(pairs, sums)[0][0, 0]
         drawn = resampling.weighted_sums(d[:, None], hashes, Draws(REPLICATES, 7))
         low, high = resampling.percentile_interval(drawn.means, 0.95)
         p = resampling.studentized_p(moments.moments_by_group(d[:, None], group, 1), drawn)
@@ -201,12 +201,12 @@ def test_both_tests_of_tukey_are_those_of_the_users_with_values_under_all_models
     per_model = [values(scored(), model, 1) for model in MODELS]
     users = [user for user in per_model[0] if all(user in each for each in per_model)]
     table = np.array([[each[user] for each in per_model] for user in users])
-    centred = multiple_testing.row_centred(table[:, :, None])
+    centred = multiple_testing.centre_by_user(table[:, :, None])
     n = len(users)
-    expected = multiple_testing.compare_all(
+    expected = multiple_testing.tukey_test(
         np.array([n]), centred[:, :, 0].mean(axis=0)[None], n * centred[:, :, 0].var(axis=0)[None], level=0.95
     )
-    sums = multiple_testing.permuted_sums(centred, hashed_random.user_hashes(users), Draws(REPLICATES, 7))[0]
+    sums = multiple_testing.permuted_sums(centred, hashed_random.hash_ids(users), Draws(REPLICATES, 7))[0]
     random_p = multiple_testing.randomised_p(centred.sum(axis=0), np.abs(centred).sum(axis=(0, 1)), sums)
     for pair, (one, other) in enumerate(combinations(range(3), 2)):
         key = (MODELS[one], MODELS[other], "", "P", 1)

@@ -11,7 +11,7 @@ import pytest
 
 from rankeval_spark import columns as C
 from rankeval_spark.result_rows import gap_rows, group_rows
-from rankeval_spark.statistics.group_gaps import GroupMeans, gap_of, ratio_interval, worst_interval
+from rankeval_spark.statistics.group_gaps import GroupMeans, compare_groups, ratio_interval, worst_interval
 
 # ---- what the rows of ``metrics`` say about groups of users, without a session -------------------------------------
 
@@ -54,7 +54,7 @@ def test_gap_ratio_and_worst_group_are_those_of_the_groups_that_can_be_compared(
     found = said_of(row(["FR"], 3 / 8, 0.03, 60), *left_out, row(["DE"], 1 / 4, 0.02, 40), row(["AT"], 1 / 2, 0.02, 80))
     values, errors = np.array([1 / 2, 1 / 4, 3 / 8]), np.array([0.02, 0.02, 0.03])
     groups = GroupMeans(values, errors, np.array([79.0, 39.0, 59.0]), 0.9, bounds=(0.0, 1.0))
-    gap = gap_of(groups)
+    gap = compare_groups(groups)
     gap_row, ratio, mad, worst = (
         found["country", f"{kind}(RR)"] for kind in ("GroupGap", "GroupRatio", "UserMAD", "WorstGroup")
     )
@@ -93,7 +93,7 @@ def test_the_worst_group_of_an_error_has_the_greatest_value_and_its_unit() -> No
     groups = GroupMeans(np.array([1.0, 2.0]), np.array([0.1, 0.1]), np.array([99.0, 99.0]), 0.9)
     assert worst[C.SLICE_VALUES] == ["DE"]
     assert estimate(worst) == pytest.approx((2.0, *worst_interval(groups, is_greatest=True)), rel=0, abs=1e-12)
-    assert estimate(gap) == pytest.approx(tuple(gap_of(groups)[:3]), rel=0, abs=1e-12)
+    assert estimate(gap) == pytest.approx(tuple(compare_groups(groups)[:3]), rel=0, abs=1e-12)
 
 
 def test_of_two_groups_that_are_as_bad_the_first_by_name_is_the_worst() -> None:
@@ -106,7 +106,7 @@ def test_of_two_groups_that_are_as_bad_the_first_by_name_is_the_worst() -> None:
 def test_values_of_all_lists_have_the_freedom_of_the_groups_left_out_in_turn() -> None:
     shares = {C.MEASURE: "ItemCoverage", "ci_method": "jackknife"}
     found = said_of(row(["AT"], 0.5, 0.05, 900, **shares), row(["DE"], 0.3, 0.05, 900, **shares))
-    expected = gap_of(GroupMeans(np.array([0.5, 0.3]), np.full(2, 0.05), np.full(2, 19.0), 0.9))
+    expected = compare_groups(GroupMeans(np.array([0.5, 0.3]), np.full(2, 0.05), np.full(2, 19.0), 0.9))
     assert estimate(found["country", "GroupGap(ItemCoverage)"]) == pytest.approx(tuple(expected[:3]), rel=0, abs=1e-12)
 
 

@@ -42,7 +42,7 @@ def anywhere(n_rows: int) -> np.ndarray:
 def test_no_two_slices_read_alike() -> None:
     values = [None, "(unknown)", '"(unknown)"', "DE", "a*b", "", '"', '""', "*", 'a"b']
     slices = [[], *([one] for one in values), *([one, two] for one in values for two in values)]
-    words = metric_rows.readable(pa.array(slices, pa.list_(pa.string()))).to_pylist()
+    words = metric_rows.join_slice_values(pa.array(slices, pa.list_(pa.string()))).to_pylist()
     assert words == [C.CROSSING.join(map(C.readable_value, one)) for one in slices]
     assert words[:5] == ["", "(unknown)", '"(unknown)"', '"""(unknown)"""', "DE"]
     crossed = words[1 + len(values) :]
@@ -114,7 +114,7 @@ Found = dict[tuple[object, ...], list[float]]
 def rows() -> list[Row]:
     """Users of three countries, two models, two cutoffs; a measure that is undefined for some, and a ratio of sums."""
     draw = np.random.default_rng(0)
-    hashes = hashed_random.user_hashes([str(user) for user in range(N_USERS)]).tolist()
+    hashes = hashed_random.hash_ids([str(user) for user in range(N_USERS)]).tolist()
     return [
         {
             **{C.MODEL_ID: model, C.K: k, "_segment_0": COUNTRIES[user % 3], USER_HASH: hashes[user]},

@@ -11,12 +11,12 @@ from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import arrays
 
 from rankeval_spark.statistics import hashed_random, moments, resampling
-from rankeval_spark.statistics.resampling import Draws, SliceGroups, ratio_sums, spread_of
+from rankeval_spark.statistics.resampling import Draws, SliceGroups, bootstrap_spread, ratio_sums
 
 if TYPE_CHECKING:
     from rankeval_spark.statistics.resampling import ReplicateSums
 
-USERS = hashed_random.user_hashes([f"user {number}" for number in range(3000)])
+USERS = hashed_random.hash_ids([f"user {number}" for number in range(3000)])
 EVERYONE = np.zeros(3000, dtype=np.int64)
 
 matrices = arrays(np.float64, (12, 3), elements=st.floats(-1e3, 1e3) | st.just(np.nan))
@@ -163,7 +163,7 @@ def test_intervals_of_means_and_of_ratios_are_those_of_a_naive_loop() -> None:
     is_defined = draw.random(300) < 0.8
     numerators = np.column_stack([hits, np.where(is_defined, hits / shown, 0.0)])
     denominators = np.column_stack([shown, is_defined])
-    found = spread_of(ratio_sums(numerators, denominators, FEW, DRAWS), LEVEL)
+    found = bootstrap_spread(ratio_sums(numerators, denominators, FEW, DRAWS), LEVEL)
     expected = [
         naive(hits, shown, FEW),
         naive((hits / shown)[is_defined], np.ones(is_defined.sum()), FEW[is_defined]),
@@ -173,7 +173,7 @@ def test_intervals_of_means_and_of_ratios_are_those_of_a_naive_loop() -> None:
 
 def test_parts_in_any_order_give_the_same_bits_and_any_split_the_same_numbers() -> None:
     values = np.random.default_rng(1).random((300, 2))
-    whole = spread_of(ratio_sums(values, np.ones_like(values), FEW, DRAWS), LEVEL)
+    whole = bootstrap_spread(ratio_sums(values, np.ones_like(values), FEW, DRAWS), LEVEL)
     ends = [0, 40, 41, 200, 300]
     parts = np.concatenate(
         [
@@ -181,9 +181,9 @@ def test_parts_in_any_order_give_the_same_bits_and_any_split_the_same_numbers() 
             for start, end in itertools.pairwise(ends)
         ]
     )
-    found = spread_of(parts, LEVEL)
+    found = bootstrap_spread(parts, LEVEL)
     np.testing.assert_allclose(found, whole, rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(spread_of(parts[[2, 0, 3, 1]], LEVEL), found)
+    np.testing.assert_array_equal(bootstrap_spread(parts[[2, 0, 3, 1]], LEVEL), found)
 
 
 def test_rows_of_a_user_share_his_weights() -> None:
@@ -198,11 +198,11 @@ def test_rows_of_a_user_share_his_weights() -> None:
 @pytest.mark.parametrize(("n_users", "is_there"), [(0, False), (1, False), (2, False), (5, True)])
 def test_there_is_no_interval_where_many_replicates_draw_no_user(n_users: int, is_there: bool) -> None:
     values = np.arange(n_users, dtype=np.float64)[:, None]
-    spread = spread_of(ratio_sums(values, np.ones_like(values), FEW[:n_users], DRAWS), LEVEL)
+    spread = bootstrap_spread(ratio_sums(values, np.ones_like(values), FEW[:n_users], DRAWS), LEVEL)
     assert np.isfinite(spread).all() == is_there
     assert np.isnan(spread).all() != is_there
 
 
 def test_values_that_are_all_equal_have_no_spread() -> None:
-    spread = spread_of(ratio_sums(np.full((9, 1), 0.7), np.ones((9, 1)), FEW[:9], DRAWS), LEVEL)
+    spread = bootstrap_spread(ratio_sums(np.full((9, 1), 0.7), np.ones((9, 1)), FEW[:9], DRAWS), LEVEL)
     np.testing.assert_allclose(np.ravel(spread), [0.0, 0.7, 0.7], rtol=0, atol=1e-12)

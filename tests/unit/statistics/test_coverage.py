@@ -74,8 +74,8 @@ def test_halls_interval_of_ratios_of_rare_hits() -> None:
     everyone = np.zeros(30, dtype=np.int64)
     found = ratios.ratio_moments_by_group(clicks, shown.astype(np.float64), everyone, 1, has_cubes=True)
     n, mean, m2, below, below_m2, cross, *cubes = found.numbers
-    ratio, ratio_m2 = ratios.linearised(mean, m2, below, below_m2, cross)
-    m3, lean = ratios.skewed(mean, below, below_m2, cross, cubes)
+    ratio, ratio_m2 = ratios.linearise(mean, m2, below, below_m2, cross)
+    m3, lean = ratios.skewness_terms(mean, below, below_m2, cross, cubes)
     ends = intervals.skewed_interval(n, ratio, ratio_m2, m3, (-np.inf, np.inf), 0.95, lean=lean)
     assert covered(*ends, 0.03) > 0.965
     assert covered(*intervals.t_interval(n, ratio, ratio_m2, 0.95), 0.03) < 0.92
@@ -104,7 +104,7 @@ def test_intervals_of_means_over_lists_of_users_who_differ() -> None:
     everyone = np.zeros(400, dtype=np.int64)
     found = ratios.ratio_moments_by_group(hits.astype(np.float64), n_lists.astype(np.float64), everyone, 1)
     above, below = found.numerator, found.denominator
-    mean, m2 = ratios.linearised(above.mean, above.m2, below.mean, below.m2, found.cross)
+    mean, m2 = ratios.linearise(above.mean, above.m2, below.mean, below.m2, found.cross)
     square = 0.2**2 + 0.2 * 0.8 / 6  # mean of taste^2, of beta(1, 4)
     truth = (0.2 + 5 * (0.2 - square)) / (1 + 5 * 0.8)
     for interval in (intervals.t_interval, intervals.wilson_interval):
@@ -115,7 +115,7 @@ def test_delta_method_of_a_micro_average() -> None:
     hits, shown = hits_and_shown(np.random.default_rng(SEED), (400, 5000))
     found = ratios.ratio_moments_by_group(hits, shown, np.zeros(400, dtype=np.int64), 1)
     above, below = found.numerator, found.denominator
-    ratio, m2 = ratios.linearised(above.mean, above.m2, below.mean, below.m2, found.cross)
+    ratio, m2 = ratios.linearise(above.mean, above.m2, below.mean, below.m2, found.cross)
     assert 0.94 <= covered(*intervals.t_interval(above.n, ratio, m2, 0.95), MICRO) <= 0.96
 
 
@@ -132,7 +132,7 @@ MICRO = 0.5 - 0.04 * 38.5 / 5.5
 def test_poisson_bootstrap_and_its_p() -> None:
     """2000 samples of 400 users, 100 with each of 20 seeds, for samples in one call share their users' weights."""
     draw = np.random.default_rng(SEED)
-    users = hashed_random.user_hashes([str(number) for number in range(400)])
+    users = hashed_random.hash_ids([str(number) for number in range(400)])
     holds, rejects = [], []
     for seed in range(20):
         values = per_user_values(draw, (400, 100))
@@ -146,13 +146,13 @@ def test_poisson_bootstrap_and_its_p() -> None:
 def test_poisson_bootstrap_of_means_and_micro_averages_as_they_are_published() -> None:
     """2000 samples as above; of the intervals, not of the p."""
     draw = np.random.default_rng(SEED)
-    users = hashed_random.user_hashes([str(number) for number in range(400)])
+    users = hashed_random.hash_ids([str(number) for number in range(400)])
     of_means, of_ratios = [], []
     for seed in range(20):
         values = per_user_values(draw, (400, 100))
         hits, shown = hits_and_shown(draw, (400, 100))
         above, below = np.hstack([values, hits]), np.hstack([np.ones_like(values), shown])
-        spread = resampling.spread_of(resampling.ratio_sums(above, below, users, Draws(1000, seed)), level=0.95)
+        spread = resampling.bootstrap_spread(resampling.ratio_sums(above, below, users, Draws(1000, seed)), level=0.95)
         of_means.append(covered(spread.low[:100], spread.high[:100], 0.16))
         of_ratios.append(covered(spread.low[100:], spread.high[100:], MICRO))
     assert 0.935 <= np.mean(of_means) <= 0.965
@@ -204,7 +204,7 @@ def test_nights_that_share_two_thirds_of_their_users() -> None:
     now, before = (taste + draw.normal(0, 0.1, taste.shape) for _ in range(2))
     common = slice(100, 300)
     shared = ratios.ratio_moments_by_group(now[common], before[common], np.zeros(200, dtype=np.int64), 1)
-    found = night_differences.shift_between(
+    found = night_differences.compare_nights(
         night_differences.Nights(of(now[:300]), of(before[100:]), shared), level=0.95
     )
     assert 0.94 <= covered(found.low, found.high, 0.0) <= 0.96

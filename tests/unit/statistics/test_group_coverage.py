@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pytest
 
-from rankeval_spark.statistics.group_gaps import GroupMeans, gap_of, ratio_interval, worst_interval
+from rankeval_spark.statistics.group_gaps import GroupMeans, compare_groups, ratio_interval, worst_interval
 
 N_SAMPLES: Final = 1000
 LEAST_COVERAGE: Final = 0.93
@@ -70,7 +70,7 @@ def coverage(kind: Draw, rates: Sequence[float], sizes: Sequence[int]) -> Covere
         assert is_there.mean() > 0.5
         return float(np.mean((low <= value + 1e-12) & (value <= high + 1e-12), where=is_there))
 
-    gap = gap_of(groups)
+    gap = compare_groups(groups)
     return Covered(
         held(*worst_interval(groups), least),
         held(*worst_interval(groups, is_greatest=True), greatest),

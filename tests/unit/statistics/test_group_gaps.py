@@ -12,15 +12,21 @@ import pytest
 from scipy import stats
 
 from rankeval_spark.statistics import distributions, resampling
-from rankeval_spark.statistics.group_gaps import GroupMeans, gap_of, gap_p, ratio_interval, worst_interval
-from rankeval_spark.statistics.hashed_random import user_hashes
+from rankeval_spark.statistics.group_gaps import (
+    GroupMeans,
+    compare_groups,
+    equal_means_p,
+    ratio_interval,
+    worst_interval,
+)
+from rankeval_spark.statistics.hashed_random import hash_ids
 from rankeval_spark.statistics.intervals import wilson_interval
 from rankeval_spark.statistics.resampling import Draws, ReplicateSums, SliceGroups
 
 
 def test_gap_ratio_and_mean_difference_are_those_of_all_pairs() -> None:
     values = [0.2, 0.5, 0.4, 0.1]
-    found = gap_of(GroupMeans(np.array(values), np.full(4, 0.1), np.full(4, 20.0), 0.95))
+    found = compare_groups(GroupMeans(np.array(values), np.full(4, 0.1), np.full(4, 20.0), 0.95))
     differences = [abs(one - other) for one, other in itertools.combinations(values, 2)]
     assert found.gap == pytest.approx(0.5 - 0.1, rel=0, abs=1e-12)
     assert found.ratio == pytest.approx(0.1 / 0.5, rel=0, abs=1e-12)
@@ -29,7 +35,7 @@ def test_gap_ratio_and_mean_difference_are_those_of_all_pairs() -> None:
 
 def test_of_two_groups_with_equal_errors_the_interval_is_that_of_welch() -> None:
     """The studentized range of two is sqrt(2) |t|; 2 x 24 degrees of freedom are a whole number of two digits."""
-    found = gap_of(GroupMeans(np.array([0.5, 0.2]), np.array([0.05, 0.05]), np.array([24.0, 24.0]), 0.9))
+    found = compare_groups(GroupMeans(np.array([0.5, 0.2]), np.array([0.05, 0.05]), np.array([24.0, 24.0]), 0.9))
     half = stats.t.ppf(0.95, 48) * np.hypot(0.05, 0.05)
     np.testing.assert_allclose([found.low, found.high], [0.3 - half, 0.3 + half], rtol=0, atol=1e-8)
 
@@ -41,7 +47,7 @@ def test_groups_drawn_from_one_population_have_an_interval_that_holds_0() -> Non
     for _ in range(200):
         users = draw.normal(0.3, 0.3, (21, 100))
         errors = users.std(axis=1, ddof=1) / 10
-        found = gap_of(GroupMeans(users.mean(axis=1), errors, np.full(21, 99.0), 0.95))
+        found = compare_groups(GroupMeans(users.mean(axis=1), errors, np.full(21, 99.0), 0.95))
         assert found.gap > 0
         missed += bool(found.low > 0)
     assert missed <= 20
@@ -49,13 +55,13 @@ def test_groups_drawn_from_one_population_have_an_interval_that_holds_0() -> Non
 
 @pytest.mark.parametrize(("values", "is_there"), [([], False), ([0.5], False), ([0.5, 0.5], True)])
 def test_a_difference_takes_two_groups(values: list[float], is_there: bool) -> None:
-    found = gap_of(GroupMeans(np.array(values), np.zeros(len(values)), np.ones(len(values)), 0.95))
+    found = compare_groups(GroupMeans(np.array(values), np.zeros(len(values)), np.ones(len(values)), 0.95))
     expected = (0.0, 0.0, 0.0, 1.0, 0.0) if is_there else (np.nan,) * 5
     np.testing.assert_array_equal(found, expected)
 
 
 def test_without_an_error_there_is_no_interval_and_without_a_positive_value_no_ratio() -> None:
-    found = gap_of(GroupMeans(np.array([0.0, -1.0]), np.array([np.nan, 0.1]), np.array([0.0, 5.0]), 0.95))
+    found = compare_groups(GroupMeans(np.array([0.0, -1.0]), np.array([np.nan, 0.1]), np.array([0.0, 5.0]), 0.95))
     np.testing.assert_array_equal(found, (1.0, np.nan, np.nan, np.nan, 1.0))
 
 
@@ -118,7 +124,7 @@ def test_rows_are_compared_at_once_each_without_the_groups_that_it_leaves_out() 
     freedom = draw.integers(5, 400, (5, 6)).astype(np.float64)
     left_out = draw.uniform(size=(5, 6)) < np.array([0, 0.3, 0.5, 0.8, 1])[:, None]
     together = np.where(left_out, np.nan, values)
-    for function in (gap_of, ratio_interval, worst_interval):
+    for function in (compare_groups, ratio_interval, worst_interval):
         rows = np.stack(function(GroupMeans(together, errors, freedom, 0.95)), axis=-1)
         for row, out in enumerate(left_out):
             alone = function(GroupMeans(values[row, ~out], errors[row, ~out], freedom[row, ~out], 0.95))
@@ -154,7 +160,7 @@ def test_bounds_of_shares_hold_also_where_a_group_has_no_hit_at_all(n: int, shar
     estimates = hits, np.sqrt(hits * (1 - hits) / (n - 1)), np.full((2000, 2), n - 1.0), 0.95
     worst_low, worst_high = worst_interval(GroupMeans(*estimates, is_share=True))
     ratio_low, ratio_high = ratio_interval(GroupMeans(*estimates, is_share=True))
-    gap = gap_of(GroupMeans(*estimates, is_share=True))
+    gap = compare_groups(GroupMeans(*estimates, is_share=True))
     least, greatest, has_ratio = true.min(), true.max(), ~np.isnan(ratio_low)
     assert np.mean((worst_low <= least) & (least <= worst_high)) > 0.95
     assert np.mean((ratio_low <= least / greatest) & (least / greatest <= ratio_high), where=has_ratio) > 0.95
@@ -178,11 +184,13 @@ def test_a_group_of_equal_users_has_the_bounds_of_the_range_of_the_measure() -> 
         GroupMeans(*estimates, is_share=True)
     )
     wide = GroupMeans(-4 + 10 * estimates[0], 10 * estimates[1], estimates[2], 0.95, bounds=(-4.0, 6.0))
-    assert gap_of(wide)[:3] == pytest.approx([10 * each for each in gap_of(GroupMeans(*estimates, bounds=(0, 1)))[:3]])
+    assert compare_groups(wide)[:3] == pytest.approx(
+        [10 * each for each in compare_groups(GroupMeans(*estimates, bounds=(0, 1)))[:3]]
+    )
     for bounds in ((0.0, np.inf), (-np.inf, np.inf)):
         unknown = GroupMeans(*estimates, bounds=bounds)
-        assert np.isnan([*worst_interval(unknown), *ratio_interval(unknown), *gap_of(unknown)[1:3]]).all()
-        assert gap_of(unknown).gap == 0.5
+        assert np.isnan([*worst_interval(unknown), *ratio_interval(unknown), *compare_groups(unknown)[1:3]]).all()
+        assert compare_groups(unknown).gap == 0.5
 
 
 def test_a_value_of_all_lists_together_without_an_error_is_certain() -> None:
@@ -196,7 +204,7 @@ def test_equal_users_in_a_gap_are_as_uncertain_as_the_range_of_the_measure_allow
     groups = GroupMeans(np.array([0.25, 0.75]), np.zeros(2), np.full(2, 2000.0), 0.95, bounds=(0.0, 1.0))
     square = distributions.studentized_range_quantile(0.95, 2, 1000) ** 2 / 2
     most = square / (2001 + square)
-    found = gap_of(groups)
+    found = compare_groups(groups)
     expected = 0.5 - most * np.hypot(0.75, 0.75), 0.5 + most * np.hypot(0.25, 0.25)
     np.testing.assert_allclose([found.low, found.high], expected, rtol=0, atol=1e-12)
 
@@ -246,7 +254,7 @@ def test_limits_without_a_greatest_value_take_the_variance_to_grow_with_the_mean
 def test_groups_that_are_all_equal_may_lie_apart_and_are_not_told_apart(rounding: float) -> None:
     values = np.array([0.5, 0.5 + rounding, 0.5])
     groups = GroupMeans(values, np.zeros(3), np.array([39.0, 99.0, 59.0]), 0.95, bounds=(0.0, 1.0))
-    found = gap_of(groups)
+    found = compare_groups(groups)
     assert found.gap == pytest.approx(0, abs=1e-15)
     assert found.low == 0
     assert 0 < found.high < 0.1
@@ -300,7 +308,7 @@ def test_limits_are_cut_off_at_the_reach_of_a_measure() -> None:
     groups = GroupMeans(values, errors, np.full(2, 19.0), 0.95, reach=(0.0, 1.0))
     assert worst_interval(groups)[0] == 0
     assert worst_interval(groups, is_greatest=True)[1] == 1
-    found = gap_of(groups)
+    found = compare_groups(groups)
     assert found.gap < found.high <= 1
 
 
@@ -329,7 +337,7 @@ def test_intervals_above_a_far_floor_hold_the_truth_of_equal_groups(
     )
     low, high = worst_interval(groups)
     assert np.mean((low <= truth) & (truth <= high)) >= 0.93
-    assert np.mean(gap_of(groups).low <= 1e-15) >= 0.93
+    assert np.mean(compare_groups(groups).low <= 1e-15) >= 0.93
     assert not is_log or np.mean(ratio_interval(groups)[1] >= 1) >= 0.93
 
 
@@ -361,7 +369,7 @@ def p_values(groups: Sequence[Group], n_replicates: int = 199) -> np.ndarray:
         np.stack([own.T @ weight for own, weight in zip(centred, weights, strict=True)]),
         np.stack([(own**2).T @ weight for own, weight in zip(centred, weights, strict=True)]),
     )
-    return gap_p(means, errors, sums)
+    return equal_means_p(means, errors, sums)
 
 
 @pytest.mark.parametrize(
@@ -388,7 +396,7 @@ def test_unequal_means_are_found() -> None:
     )
 
 
-USERS: Final = user_hashes([f"user {number}" for number in range(300)])
+USERS: Final = hash_ids([f"user {number}" for number in range(300)])
 GROUP: Final = np.repeat([0, 1, 2], [150, 100, 50])
 
 
@@ -402,7 +410,7 @@ def p_of(values: np.ndarray, n_replicates: int = 50) -> float:
         for part in (slice(0, 120), slice(120, None))
     ]
     errors = deviations / np.sqrt(np.bincount(GROUP))
-    return float(gap_p(means[:, None], errors[:, None], parts[0].merge(parts[1]))[0])
+    return float(equal_means_p(means[:, None], errors[:, None], parts[0].merge(parts[1]))[0])
 
 
 def test_p_is_that_of_replicates_by_hand() -> None:

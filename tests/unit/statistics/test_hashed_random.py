@@ -30,19 +30,19 @@ XXH64_OF_SEED_42 = [
 
 DRAWS: Final[Mapping[str, Callable[..., np.ndarray]]] = {
     "weights": hashed_random.poisson_weights,
-    "signs": hashed_random.signs,
-    "permutations": lambda hashes, *, seed, replicates: hashed_random.permutations(
+    "signs": hashed_random.random_signs,
+    "permutations": lambda hashes, *, seed, replicates: hashed_random.random_orders(
         hashes, seed=seed, replicates=replicates, n_systems=3
     )[1],
 }
 
-USERS = hashed_random.user_hashes([f"user {number}" for number in range(20_000)])
+USERS = hashed_random.hash_ids([f"user {number}" for number in range(20_000)])
 
 
 def test_hashes_are_those_of_xxh64() -> None:
-    assert hashed_random.user_hashes(IDS, 0).view(np.uint64).tolist() == XXH64_OF_SEED_0
-    assert hashed_random.user_hashes(IDS).tolist() == XXH64_OF_SEED_42
-    assert hashed_random.user_hashes([]).shape == (0,)
+    assert hashed_random.hash_ids(IDS, 0).view(np.uint64).tolist() == XXH64_OF_SEED_0
+    assert hashed_random.hash_ids(IDS).tolist() == XXH64_OF_SEED_42
+    assert hashed_random.hash_ids([]).shape == (0,)
 
 
 def test_a_word_is_that_of_splitmix64() -> None:
@@ -56,7 +56,7 @@ def test_a_word_is_that_of_splitmix64() -> None:
 
     state = mix((-5 & mask) ^ mix((123 + 2 * golden) & mask))
     expected = [mix((state + step * golden) & mask) for step in (1, 2, 3)]
-    assert hashed_random.words(np.array([-5]), seed=123, purpose="signs", n_words=3)[0].tolist() == expected
+    assert hashed_random.random_words(np.array([-5]), seed=123, purpose="signs", n_words=3)[0].tolist() == expected
 
 
 @pytest.mark.parametrize("name", sorted(DRAWS))
@@ -98,7 +98,7 @@ def test_weights_of_users_and_of_replicates_are_uncorrelated() -> None:
 
 
 def test_signs_are_fair_and_independent_of_the_weights() -> None:
-    signs = hashed_random.signs(USERS, seed=3, replicates=64).astype(np.float64)
+    signs = hashed_random.random_signs(USERS, seed=3, replicates=64).astype(np.float64)
     assert set(np.unique(signs)) == {-1.0, 1.0}
     assert abs(signs.mean()) < 4 / math.sqrt(signs.size)
     weights = hashed_random.poisson_weights(USERS, seed=3, replicates=64)
@@ -106,7 +106,7 @@ def test_signs_are_fair_and_independent_of_the_weights() -> None:
 
 
 def test_every_order_of_systems_is_equally_likely() -> None:
-    drawn = hashed_random.permutations(USERS[:5000], seed=3, replicates=12, n_systems=3).reshape(3, -1)
+    drawn = hashed_random.random_orders(USERS[:5000], seed=3, replicates=12, n_systems=3).reshape(3, -1)
     counts = [int((drawn == np.array(order)[:, None]).all(axis=0).sum()) for order in orders(range(3))]
     assert sum(counts) == drawn.shape[1]  # each is an order
     assert stats.chisquare(counts).pvalue > 0.001

@@ -87,7 +87,12 @@ def test_cubed_deviations_of_any_split_are_those_of_fractions(rows: list[float],
     one, other = cubed(slice(cut)), cubed(slice(cut, None))
     place = np.arange(len(rows)) % n_parts
     parts = moments.Columns.from_values(values).by_group(place, n_parts, has_cubes=True)
-    whole = (cubed(slice(None)), one.merge(other), other.merge(one), parts.united(np.zeros(n_parts, dtype=np.int64), 1))
+    whole = (
+        cubed(slice(None)),
+        one.merge(other),
+        other.merge(one),
+        parts.merge_rows(np.zeros(n_parts, dtype=np.int64), 1),
+    )
     for found in whole:
         assert found.m3 is not None
         np.testing.assert_allclose(found.m3, [[expected]], rtol=1e-12, atol=1e-9)

@@ -33,7 +33,7 @@ def compared(now: dict[int, float], before: dict[int, float]) -> Shift:
     common = [user for user in now if user in before]
     x, y = column([now[user] for user in common]), column([before[user] for user in common])
     one, other = column(list(now.values())), column(list(before.values()))
-    return night_differences.shift_between(
+    return night_differences.compare_nights(
         Nights(
             moments.moments_by_group(one, codes(one), 1),
             moments.moments_by_group(other, codes(other), 1),
@@ -171,11 +171,11 @@ def over_lists(now: Clusters, before: Clusters, part: slice = slice(None)) -> Ra
     )
     (own, n_own), (earlier, n_earlier) = ((side[:, :1], side[:, 1:]) for side in sides)
     group = np.zeros(len(users), dtype=np.int64)
-    return night_differences.ratios_by_group((own, n_own), (earlier, n_earlier), group, group, 1)
+    return night_differences.ratio_nights_by_group((own, n_own), (earlier, n_earlier), group, group, 1)
 
 
 def shifted(found: Nights) -> tuple[float, float]:
-    shift = night_differences.shift_between(found, level=0.95)
+    shift = night_differences.compare_nights(found, level=0.95)
     return float(shift.delta[0, 0]), float(shift.std_error[0, 0])
 
 
@@ -218,7 +218,7 @@ def test_nights_of_one_list_a_user_are_compared_as_means_over_users(
 def test_user_who_changed_his_group_is_no_common_user_of_either() -> None:
     ones = np.ones((2, 1))
     groups = (np.array([0, 1]), np.array([0, 0]))
-    found = night_differences.ratios_by_group((ones, ones), (ones, ones), *groups, 2)
+    found = night_differences.ratio_nights_by_group((ones, ones), (ones, ones), *groups, 2)
     assert found.common.n.tolist() == [[1], [0]]
     assert (found.now.numerator.n.tolist(), found.before.numerator.n.tolist()) == ([[1], [1]], [[2], [0]])
 
@@ -232,7 +232,7 @@ def test_nights_without_any_spread_have_the_p_of_equal_differences() -> None:
 @given(values=arrays(np.float64, (2, 9), elements=st.floats(0, 1) | st.just(np.nan)))
 def test_band_is_that_of_medians(values: np.ndarray) -> None:
     errors = np.where(np.isnan(values), np.nan, 0.01)
-    found = night_differences.band_of(values, errors)
+    found = night_differences.expected_band(values, errors)
     for row, own in enumerate(values):
         known = own[~np.isnan(own)]
         assert found.n_nights[row] == len(known)
@@ -245,22 +245,24 @@ def test_band_is_that_of_medians(values: np.ndarray) -> None:
 
 
 def test_nights_that_are_all_the_same_leave_twice_their_standard_error() -> None:
-    band = night_differences.band_of(np.full((1, 8), 0.3), np.array([[0.01, 0.02, 0.03, 0.02, 0.02, 0.9, 0.0, np.nan]]))
+    band = night_differences.expected_band(
+        np.full((1, 8), 0.3), np.array([[0.01, 0.02, 0.03, 0.02, 0.02, 0.9, 0.0, np.nan]])
+    )
     assert (band.low[0], band.high[0]) == pytest.approx((0.3 - 2 * 0.02, 0.3 + 2 * 0.02))
 
 
 def test_one_odd_night_does_not_widen_the_band() -> None:
     calm = np.array([[0.30, 0.31, 0.29, 0.30, 0.32, 0.30, 0.28, 0.30]])
     odd = np.append(calm[:, :-1], [[9.0]], axis=1)
-    bands = [night_differences.band_of(values, np.full((1, 8), 0.001)) for values in (calm, odd)]
+    bands = [night_differences.expected_band(values, np.full((1, 8), 0.001)) for values in (calm, odd)]
     assert night_differences.has_drifted(np.array([0.5]), bands[1])[0]
     assert bands[1].high[0] - bands[1].low[0] < 3 * (bands[0].high[0] - bands[0].low[0])
 
 
 def test_no_night_and_no_value_are_no_drift() -> None:
-    empty = night_differences.band_of(np.zeros((2, 0)), np.zeros((2, 0)))
+    empty = night_differences.expected_band(np.zeros((2, 0)), np.zeros((2, 0)))
     assert not night_differences.has_drifted(np.array([0.1, np.nan]), empty).any()
-    band = night_differences.band_of(np.full((1, 7), 0.3), np.full((1, 7), np.nan))
+    band = night_differences.expected_band(np.full((1, 7), 0.3), np.full((1, 7), np.nan))
     assert not night_differences.has_drifted(np.array([np.nan]), band).any()
     assert night_differences.has_drifted(np.array([0.31]), band).all()  # without errors the nights alone make the band
 
@@ -274,5 +276,5 @@ def test_rounding_of_a_mean_is_no_drift() -> None:
 
 @pytest.mark.parametrize("size", [1e-13, 1.0, 1e9])
 def test_a_mean_that_doubles_has_drifted_in_any_unit(size: float) -> None:
-    band = night_differences.band_of(np.full((3, 7), (0.1 + 0.2) * size), np.zeros((3, 7)))
+    band = night_differences.expected_band(np.full((3, 7), (0.1 + 0.2) * size), np.zeros((3, 7)))
     assert night_differences.has_drifted(np.array([0.3, 0.6, 0.15]) * size, band).tolist() == [False, True, True]

@@ -86,7 +86,7 @@ def test_against_a_baseline_that_does_not_vary_it_is_the_interval_of_one_ratio()
     a, b, _, _ = drawn(80, 6)
     found = compared(np.array([a, b, np.full(80, 0.3), np.ones(80)]))
     one = ratios.ratio_moments_by_group(a[:, None], b[:, None], np.zeros(80, dtype=np.int64), 1)
-    ratio, m2 = ratios.linearised(
+    ratio, m2 = ratios.linearise(
         one.numerator.mean, one.numerator.m2, one.denominator.mean, one.denominator.m2, one.cross
     )
     assert found.delta[0, 0] == pytest.approx(ratio[0, 0] - 0.3, abs=1e-12)

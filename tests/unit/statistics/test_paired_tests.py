@@ -101,7 +101,7 @@ def test_the_order_in_which_sums_were_added_up_is_no_difference() -> None:
     assert (sums != reordered).sum() > 100
     found = of(reordered, sums)
     assert [int(each[0, 0]) for each in found.wins_ties_losses] == [0, 500, 0]
-    assert (found.low[0, 0], found.high[0, 0], found.n_other_than_0[0, 0]) == (0, 0, 0)
+    assert (found.low[0, 0], found.high[0, 0], found.n_nonzero[0, 0]) == (0, 0, 0)
     more = np.where(np.arange(500) < 6, reordered + 0.5, reordered)
     compared_ = compared(more, sums)
     assert (compared_.test[0, 0], compared_.p[0, 0]) == ("exact", 2 / 2**6)
@@ -218,18 +218,18 @@ def test_randomization_test_takes_all_signs_where_they_are_few() -> None:
     draw = np.random.default_rng(3)
     d = np.column_stack([draw.normal(0.2, 1, 100), np.zeros(100), np.full(100, 0.1)])
     d[:8, 1] = 1.0
-    users = hashed_random.user_hashes([str(number) for number in range(100)])
+    users = hashed_random.hash_ids([str(number) for number in range(100)])
     sums = paired_tests.sign_sums(d, users, Draws(999, 1))
-    p, test, _ = paired_tests.randomized(of(d, np.zeros_like(d)), sums)
+    p, test, _ = paired_tests.randomization_test(of(d, np.zeros_like(d)), sums)
     n_extreme = (np.abs(sums[0, 0]) >= abs(d[:, 0].sum()) - 1e-9).sum()
     np.testing.assert_allclose(p, [[(1 + n_extreme) / 1000, 2 / 2**8, 2.0**-99]], rtol=1e-12)
     assert test.tolist() == [["randomization", "exact", "equal"]]
-    p, _, reason = paired_tests.randomized(of(d[:20], np.zeros((20, 3))), sums)
+    p, _, reason = paired_tests.randomization_test(of(d[:20], np.zeros((20, 3))), sums)
     assert np.isnan(p).all()
     assert set(reason.ravel()) == {"few_users"}
 
 
-USERS = hashed_random.user_hashes([f"user {number}" for number in range(400)])
+USERS = hashed_random.hash_ids([f"user {number}" for number in range(400)])
 
 X = [5, 9, 9, 2, 6, 6, 2, 2, 4, 7, 2]
 Y = [7, 6, 2, 3, 8, 8, 6, 0, 6, 2, 8]
@@ -248,7 +248,7 @@ def enumerated(differences: list[int]) -> Fraction:
 @given(differences=st.lists(st.integers(-9, 9), min_size=0, max_size=9))
 def test_enumeration_in_halves_is_that_of_whole_numbers(differences: list[int]) -> None:
     """Tenths are no binary fractions, and equal sums of them differ by rounding."""
-    (p,) = paired_tests.all_signs(np.array([[one / 10 for one in differences]]).reshape(1, -1))
+    (p,) = paired_tests.all_signs_p(np.array([[one / 10 for one in differences]]).reshape(1, -1))
     assert p == float(enumerated(differences))
 
 
@@ -257,24 +257,24 @@ def test_a_plain_comparison_of_floats_would_lose_equal_sums() -> None:
     signs = np.array(list(product((1, -1), repeat=11)))
     means = (signs * differences).mean(axis=1)
     naive = (np.abs(means) >= abs(differences.mean())).mean()
-    assert paired_tests.all_signs(differences[None])[0] == 961 / 1024
+    assert paired_tests.all_signs_p(differences[None])[0] == 961 / 1024
     assert naive < 0.87
 
 
 def test_textbook_example_has_its_exact_p() -> None:
     """2160 of the 2^15 assignments of signs to the 15 differences."""
-    (p,) = paired_tests.all_signs(np.array([textbook.X]) / 10 - np.array([textbook.Y]) / 10)
+    (p,) = paired_tests.all_signs_p(np.array([textbook.X]) / 10 - np.array([textbook.Y]) / 10)
     assert p == 2160 / 2**15
 
 
 def test_up_to_20_differences_are_enumerated_and_more_refused() -> None:
-    assert paired_tests.all_signs(np.ones((1, 20)))[0] == 2 / 2**20
+    assert paired_tests.all_signs_p(np.ones((1, 20)))[0] == 2 / 2**20
     with pytest.raises(ValueError, match="at most 20"):
-        paired_tests.all_signs(np.ones((1, 21)))
+        paired_tests.all_signs_p(np.ones((1, 21)))
 
 
 def test_undefined_and_equal_values_change_nothing() -> None:
-    p = paired_tests.all_signs(np.array([[0.5, 0.25, np.nan, 0.0], [np.nan, np.nan, np.nan, np.nan]]))
+    p = paired_tests.all_signs_p(np.array([[0.5, 0.25, np.nan, 0.0], [np.nan, np.nan, np.nan, np.nan]]))
     np.testing.assert_array_equal(p, [1 / 2, 1.0])
 
 
@@ -283,7 +283,7 @@ def test_sums_of_parts_add_up_to_those_of_a_naive_loop(values: np.ndarray, cut: 
     parts = [
         paired_tests.sign_sums(values[part], USERS[:12][part], Draws(70, 5)) for part in (slice(cut), slice(cut, None))
     ]
-    signs = hashed_random.signs(USERS[:12], seed=5, replicates=70)
+    signs = hashed_random.random_signs(USERS[:12], seed=5, replicates=70)
     expected = np.nan_to_num(values).T @ signs.astype(np.float64)
     np.testing.assert_allclose((parts[0] + parts[1])[0], expected, rtol=0, atol=1e-9)
 
@@ -292,7 +292,7 @@ def test_random_signs_come_near_to_all_of_them() -> None:
     differences = np.random.default_rng(2).normal(0.35, 1.0, (18, 1))
     sums = paired_tests.sign_sums(differences, USERS[:18], Draws(20_000, 1))
     found = paired_tests.monte_carlo_p(differences.sum(axis=0)[None], np.abs(differences).sum(axis=0)[None], sums)
-    exact = paired_tests.all_signs(differences.T)[0]
+    exact = paired_tests.all_signs_p(differences.T)[0]
     assert abs(found[0, 0] - exact) < 4 * np.sqrt(exact * (1 - exact) / 20_000)
 
 

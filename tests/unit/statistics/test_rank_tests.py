@@ -20,18 +20,18 @@ D = np.array([0.3, -0.1, 0.2, 0.25, 0.05, -0.3, 0.12, 0.01, 0.0, 0.4])
 
 @given(n_wins=st.integers(0, 200), n_losses=st.integers(0, 200))
 def test_sign_test_is_the_binomial_one(n_wins: int, n_losses: int) -> None:
-    found = float(rank_tests.sign_test(np.array([n_wins]), np.array([n_losses]))[0])
+    found = float(rank_tests.sign_test_p(np.array([n_wins]), np.array([n_losses]))[0])
     expected = stats.binomtest(n_wins, n_wins + n_losses).pvalue if n_wins + n_losses else 1.0
     assert found == pytest.approx(expected, rel=1e-9)
 
 
 def test_sign_test_is_that_of_statsmodels() -> None:
     """``descriptivestats.sign_test`` of statsmodels 0.15.0 gives .1796875."""
-    assert rank_tests.sign_test(np.array([(D > 0).sum()]), np.array([(D < 0).sum()]))[0] == pytest.approx(0.1796875)
+    assert rank_tests.sign_test_p(np.array([(D > 0).sum()]), np.array([(D < 0).sum()]))[0] == pytest.approx(0.1796875)
 
 
 def signed_ranks(d: np.ndarray, zeros: Zeros) -> float:
-    return rank_tests.wilcoxon(rank_tests.magnitudes(d), zeros=zeros)
+    return rank_tests.wilcoxon_p(rank_tests.count_magnitudes(d), zeros=zeros)
 
 
 def exact_p(d: np.ndarray, zeros: Zeros) -> float:
@@ -73,22 +73,22 @@ def test_no_p_is_less_than_the_least_possible_one(n: int, zeros: Zeros) -> None:
 def test_many_zeros_change_no_order_of_sums(n_zero: int) -> None:
     """Each sum of ranks after so many zeros is first of all a number of positive differences."""
     d = np.array([3.0, -1, 2, 2, -2, 4, 5, 1, -6, 1, 1])
-    few = rank_tests.magnitudes(d)._replace(n_zero=len(d) ** 2)
-    found = rank_tests.wilcoxon(few._replace(n_zero=n_zero), zeros="pratt")
-    assert found == rank_tests.wilcoxon(few, zeros="pratt") == exact_p(np.append(d, np.zeros(121)), "pratt")
+    few = rank_tests.count_magnitudes(d)._replace(n_zero=len(d) ** 2)
+    found = rank_tests.wilcoxon_p(few._replace(n_zero=n_zero), zeros="pratt")
+    assert found == rank_tests.wilcoxon_p(few, zeros="pratt") == exact_p(np.append(d, np.zeros(121)), "pratt")
 
 
 def test_values_equal_but_for_rounding_are_tied() -> None:
     """0.3 - 0.2 is not 0.1 in floats, and would rank below it."""
     d = np.array([0.3 - 0.2, -0.1, 0.2, 0.4 - 0.2, -0.3])
     assert len(set(np.abs(d))) > 3
-    assert rank_tests.magnitudes(d).n_positive.tolist() == [1, 2, 0]
+    assert rank_tests.count_magnitudes(d).n_positive.tolist() == [1, 2, 0]
 
 
 def test_swapping_the_runs_keeps_p() -> None:
-    one, other = (rank_tests.wilcoxon(rank_tests.magnitudes(d), zeros="wilcox") for d in (D, -D))
+    one, other = (rank_tests.wilcoxon_p(rank_tests.count_magnitudes(d), zeros="wilcox") for d in (D, -D))
     assert one == pytest.approx(other, rel=1e-12)
 
 
 def test_without_a_difference_nothing_is_ranked() -> None:
-    assert np.isnan(rank_tests.wilcoxon(rank_tests.magnitudes(np.zeros(5)), zeros="pratt"))
+    assert np.isnan(rank_tests.wilcoxon_p(rank_tests.count_magnitudes(np.zeros(5)), zeros="pratt"))

@@ -30,7 +30,7 @@ def of(numerator: np.ndarray, denominator: np.ndarray) -> Ratios:
 def linearised(found: Ratios) -> tuple[float, float]:
     """Ratio and squared deviations of one group."""
     above, below = found.numerator, found.denominator
-    ratio, m2 = ratios.linearised(above.mean, above.m2, below.mean, below.m2, found.cross)
+    ratio, m2 = ratios.linearise(above.mean, above.m2, below.mean, below.m2, found.cross)
     return float(ratio[0, 0]), float(m2[0, 0])
 
 
@@ -66,8 +66,8 @@ def test_cubed_products_of_any_split_are_those_of_fractions(
     everyone = np.zeros(len(rows), dtype=np.int64)
     one, other = cubed(slice(cut), everyone), cubed(slice(cut, None), everyone)
     parts = cubed(slice(None), np.arange(len(rows)) % n_parts, n_parts)
-    united = parts.united(np.zeros(n_parts, dtype=np.int64), 1)
-    read = ratios.Ratios.from_numbers(*united.placed(np.array([1]), 2).at(np.array([1])).numbers)
+    united = parts.merge_rows(np.zeros(n_parts, dtype=np.int64), 1)
+    read = ratios.Ratios.from_numbers(*united.place_in_slots(np.array([1]), 2).take(np.array([1])).numbers)
     for found in (cubed(slice(None), everyone), one.merge(other), other.merge(one), united, read):
         np.testing.assert_allclose(np.ravel(found.numbers[-4:]), expected, rtol=1e-12, atol=1e-7)
 
@@ -121,6 +121,6 @@ def test_weights_of_one_make_the_ratio_a_mean() -> None:
 
 def test_links_are_undone() -> None:
     values = np.array([0.5, 2.0])
-    np.testing.assert_allclose(intervals.published("log", np.log(values)), values, rtol=1e-15)
-    np.testing.assert_allclose(intervals.published("square", values**2), values, rtol=1e-15)
-    np.testing.assert_array_equal(intervals.published("identity", values), values)
+    np.testing.assert_allclose(intervals.to_published("log", np.log(values)), values, rtol=1e-15)
+    np.testing.assert_allclose(intervals.to_published("square", values**2), values, rtol=1e-15)
+    np.testing.assert_array_equal(intervals.to_published("identity", values), values)

@@ -18,7 +18,7 @@ from tests.support import textbook
 if TYPE_CHECKING:
     from rankeval_spark.statistics.multiple_testing import Tukey
 
-USERS = hashed_random.user_hashes([f"user {number}" for number in range(1000)])
+USERS = hashed_random.hash_ids([f"user {number}" for number in range(1000)])
 
 VALUES = np.array([[0.3, 0.5, 0.4], [0.1, 0.2, 0.4], [0.6, 0.7, 0.7], [0.2, 0.2, 0.5], [0.9, 0.8, 1.0]])
 
@@ -29,19 +29,19 @@ RESIDUAL_VARIANCE = 0.026 / 3
 
 def compared(values: np.ndarray) -> Tukey:
     """Compare the columns of one measure by way of merged moments."""
-    centred = multiple_testing.row_centred(values[:, :, None])[:, :, 0]
+    centred = multiple_testing.centre_by_user(values[:, :, None])[:, :, 0]
     halves = [
         moments.moments_by_group(part, np.zeros(len(part), dtype=np.int64), 1) for part in (centred[::2], centred[1::2])
     ]
     found = halves[0].merge(halves[1])
-    return multiple_testing.compare_all(found.n[:, 0], found.mean, found.m2, level=0.95)
+    return multiple_testing.tukey_test(found.n[:, 0], found.mean, found.m2, level=0.95)
 
 
 @pytest.mark.parametrize("n_groups", [2, 3, 5, 20])
 @pytest.mark.parametrize("freedom", [4.0, 29.0, 500.0])
 def test_studentized_range_is_that_of_scipy(n_groups: int, freedom: float) -> None:
     q = np.array([0.0, 0.5, 2.0, 3.5, 6.0, np.nan])
-    found = distributions.studentized_range_above(q, n_groups, freedom)
+    found = distributions.studentized_range_tail(q, n_groups, freedom)
     np.testing.assert_allclose(found, stats.studentized_range.sf(q, n_groups, freedom), rtol=0, atol=1e-8)
 
 
@@ -68,8 +68,8 @@ def test_pairs_have_the_studentized_range_of_their_difference() -> None:
 def test_a_difference_as_wide_as_its_interval_has_the_p_of_the_level(n_users: int) -> None:
     """With 100,000 degrees of freedom too, from which scipy takes the quantile of infinitely many."""
     users, squares = np.array([n_users]), np.array([[1.0, 2.0, 3.0]]) * n_users
-    half = multiple_testing.compare_all(users, np.zeros((1, 3)), squares, level=0.95).high[0, 0]
-    found = multiple_testing.compare_all(users, np.array([[half, 0.0, 0.0]]), squares, level=0.95)
+    half = multiple_testing.tukey_test(users, np.zeros((1, 3)), squares, level=0.95).high[0, 0]
+    found = multiple_testing.tukey_test(users, np.array([[half, 0.0, 0.0]]), squares, level=0.95)
     np.testing.assert_allclose([found.low[0, 0], found.p[0, 0]], [0.0, 1 / 20], rtol=0, atol=1e-9)
 
 
@@ -126,7 +126,7 @@ def test_models_that_differ_by_a_constant_have_no_test() -> None:
 
 def randomised(values: np.ndarray, replicates: int) -> np.ndarray:
     """Compare models by random orders, of two parts of the users."""
-    centred = multiple_testing.row_centred(values[:, :, None])
+    centred = multiple_testing.centre_by_user(values[:, :, None])
     parts = [
         multiple_testing.permuted_sums(centred[part], USERS[: len(values)][part], Draws(replicates, 2))[0]
         for part in (slice(0, 2), slice(2, None))
@@ -155,5 +155,7 @@ def test_random_orders_agree_with_the_studentized_range_on_normal_data() -> None
 
 
 def test_order_of_models_within_a_user_does_not_change_their_sum() -> None:
-    sums = multiple_testing.permuted_sums(multiple_testing.row_centred(VALUES[:, :, None]), USERS[:5], Draws(50, 1))[0]
+    sums = multiple_testing.permuted_sums(multiple_testing.centre_by_user(VALUES[:, :, None]), USERS[:5], Draws(50, 1))[
+        0
+    ]
     np.testing.assert_allclose(sums.sum(axis=0), 0, rtol=0, atol=1e-12)

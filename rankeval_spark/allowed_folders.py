@@ -1,7 +1,7 @@
 """The file systems that locations may name, and the folders that may be read and written.
 
 Everything that is read or written passes one place that asks :func:`require_allowed`: where inputs, tables of
-``rankeval init`` and TREC files are opened or measured, ``results.file_store``, and a report before it is made.
+``rankeval init`` and TREC files are opened or measured, ``results.storage``, and a report before it is made.
 ``config.check_roots`` checks all paths of a config first.
 """
 
@@ -31,8 +31,7 @@ class FileSystem(NamedTuple):
     """A file system that locations may name by a scheme."""
 
     has_user: bool = False  # whether the part of an address before the "@" is a container or a user, and no secret
-    has_results: bool = True  # whether it may hold results; all may hold inputs
-    is_object_store: bool = False  # whether this process reads and writes it itself, by conditional writes
+    is_object_store: bool = False  # read and written by conditional requests; only these and folders hold results
 
 
 # Every file system by its scheme: configs, inputs and results go by this table.
@@ -46,10 +45,10 @@ FILE_SYSTEMS: Final[Mapping[str, FileSystem]] = {
     "abfss": FileSystem(has_user=True, is_object_store=True),
     "abfs": FileSystem(has_user=True, is_object_store=True),
     "gs": FileSystem(is_object_store=True),
-    "dbfs": FileSystem(has_results=False),
+    "dbfs": FileSystem(),
 }
 
-RESULT_SCHEMES: Final = tuple(name for name, one in FILE_SYSTEMS.items() if one.has_results)
+RESULT_SCHEMES: Final = ("file", *(name for name, one in FILE_SYSTEMS.items() if one.is_object_store))
 _OF_S3: Final = ("s3n",)  # an older name, which Hadoop no longer has
 
 STORE_SETTINGS: Final[dict[str, str]] = {}
@@ -116,7 +115,7 @@ def scheme_fix(scheme: str, *, is_root: bool = False) -> str | None:
     if scheme in ("", *(RESULT_SCHEMES if is_root else FILE_SYSTEMS)):
         return None
     if scheme in FILE_SYSTEMS:
-        return f"{scheme} may hold inputs alone: results need atomic files"
+        return f"{scheme} may hold inputs alone: give an object store, or a folder that all machines mount"
     return "did you mean 's3'?" if scheme in _OF_S3 else nearest(scheme, RESULT_SCHEMES if is_root else FILE_SYSTEMS)
 
 

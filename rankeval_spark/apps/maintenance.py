@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rankeval_spark import __version__
 from rankeval_spark.apps.progress import Progress, Steps
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results import ResultsStore
 from rankeval_spark.results.maintenance import ALL, Compacted, DeletedNights, Staged
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 MAX_DAYS: Final = 36_500
 """Days that can be kept: a century before any evaluation date is a day of the calendar."""
@@ -59,7 +56,6 @@ class Maintained:
 
 
 def maintain_root(
-    spark: SparkSession,
     root: str,
     options: MaintenanceOptions,
     *,
@@ -72,7 +68,7 @@ def maintain_root(
     columns than this version declares, and a publish that takes longer than ten minutes.
     """
     steps, done = Steps(progress or Progress()), Maintained()
-    store = ResultsStore.open(spark, root, create=False, one_run_per_root=one_run_per_root)
+    store = ResultsStore.open(root, create=False, one_run_per_root=one_run_per_root)
     work = store.maintenance(code_version=__version__)
     with steps.step("staging"):
         done.given_up = work.give_up_events()

@@ -22,12 +22,11 @@ from rankeval_spark.report.defaults import chosen_evaluations, newest_nights
 from rankeval_spark.results import Event, event_frame, results_of
 from rankeval_spark.results.delta_log import LostCommitsError
 from rankeval_spark.results.journal import event_table
-from rankeval_spark.results.local_tables import DamagedResultsError, to_rows
-from rankeval_spark.results.readers import reader_of, require_whole
+from rankeval_spark.results.readers import arrow_reader, require_whole
+from rankeval_spark.results.roots import storage_at
+from rankeval_spark.results.table_scans import DamagedResultsError, to_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.results import RunRecord
     from rankeval_spark.results.run_record import NightKey
@@ -134,42 +133,38 @@ class PastNight:
 
 
 def published_nights(
-    spark: SparkSession | None,
     root: str,
     *,
     evaluation: str | None = None,
     dates: Sequence[date] = (),  # only these; all where none is named
 ) -> list[PastNight]:
     """List the published nights, oldest first; raises InputError if none was published, or one of the dates was not."""
-    rows = _find_newest_runs(spark, root, evaluation)
+    rows = _find_newest_runs(root, evaluation)
     require_dates(root, "published run", dates, {row[C.EVALUATION_DATE] for row in rows})
-    return _load_nights(spark, root, [row for row in rows if not dates or row[C.EVALUATION_DATE] in dates])
+    return _load_nights(root, [row for row in rows if not dates or row[C.EVALUATION_DATE] in dates])
 
 
-def chosen_nights(
-    spark: SparkSession | None, root: str, *, evaluation: str | None = None, day: date | None = None
-) -> list[PastNight]:
+def chosen_nights(root: str, *, evaluation: str | None = None, day: date | None = None) -> list[PastNight]:
     """Choose the night of a date, or the newest one by :func:`newest_nights`, of each evaluation or a named one.
 
     Raises InputError as :func:`published_nights`.
     """
     if day is not None:
-        nights = published_nights(spark, root, evaluation=evaluation, dates=[day])
+        nights = published_nights(root, evaluation=evaluation, dates=[day])
         names = chosen_evaluations((night.evaluation for night in nights), evaluation)
         return [night for night in nights if night.evaluation in names]
-    rows = {(row[C.EVALUATION], row[C.EVALUATION_DATE]): row for row in _find_newest_runs(spark, root, evaluation)}
+    rows = {(row[C.EVALUATION], row[C.EVALUATION_DATE]): row for row in _find_newest_runs(root, evaluation)}
     newest = newest_nights({night: _has_means(row) for night, row in rows.items()}, evaluation)
-    return _load_nights(spark, root, [rows[night] for night in sorted(newest.items())])
+    return _load_nights(root, [rows[night] for night in sorted(newest.items())])
 
 
-def dates_after(spark: SparkSession | None, root: str, night: PastNight) -> list[date]:
+def dates_after(root: str, night: PastNight) -> list[date]:
     """List the published dates of the same evaluation after a night."""
-    days = (row[C.EVALUATION_DATE] for row in _find_newest_runs(spark, root, night.evaluation))
+    days = (row[C.EVALUATION_DATE] for row in _find_newest_runs(root, night.evaluation))
     return [day for day in days if day > night.evaluation_date]
 
 
 def _find_newest_runs(
-    spark: SparkSession | None,
     root: str,
     evaluation: str | None,
     *,
@@ -182,13 +177,13 @@ def _find_newest_runs(
     """
     of_one = [] if evaluation is None else [(C.EVALUATION, "=", evaluation)]
     columns = (*C.RUN_KEY, "n_rows", "table_versions", *also)
-    events = event_frame(spark, root, columns=columns, where=[_PUBLISHED, *of_one], is_lenient=is_lenient)
+    events = event_frame(root, columns=columns, where=[_PUBLISHED, *of_one], is_lenient=is_lenient)
     newest = {(event[C.EVALUATION_DATE], event[C.EVALUATION]): event for event in events}
     if not newest:
         named = (C.EVALUATION,)
-        others = event_frame(spark, root, columns=named, where=[_PUBLISHED], is_lenient=is_lenient) if of_one else []
+        others = event_frame(root, columns=named, where=[_PUBLISHED], is_lenient=is_lenient) if of_one else []
         raise InputError(unknown_evaluation(root, "published run", evaluation, [row[C.EVALUATION] for row in others]))
-    require_whole(spark, root, dict(events[-1]["table_versions"]))
+    require_whole(storage_at(root), dict(events[-1]["table_versions"]))
     return [newest[night] for night in sorted(newest)]
 
 
@@ -210,11 +205,11 @@ def require_dates(root: str, what: str, dates: Collection[date], there: Collecti
         raise InputError(Fault(f"results root {root}", found, expected, nearest_days(missing[0], there)))
 
 
-def _load_nights(spark: SparkSession | None, root: str, events: Sequence[Event]) -> list[PastNight]:
+def _load_nights(root: str, events: Sequence[Event]) -> list[PastNight]:
     """Read the full records of some published runs by their keys; the config alone is 10 KB."""
     days, runs = (sorted({event[name] for event in events}) for name in (C.EVALUATION_DATE, C.RUN_ID))
     where = [_PUBLISHED, (C.EVALUATION_DATE, "in", days), (C.RUN_ID, "in", runs)]
-    rows = event_frame(spark, root, where=where, is_lenient=True)  # those that are known are readable
+    rows = event_frame(root, where=where, is_lenient=True)  # those that are known are readable
     by_key = {tuple(row[name] for name in C.RUN_KEY): row for row in rows}
     return [PastNight(by_key[tuple(event[name] for name in C.RUN_KEY)]) for event in events]
 
@@ -225,14 +220,14 @@ def _read_config(recorded: str, folder: str) -> EvaluationConfig:
     return read_recorded(recorded_values(recorded), folder=folder)
 
 
-def published_dates(spark: SparkSession, config: EvaluationConfig, evaluation: str) -> dict[date, str]:
+def published_dates(config: EvaluationConfig, evaluation: str) -> dict[date, str]:
     """Describe the run of every published date of an evaluation; none where there is no root yet.
 
     Published is published: a date that ran with another config, or found no rows, is among them, and its text says so.
     """
     columns = ("config", "config_hash", "defaults_version", "reason")
     try:
-        events = _find_newest_runs(spark, config.results.location, evaluation, also=columns, is_lenient=False)
+        events = _find_newest_runs(config.results.location, evaluation, also=columns, is_lenient=False)
     except (DamagedResultsError, LostCommitsError):
         raise
     except FaultsError:  # no root, or nothing of this evaluation in it; if more is wrong, the first run says so
@@ -252,7 +247,7 @@ def published_dates(spark: SparkSession, config: EvaluationConfig, evaluation: s
 
 
 def earlier_nights(
-    spark: SparkSession | None, root: str, night: RunRecord | PastNight, *, at_most: int, is_lenient: bool = True
+    root: str, night: RunRecord | PastNight, *, at_most: int, is_lenient: bool = True
 ) -> list[PastNight]:
     """List the newest nights before one with its evaluation and share of users; oldest first.
 
@@ -261,13 +256,13 @@ def earlier_nights(
     """
     published = [(C.EVALUATION, "=", night.evaluation), _PUBLISHED]
     narrow = (*C.RUN_KEY, "n_rows", "sample_share")
-    events = event_table(reader_of(spark, root), columns=narrow, where=published, is_lenient=is_lenient)
+    events = event_table(arrow_reader(root), columns=narrow, where=published, is_lenient=is_lenient)
     place = {day: row for row, day in enumerate(events[C.EVALUATION_DATE].to_pylist())}  # of the newest of each date
     days = [day for day in sorted(place) if day < night.evaluation_date]
     newest = events.take(pa.array([place[day] for day in days], pa.int64()))
     is_like = pc.and_(_have_means(newest), pc.equal(newest["sample_share"], night.sample_share))
     alike = newest.select(C.RUN_KEY).filter(is_like)
-    return _load_nights(spark, root, alike[-at_most:].to_pylist()) if alike.num_rows else []
+    return _load_nights(root, alike[-at_most:].to_pylist()) if alike.num_rows else []
 
 
 def _has_means(event: Event) -> bool:
@@ -279,17 +274,15 @@ def _have_means(events: pa.Table) -> pa.ChunkedArray:
     return pc.is_valid(pc.map_lookup(events["n_rows"], schemas.METRICS.name, "first"))
 
 
-def run_with_means(spark: SparkSession | None, root: str, night: NightKey) -> str | None:
+def run_with_means(root: str, night: NightKey) -> str | None:
     """Return the run that published a night, if it measured anything; None where it did not, or none was published."""
     of_night = [(C.EVALUATION, "=", night.evaluation), (C.EVALUATION_DATE, "=", night.evaluation_date), _PUBLISHED]
-    last = event_table(reader_of(spark, root), columns=(C.RUN_ID, "n_rows"), where=of_night)[-1:]
+    last = event_table(arrow_reader(root), columns=(C.RUN_ID, "n_rows"), where=of_night)[-1:]
     runs: list[str] = last.filter(_have_means(last))[C.RUN_ID].to_pylist()
     return runs[0] if runs else None
 
 
-def read_means(
-    spark: SparkSession | None, root: str, evaluation: str, nights: Sequence[PastNight]
-) -> list[dict[str, Any]]:
+def read_means(root: str, evaluation: str, nights: Sequence[PastNight]) -> list[dict[str, Any]]:
     """Read the rows of ``metrics`` over all users of some published nights: a few hundred a night.
 
     Raises DamagedResultsError if rows of some of these nights are missing or damaged.
@@ -297,5 +290,5 @@ def read_means(
     if not nights:
         return []
     dates = [night.evaluation_date for night in nights]
-    means = results_of(spark, root).arrow(schemas.METRICS.name, date=dates, evaluation=evaluation, slice=C.ALL_USERS)
+    means = results_of(root).arrow(schemas.METRICS.name, date=dates, evaluation=evaluation, slice=C.ALL_USERS)
     return to_rows(means)

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.gates import Previous
-from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.apps.published_runs import PastNight, earlier_nights, read_means, run_with_means
 from rankeval_spark.columns import MIN_NIGHTS
 from rankeval_spark.config.check_thresholds import MIN_COUNTED
@@ -29,7 +28,7 @@ from rankeval_spark.result_rows.check_rows import CheckCount
 from rankeval_spark.result_rows.metric_rows import SUPPORT, SupportKey, find_unsupported, support_key
 from rankeval_spark.result_rows.night_change_rows import NightChanges
 from rankeval_spark.results import Results
-from rankeval_spark.results.local_tables import DamagedResultsError, to_rows
+from rankeval_spark.results.table_scans import DamagedResultsError, to_rows
 from rankeval_spark.statistics import intervals
 from rankeval_spark.statistics.night_differences import expected_band, has_drifted
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
     from rankeval_spark.apps.published_runs import Definitions
     from rankeval_spark.config import EvaluationConfig, Gate
@@ -62,7 +60,6 @@ MAX_SHOWN: Final = 3
 class RunHistory:
     """The nights that were published before a run; looked up once, when the first question is asked."""
 
-    spark: SparkSession
     config: EvaluationConfig
     facts: RunRecord
     is_alone: bool = False  # take the run for the first of its evaluation, whatever was published
@@ -85,13 +82,13 @@ class RunHistory:
         if not read:
             return []
         try:
-            rows = read_means(self.spark, self._root, self.facts.evaluation, read)
+            rows = read_means(self._root, self.facts.evaluation, read)
         except DamagedResultsError as error:
             whole = [night for night in read if (night.evaluation, night.evaluation_date) not in error.nights]
             if len(whole) == len(read):
                 raise
             self.warnings.extend(f"{LEFT_OUT}: {fault}" for fault in error.faults)
-            rows = read_means(self.spark, self._root, self.facts.evaluation, whole)
+            rows = read_means(self._root, self.facts.evaluation, whole)
             band, last = [night for night in band if night in whole], last if last in whole else None
         tonight = metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
         found: list[CheckCount] = []
@@ -117,15 +114,14 @@ class RunHistory:
         metrics, slices = run.rows.get(schemas.METRICS.name), segments_by_slice(self.config)
         unsupported = () if metrics is None else find_unsupported(metrics)
         tonight = NightSide(self.facts.definitions, slices, users, self.config.policies.unit, unsupported)
-        results = Results(self.spark, self._root) if is_of_spark(users) else Results(self._root)
-        found = compare_with_previous(results, self.config, tonight, self._nights)
+        found = compare_with_previous(Results(self._root), self.config, tonight, self._nights)
         self.warnings.extend(f"{LEFT_OUT}: {fault}" for fault in (found.damage if found else ()))
         return found
 
     def require_no_means(self, reason: str) -> None:
         """Refuse to replace the published means of this night by none."""
         if not self.is_alone:
-            require_no_means(self.spark, self._root, self.facts.night, reason)
+            require_no_means(self._root, self.facts.night, reason)
 
     @cached_property
     def _nights(self) -> list[PastNight]:
@@ -136,7 +132,7 @@ class RunHistory:
             self.wait()
         checks = self.config.checks
         days = max(checks.drift.window_days, checks.volume.window_days)
-        return earlier_nights(self.spark, self._root, self.facts, at_most=days, is_lenient=False)
+        return earlier_nights(self._root, self.facts, at_most=days, is_lenient=False)
 
     def _nights_within(self, days: int) -> list[PastNight]:
         first = self.facts.evaluation_date - timedelta(days=days)
@@ -147,9 +143,9 @@ class RunHistory:
         return self.config.results.location
 
 
-def require_no_means(spark: SparkSession | None, root: str, night: NightKey, reason: str) -> None:
+def require_no_means(root: str, night: NightKey, reason: str) -> None:
     """Refuse to replace the published means of a night by none; ``reason`` says why there is nothing to measure."""
-    run_id = run_with_means(spark, root, night)
+    run_id = run_with_means(root, night)
     if run_id is not None:
         expected = f"rows as those that run {run_id} measured, whose results stay published"
         raise InputError(Fault(str(night), reason, expected, "run the date again when they are back"))
@@ -372,10 +368,6 @@ def compare_with_previous(
 
 def sum_users(nights: Sequence[Any], totals: UserTotals) -> dict[str, pa.Table]:
     """Add up the users of published nights: rows of ``schemas.USER_METRICS`` as ``Results.scan`` returns them."""
-    if is_of_spark(nights[0]):
-        from rankeval_spark.spark.plans.result_frames import to_published_users  # noqa: PLC0415 - imports pyspark
-
-        return to_published_users(nights, totals)
     from rankeval_spark.engine.arrays import to_arrow  # noqa: PLC0415 - imports the engine
     from rankeval_spark.sums.published import NIGHT  # noqa: PLC0415 - as above
     from rankeval_spark.sums.sums import finish_sums  # noqa: PLC0415 - as above

@@ -32,8 +32,6 @@ from rankeval_spark.spark.session import cache_dir, on_demand
 from rankeval_spark.spark.session.builder import build_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from rankeval_spark.config import EvaluationConfig
 
 SHOWN_K: Final = 10
@@ -58,7 +56,7 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     if earlier:
         out.print(f"  kept, published from equal logs and config: {', '.join(map(str, earlier))}", markup=False)
     nights = [run_one(spark, config, day) for day in logs.dates if day not in earlier]
-    results = results_of(spark, root)
+    results = results_of(root)
     every = RowSelection(newest, config.evaluation, ks=(SHOWN_K,))
     rows = selected_rows(results, every)
     users, shown = max(row["n_users"] for row in rows), without_variants(rows)
@@ -78,7 +76,7 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     for line in logs.caveats:
         out.print(f"[dim]note: {line}[/dim]")
     print_impressions(cache_dir())
-    _write_report(spark, config, max(logs.dates), workspace / "report.html")
+    _write_report(config, max(logs.dates), workspace / "report.html")
     out.print()
     names = ", ".join(schema.name for schema in (schemas.RUNS, *schemas.PUBLISHED))
     out.print(f"tables in {root}: {names} ({time.perf_counter() - started:.0f} s)", markup=False)
@@ -127,7 +125,7 @@ def print_impressions(cache: Path) -> None:
     out.print(f"[dim]note: IPS is {found.relative_value:.3f} times the click rate of the random policy, {weight}[/dim]")
 
 
-def _write_report(spark: SparkSession, config: EvaluationConfig, day: date, path: Path) -> None:
+def _write_report(config: EvaluationConfig, day: date, path: Path) -> None:
     """Write the report of the newest night, if the extra for it is installed."""
     out, started = console(), time.perf_counter()
     try:
@@ -135,7 +133,7 @@ def _write_report(spark: SparkSession, config: EvaluationConfig, day: date, path
     except EnvironmentFaultError as missing:
         out.print(f"\nno report: {'; '.join(map(str, missing.faults))}", markup=False, soft_wrap=True)
         return
-    write_atomically(report_of(spark, config.results.location, evaluation=config.evaluation, day=day), path, "--out")
+    write_atomically(report_of(config.results.location, evaluation=config.evaluation, day=day), path, "--out")
     seconds = time.perf_counter() - started
     out.print(f"\nreport: {path} ({seconds:.1f} s), open it in a browser", markup=False, soft_wrap=True)
 

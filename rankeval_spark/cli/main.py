@@ -416,12 +416,10 @@ def register(
 ) -> None:
     """Print the SQL that makes views of the results in a catalog; nothing is run."""
     from rankeval_spark.results import Results, views  # noqa: PLC0415 - pyarrow takes a moment
-    from rankeval_spark.results.file_store import normalise  # noqa: PLC0415 - as above
-    from rankeval_spark.results.published_results import columns_of  # noqa: PLC0415 - as above
-    from rankeval_spark.results.readers import is_native  # noqa: PLC0415 - as above
+    from rankeval_spark.results.roots import normalise  # noqa: PLC0415 - as above
 
-    columns = columns_of(Results(results)) if is_native(results) else None  # other roots are not looked at
-    made = views.statements(normalise(results), dialect, schema=schema, where="--for", columns=columns)
+    Results(results).table_versions()
+    made = views.statements(normalise(results), dialect, schema=schema, where="--for")
     write_out("".join(f"{statement};\n\n" for statement in made.values()))
 
 

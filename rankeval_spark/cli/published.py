@@ -27,7 +27,7 @@ from rankeval_spark.apps.published_runs import (
 )
 from rankeval_spark.apps.written_files import require_file, write_atomically
 from rankeval_spark.cli import tables
-from rankeval_spark.cli.shared_options import new_session, session_for, start
+from rankeval_spark.cli.shared_options import start
 from rankeval_spark.cli.show import COLUMNS as MEANS, RowSelection, selected_rows
 from rankeval_spark.cli.terminal import console, json_text, progress, say_note, write_out
 from rankeval_spark.config import load_config, parse_date
@@ -37,11 +37,8 @@ from rankeval_spark.measures import MeasureSet
 from rankeval_spark.report.page import require_extra
 from rankeval_spark.report.wording import failure_of
 from rankeval_spark.results import journal, results_of
-from rankeval_spark.results.readers import is_native
-from rankeval_spark.spark.session import on_demand
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from rich.table import Table
 
     from rankeval_spark.apps.published.reproduction import Reproduction
@@ -57,21 +54,20 @@ def gate_command(
     """Judge a published night by its own rules, or by those of another config, and show the verdicts."""
     given = load_config(path) if path else None
     wanted = parse_date(day, where="--date") if day else None
-    spark = session_for(root, "gate")
     rows: list[dict[str, Any]] = []
     without_rules: list[PastNight] = []
-    for night in chosen_nights(spark, root, evaluation=evaluation, day=wanted):
+    for night in chosen_nights(root, evaluation=evaluation, day=wanted):
         if night.is_empty:
             say_note(f"{night}: nothing to judge, {night.row['reason']}")
             continue
-        if wanted is None and (without_means := dates_after(spark, root, night)):
+        if wanted is None and (without_means := dates_after(root, night)):
             days = ", ".join(map(str, without_means))
             say_note(f"{night}: judged as the newest night with means; nothing was measured on {days}")
         config = given or night.config
         if not config.gates:
             without_rules.append(night)
             continue
-        judged = _judge_night(spark, root, night, config)
+        judged = _judge_night(root, night, config)
         rows += [{C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date, **row} for row in judged]
         if is_json and not tables.is_decided(judged):
             say_note(f"{night}: {tables.gates_sentence(judged)}")
@@ -90,13 +86,11 @@ def gate_command(
     raise typer.Exit(ExitCode.GATE_FAILED if gates.failed(rows) else ExitCode.DONE)
 
 
-def _judge_night(
-    spark: SparkSession | None, root: str, night: PastNight, config: EvaluationConfig
-) -> list[dict[str, Any]]:
-    results = results_of(spark, root)
+def _judge_night(root: str, night: PastNight, config: EvaluationConfig) -> list[dict[str, Any]]:
+    results = results_of(root)
     previous = None
     if run_history.previous_night_rules(config):
-        earlier = earlier_nights(spark, root, night, at_most=1)
+        earlier = earlier_nights(root, night, at_most=1)
         previous = run_history.compare_with_previous(results, config, run_history.NightSide.of(results, night), earlier)
         for fault in previous.damage if previous else ():
             say_note(str(fault))
@@ -119,12 +113,9 @@ def runs_command(root: str, days: Sequence[str], evaluation: str | None, *, is_j
     dates = [parse_date(day, where="--date") for day in days]
     wanted: list[tuple[str, Any, Any]] = [] if evaluation is None else [(C.EVALUATION, "=", evaluation)]
     wanted += [(C.EVALUATION_DATE, "in", dates)] if dates else []
-    session = session_for(root, "runs")
-    rows = _run_rows(
-        journal.event_frame(session, root, columns=_EVENT_COLUMNS, where=wanted, is_lenient=True), is_whole=is_json
-    )
+    rows = _run_rows(journal.event_frame(root, columns=_EVENT_COLUMNS, where=wanted, is_lenient=True), is_whole=is_json)
     if len({row[C.EVALUATION_DATE] for row in rows}) < max(1, len(set(dates))):
-        events = journal.event_frame(session, root, columns=C.RUN_KEY, is_lenient=True)
+        events = journal.event_frame(root, columns=C.RUN_KEY, is_lenient=True)
         matching = [event for event in events if evaluation in (None, event[C.EVALUATION])]
         if evaluation is not None and not matching:
             raise InputError(unknown_evaluation(root, "run", evaluation, [event[C.EVALUATION] for event in events]))
@@ -192,7 +183,7 @@ def report_command(
     wanted = parse_date(day, where="--date") if day else None
     require_extra()
     require_file(out, "--out", example="report.html")
-    text = report_of(session_for(root, "report"), root, evaluation=evaluation, day=wanted, baseline=baseline)
+    text = report_of(root, evaluation=evaluation, day=wanted, baseline=baseline)
     write_atomically(text, out, "--out")
     if is_json:
         write_out(json_text({"path": out, "n_bytes": out.stat().st_size}))
@@ -207,8 +198,7 @@ def score_command(
     """Add measures to published dates, unless they are there already, and show their means."""
     asked = MeasureSet.parse(measures, where="--measure")
     days = [parse_date(text, where="--date") for text in dates]
-    spark = on_demand(partial(new_session, "rankeval score"))
-    nights = past_nights(spark, root, evaluation=evaluation, dates=days, needs=asked.needs)
+    nights = past_nights(root, evaluation=evaluation, dates=days, needs=asked.needs)
     for night in nights:  # faults of any night are reported before the first is scored
         if not night.is_empty:
             plan_scoring(night, asked)
@@ -223,8 +213,8 @@ def score_command(
             say(f"{night}: published already, nothing to score")
         else:
             with progress(f"{name} {day}") as listener:
-                score_night(spark, root, night, asked, progress=listener)
-        rows = selected_rows(results_of(spark, root), RowSelection(str(day), name, measures=asked.labels, ks=asked.ks))
+                score_night(root, night, asked, progress=listener)
+        rows = selected_rows(results_of(root), RowSelection(str(day), name, measures=asked.labels, ks=asked.ks))
         found += rows
         if not is_json:
             out.print(tables.leaderboard(rows, f"{name}, {day}", width=out.width))
@@ -234,9 +224,8 @@ def score_command(
 
 def maintain_command(root: str, options: MaintenanceOptions, *, one_run_per_root: bool, is_json: bool) -> None:
     """Maintain the root as the options say and print a line per step."""
-    spark = on_demand(partial(new_session, "rankeval maintain"))
     with progress("maintain") as listener:
-        done = bring_into_order(spark, root, options, one_run_per_root=one_run_per_root, progress=listener)
+        done = bring_into_order(root, options, one_run_per_root=one_run_per_root, progress=listener)
     if is_json:
         write_out(json_text(asdict(done)))
         return
@@ -284,9 +273,8 @@ def reproduce_command(root: str, run_id: str, path: Path | None, scratch: str | 
 
     given = load_config(path).spark if path else None
     options = {"master": given.master, "settings": given.resolved_settings()} if given else {}
-    reading = None if is_native(root) else start("rankeval reproduce", **options)
-    run = again.find_run(reading, root, run_id)  # before Spark starts, where this process can
-    spark = reading or start("rankeval reproduce", **options)
+    run = again.find_run(root, run_id)
+    spark = start("rankeval reproduce", **options)
     if given is None:  # the recorded settings that a running session still accepts; secrets were never recorded
         for key, value in run.night.config.spark.settings.items():
             if value != REDACTED and not is_reference(value) and spark.conf.isModifiable(key):

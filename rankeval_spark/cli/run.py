@@ -159,7 +159,7 @@ def backfill_command(  # noqa: PLR0913 - an option each
     name = evaluation_name(config, sample_share)
     listeners = Listeners.from_config(config, name, metrics_file)
     spark = session_of_nights(config)
-    kept = published_dates(spark, config, name) if only_missing else {}
+    kept = published_dates(config, name) if only_missing else {}
     outcomes: list[backfill.DateOutcome] = []
     out, before = console(is_error=True), None
 

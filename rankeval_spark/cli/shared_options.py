@@ -159,10 +159,3 @@ def new_session(name: str, **options: Any) -> SparkSession:  # noqa: ANN401 - th
     from rankeval_spark.spark.session import build_session  # noqa: PLC0415 - imports pyspark
 
     return build_session(name, **options)
-
-
-def session_for(root: str, command: str) -> SparkSession | None:
-    """Return a session if only Spark can read a root, else None."""
-    from rankeval_spark.results.readers import is_native  # noqa: PLC0415 - pyarrow takes a moment
-
-    return None if is_native(root) else start(f"rankeval {command}")

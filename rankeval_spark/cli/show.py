@@ -19,7 +19,7 @@ from rankeval_spark.apps.published.comparison import ComparisonSelection, compar
 from rankeval_spark.apps.published.user_lists import UserLists, user_lists
 from rankeval_spark.apps.published_runs import PastNight, chosen_nights, earlier_nights, published_nights
 from rankeval_spark.cli import tables
-from rankeval_spark.cli.shared_options import new_session, session_for
+from rankeval_spark.cli.shared_options import new_session
 from rankeval_spark.cli.tables import OTHER_TESTS
 from rankeval_spark.cli.terminal import console, json_text, say_done, say_note, write_out
 from rankeval_spark.config import parse_date
@@ -34,7 +34,6 @@ from rankeval_spark.results.published_results import DELETED
 from rankeval_spark.spark.session import on_demand
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from rich.table import Table
 
     from rankeval_spark.apps.published_runs import PastNight
@@ -98,14 +97,13 @@ def show_command(
         raise ConfigError(Fault("--gaps and --comparisons", "both", "one of them"))
     view: View = "gaps" if gaps else "comparisons" if comparisons else "metrics"
     columns, read, table_of = _VIEWS[view]
-    session = session_for(root, "show")
-    results = results_of(session, root)
+    results = results_of(root)
     rows = read(results, selection)
     gone = results.deleted() if rows else {}
     for name, day in sorted({(row[C.EVALUATION], row[C.EVALUATION_DATE]) for row in rows} & gone.keys()):
         say_note(f"{name}, {day}: {' and '.join(sorted(gone[name, day]))} were {DELETED}")
     # Raises InputError if nothing is published.
-    nights = [] if rows else chosen_nights(session, root, evaluation=selection.evaluation, day=selection.day)
+    nights = [] if rows else chosen_nights(root, evaluation=selection.evaluation, day=selection.day)
     empty = [night for night in nights if night.is_empty and selection.day is not None]
     for night in empty:
         say_note(f"{night}: nothing was measured, {night.row['reason']}")
@@ -233,9 +231,9 @@ _HIT: Final = "\u2713"
 _LIST_KEY_OF: Final = itemgetter(C.MODEL_ID, C.LIST_ID)
 
 
-def chosen_night(spark: SparkSession | None, root: str, selection: RowSelection) -> PastNight:
+def chosen_night(root: str, selection: RowSelection) -> PastNight:
     """Find the night that is selected, or the newest."""
-    nights = chosen_nights(spark, root, evaluation=selection.evaluation, day=selection.day)
+    nights = chosen_nights(root, evaluation=selection.evaluation, day=selection.day)
     if len(nights) > 1:
         names = ", ".join(night.evaluation for night in nights)
         found = "several evaluations" + (f" with results of {selection.day}" if selection.day else "")
@@ -246,7 +244,7 @@ def chosen_night(spark: SparkSession | None, root: str, selection: RowSelection)
 def user_command(root: str, user: str, selection: RowSelection, *, is_json: bool) -> None:
     """Read the inputs of a published night again and show the lists of one user side by side."""
     spark = on_demand(partial(new_session, "rankeval user"))
-    night = chosen_night(spark, root, selection)
+    night = chosen_night(root, selection)
     found = user_lists(spark, root, night, [user])
     if not is_json:
         _show_lists(found, f"{night}, user {user}", selection.ks[0])
@@ -333,21 +331,20 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
     slices = None if ANY_SLICE in selection.slices else list(selection.slices) or [C.ALL_USERS]
     measures = [name for label, ks in selection.cutoffs.items() for name in ([f"{label}@{k}" for k in ks] or [label])]
     asked = ComparisonSelection(selection.models, measures, selection.ks, slices)
-    spark = session_for(root, "compare")
-    night = chosen_night(spark, root, selection)
-    before = _find_night_before(spark, root, night, against)
+    night = chosen_night(root, selection)
+    before = _find_night_before(root, night, against)
     names: dict[str, Any] = {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date}
     if before is None:
-        found, columns = compare_models(spark, root, night, against, asked), COMPARISON_COLUMNS
+        found, columns = compare_models(root, night, against, asked), COMPARISON_COLUMNS
         names[OTHER_TESTS] = {}
     else:
-        found, columns = compare_nights(spark, root, night, before, asked), NIGHT_COLUMNS
+        found, columns = compare_nights(root, night, before, asked), NIGHT_COLUMNS
         names["earlier_date"] = before.evaluation_date
     for text in [*found.notes, *([] if found.rows else ["nothing to compare: no row matches"])]:
         say_note(text)  # on standard error, so that CSV and JSON stay what they are
     has_all = found.rows and all({row[name] for row in found.rows} >= {*own} for name, own in selection.equal.items())
     if not has_all or any(selection.cutoffs.values()):
-        for text in unknown_filters(results_of(spark, root), selection, "metrics"):
+        for text in unknown_filters(results_of(root), selection, "metrics"):
             say_note(text)
     order = (C.SLICE, C.SLICE_VALUE, C.MODEL_ID, C.MEASURE, C.K)
     in_place = sorted(found.rows, key=lambda row: (row[C.SLICE] != C.ALL_USERS, *(row[name] for name in order)))
@@ -362,10 +359,10 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
         tables.print_fitted(out, rows, build, is_all=is_all, rank=tables.row_ranking(rows), choose=tables.CHOOSE_ROWS)
 
 
-def _find_night_before(spark: SparkSession | None, root: str, night: PastNight, against: str) -> PastNight | None:
+def _find_night_before(root: str, night: PastNight, against: str) -> PastNight | None:
     """Return the night to compare with; None if ``against`` is a model."""
     if against == PREVIOUS:
-        earlier = earlier_nights(spark, root, night, at_most=1)
+        earlier = earlier_nights(root, night, at_most=1)
         if not earlier:
             found, fix = f"no published night before {night}", "name a date or a model with --against"
             raise InputError(Fault("--against previous", found, "an earlier night with results", fix))
@@ -375,4 +372,4 @@ def _find_night_before(spark: SparkSession | None, root: str, night: PastNight, 
     day = parse_date(against, where="--against")
     if day == night.evaluation_date:
         raise ConfigError(Fault("--against", f"{day}, the night itself", "another night, or a model"))
-    return published_nights(spark, root, evaluation=night.evaluation, dates=[day])[0]
+    return published_nights(root, evaluation=night.evaluation, dates=[day])[0]

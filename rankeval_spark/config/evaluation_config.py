@@ -23,7 +23,6 @@ from pydantic import (
 )
 
 from rankeval_spark import columns as C
-from rankeval_spark.allowed_folders import FILE_SYSTEMS, scheme_of
 from rankeval_spark.columns import MAX_ROWS_PER_USER
 from rankeval_spark.config import spark_settings
 from rankeval_spark.config.base import (
@@ -111,14 +110,6 @@ class ResultsConfig(ModelWithPaths):
     because models, slice values, measures and cutoffs multiply, and a slice by user is usually a mistake."""
     one_run_per_root: Flag = False
     """Set to true for a store without conditional writes if the scheduler runs one job at a time on this root."""
-
-    @model_validator(mode="after")
-    def _quarantine_is_on_a_file_system(self) -> ResultsConfig:
-        if self.quarantine and FILE_SYSTEMS[scheme_of(self.root) or "file"].is_object_store:
-            found = f"quarantine with the root {self.root!r}"
-            expected = "a root on a file system: Spark writes these rows"
-            raise fault_error(Fault(".quarantine", found, expected, "remove quarantine, or use another root"))
-        return self
 
     @property
     def location(self) -> str:

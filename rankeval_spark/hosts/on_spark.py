@@ -131,7 +131,7 @@ class OnSpark(Host[DataFrame]):
     ) -> dict[str, pa.Table]:
         is_kept = bool(self._kept) and not writers and sums.keys() <= self.sums.keys()
         rows = self._moved(is_cached=True) if writers else self._rows  # so that few rows are added up in one order
-        packed = self._kept[0] if is_kept else self._packed(rows, sums, *writers, has_text_ids=True, writers=writers)
+        packed = self._kept[0] if is_kept else self._packed(rows, sums, writers=writers)
         found = self._merged(packed, {**sums, **dict.fromkeys(writers, Files())})
         for name, writer in writers.items():
             writer.adopt(found.pop(name))
@@ -162,11 +162,11 @@ class OnSpark(Host[DataFrame]):
         self,
         rows: MovedRows,
         sums: Mapping[str, Sum],
-        *tables: str,
-        has_text_ids: bool = False,
+        *,
+        keeps_users: bool = False,
         writers: Mapping[str, Writer] = NO_WRITERS,
     ) -> DataFrame:
-        """Plan the pass that makes the partial rows of sums, and the rows of tables."""
+        """Plan the pass that makes the partial rows of sums, and the rows of users or of tables that are written."""
 
         def items_of(catalogue: str) -> DataFrame:
             if catalogue == TRAIN or self.given.items is None:
@@ -174,7 +174,8 @@ class OnSpark(Host[DataFrame]):
                 return train.where(usable_rows.has_keys(schemas.TRAIN.key)).select(C.ITEM_ID)
             return self.given.items.select(C.ITEM_ID)
 
-        totals = ListTotals(rows.job, sums, tables, has_text_ids)
+        tables = (USER_ROWS,) if keeps_users else tuple(writers)
+        totals = ListTotals(rows.job, sums, tables, has_text_ids=bool(writers))
         return result_frames.with_catalogues(result_frames.to_packed(rows.frame, totals, writers), sums, items_of)
 
     def _merged(self, packed: DataFrame, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
@@ -214,17 +215,9 @@ class OnSpark(Host[DataFrame]):
         return self.given.recommendations.sparkSession.createDataFrame(rows)
 
     def keep(self) -> None:
-        self.keep_tables((USER_ROWS,))
-
-    def keep_tables(self, tables: Sequence[str], *, has_text_ids: bool = False) -> None:
-        """Keep sums and the rows of tables once they are computed; what does not fit into memory goes to disk."""
-        if not self._kept:
-            packed = self._packed(self._moved(is_cached=True), self.sums, *tables, has_text_ids=has_text_ids)
+        if not self._kept:  # what does not fit into memory goes to disk
+            packed = self._packed(self._moved(is_cached=True), self.sums, keeps_users=True)
             self._kept.append(packed.persist(StorageLevel.MEMORY_AND_DISK))
-
-    def kept_rows(self, name: str, types: Mapping[str, str]) -> DataFrame:
-        """Plan the rows of a table that the kept pass makes."""
-        return result_frames.to_rows(self._kept[0], name, types)
 
     def release(self) -> None:
         for packed in self._kept:

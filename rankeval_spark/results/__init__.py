@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from rankeval_spark.results.journal import Event, event_frame
     from rankeval_spark.results.locks import Lock, LockTimes
     from rankeval_spark.results.published_results import Results, results_at, results_of
-    from rankeval_spark.results.results_store import ResultsStore, check_root
+    from rankeval_spark.results.results_store import ResultsStore
+    from rankeval_spark.results.roots import check_root
     from rankeval_spark.results.run import Rehearsal, Run, StagedRun
     from rankeval_spark.results.run_record import InputRecord, MeasureRecord, RunRecord
 
@@ -41,7 +42,8 @@ _HOMES: Final = {
     **dict.fromkeys(("Lock", "LockTimes"), "locks"),
     **dict.fromkeys(("Results", "results_at", "results_of"), "published_results"),
     **dict.fromkeys(("Rehearsal", "Run", "StagedRun"), "run"),
-    **dict.fromkeys(("ResultsStore", "check_root"), "results_store"),
+    "ResultsStore": "results_store",
+    "check_root": "roots",
 }
 
 

@@ -1,6 +1,6 @@
 """The audit between staging and publishing: keys, numbers, and agreement between the tables.
 
-Rows on this machine are read by Arrow in this process; ``spark_tables`` has the same queries for other stores.
+Staged rows are read by Arrow in this process, of many users some at a time.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.arrays import combine_chunks, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.buckets import hash_users
 from rankeval_spark.errors import Fault
 from rankeval_spark.results.tables import CONSTRAINTS
 from rankeval_spark.statistics import intervals
@@ -25,16 +26,14 @@ if TYPE_CHECKING:
 
     from rankeval_spark.measures.arrays import BoolVector
     from rankeval_spark.results.run_record import MeasureRecord
-    from rankeval_spark.results.spark_tables import RowsOnSpark
     from rankeval_spark.results.tables import Constraint
     from rankeval_spark.schemas import Schema
-
-    StagedRows: TypeAlias = "RowsInProcess | RowsOnSpark"
 
 TOLERANCE: Final = 1e-9
 """Largest relative difference between a mean as published and as recomputed: room for the order of summation."""
 
 MAX_EXAMPLES: Final = 3
+MAX_ROWS_AT_ONCE: Final = 20_000_000  # rows of users whose keys are compared at once; a key takes some 100 bytes
 _COUNT: Final = "count_all"
 _KEY: Final = (C.MODEL_ID, C.K)
 _MERGED: Final = {"count": "sum", "min": "min", "max": "max", "sum": "sum"}
@@ -164,8 +163,11 @@ def plain_columns(schema: Schema) -> list[str]:
     return [field.name for field in plain if field.name not in C.RUN_KEY]
 
 
-class RowsInProcess:
-    """Rows of a table in memory, or in Parquet files of this machine, which are read one after another."""
+class StagedRows:
+    """Rows of a table in memory, or in Parquet files of this machine, which are read one after another.
+
+    What compares rows of many parts is done for some users at a time, so that memory does not grow with their number.
+    """
 
     def __init__(self, parts: Sequence[pa.Table | Path]) -> None:
         self.parts = parts  # each user's rows may lie in several of them
@@ -173,19 +175,21 @@ class RowsInProcess:
     def refused(self, schema: Schema) -> list[Fault]:
         """Return repeated keys, and rows that break a constraint: after its intent, a publish could not end."""
         names = [*key_of(schema), *plain_columns(schema), *(name for rule in rules_of(schema) for name in rule.columns)]
-        keys, faults = list[pa.Table](), list[Fault]()
-        for rows in self._read(list(dict.fromkeys(names))):
-            key = rows.select(key_of(schema))  # with lists as distinct texts: Arrow does not group by lists
-            lists = [field.name for field in key.schema if pa.types.is_list(field.type)]
-            columns = {name: _list_texts(key[name]) if name in lists else key[name] for name in key.column_names}
-            keys.append(pa.Table.from_pydict(columns))
-            faults += [] if faults else _broken(rows, schema)
-        if keys:
-            grouped = pa.concat_tables(keys).group_by(key_of(schema)).aggregate([([], _COUNT)])
-            repeated = grouped.filter(pc.field(_COUNT) > 1).drop_columns(_COUNT)
-            found = "; ".join(key_text(row) for row in repeated.slice(0, MAX_EXAMPLES).to_pylist())
-            faults += [Fault(f"table {schema.name}", f"several rows for {found}", "one row a key")] if found else []
-        return faults
+        repeated, faults = list[str](), list[Fault]()
+        for parts in self._some_users(list(dict.fromkeys(names))):
+            keys = []
+            for rows in parts:
+                key = rows.select(key_of(schema))  # with lists as distinct texts: Arrow does not group by lists
+                lists = [field.name for field in key.schema if pa.types.is_list(field.type)]
+                columns = {name: _list_texts(key[name]) if name in lists else key[name] for name in key.column_names}
+                keys.append(pa.Table.from_pydict(columns))
+                faults += [] if faults else _broken(rows, schema)
+            if keys:
+                grouped = pa.concat_tables(keys).group_by(key_of(schema)).aggregate([([], _COUNT)])
+                doubles = grouped.filter(pc.field(_COUNT) > 1).drop_columns(_COUNT)
+                repeated += map(key_text, doubles.slice(0, MAX_EXAMPLES).to_pylist())
+        found = f"several rows for {'; '.join(repeated[:MAX_EXAMPLES])}"
+        return faults + ([Fault(f"table {schema.name}", found, "one row a key")] if repeated else [])
 
     def has_several_lists(self) -> bool:
         """Return whether a list has a name."""
@@ -196,10 +200,10 @@ class RowsInProcess:
 
         ``weights`` maps each column to that of its denominators, if its mean is a ratio of sums.
         """
-        names = [*_KEY, *([C.USER_ID] if over_users else []), *_numbers(weights)]
+        names = [*_KEY, *_numbers(weights)]
         parts: Iterable[pa.Table] = self._read(names)
         if over_users:
-            parts = [_over_lists(pa.concat_tables(parts), weights)]
+            parts = (_over_lists(pa.concat_tables(own), weights) for own in self._some_users([*names, C.USER_ID]))
         sums = []
         for rows in parts:
             found = _with_products(rows, weights)
@@ -219,6 +223,16 @@ class RowsInProcess:
     def _read(self, names: Sequence[str]) -> Iterator[pa.Table]:
         for part in self.parts:
             yield part.select(names) if isinstance(part, pa.Table) else pq.read_table(part, columns=list(names))
+
+    def _some_users(self, names: Sequence[str]) -> Iterator[Iterator[pa.Table]]:
+        """Yield the parts with all rows of some users, by a hash; all rows at once where they are few."""
+        sizes = (part if isinstance(part, pa.Table) else pq.read_metadata(part) for part in self.parts)
+        n_groups = 1 + sum(part.num_rows for part in sizes) // MAX_ROWS_AT_ONCE
+        if n_groups == 1 or C.USER_ID not in names:
+            yield self._read(names)
+            return
+        for group in range(n_groups):
+            yield (rows.filter(to_arrow(hash_users(rows[C.USER_ID]) % n_groups == group)) for rows in self._read(names))
 
 
 def _broken(rows: pa.Table, schema: Schema) -> list[Fault]:

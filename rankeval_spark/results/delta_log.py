@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from rankeval_spark.errors import ConfigError, Fault, ResultsError
-from rankeval_spark.results.file_store import inside
+from rankeval_spark.results.storage import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rankeval_spark.results.file_store import Storage
+    from rankeval_spark.results.storage import Storage
 
 LOG_FOLDER: Final = "_delta_log"
 HINT: Final = "_last_checkpoint"  # file of a log that names the newest checkpoint
@@ -36,8 +36,6 @@ NO_OTHER_WRITER: Final = (
     "another writer without the lock, or a store that loses writes: let nothing else write to the root"
 )
 """Advice if a commit has no effect."""
-
-FENCE: Final = "rankeval"  # application whose number of a transaction is the version that the transaction is to make
 
 
 class OvertakenError(ResultsError):
@@ -165,11 +163,9 @@ def reader_version(storage: Storage, table: str, *, after: int) -> int:
     return max((int(protocol["minReaderVersion"]) for protocol in protocols), default=0)
 
 
-def n_rows_written(storage: Storage, table: str, version: int) -> int | None:
-    """Return the rows that a commit wrote; None without statistics."""
-    adds = _actions(storage, table, version, "add")
-    counts = [json.loads(action.get("stats") or "{}").get("numRecords") for action in adds]
-    return None if None in counts else sum(counts)
+def n_rows_written(storage: Storage, table: str, version: int) -> int:
+    """Return the rows that a commit wrote, by its statistics."""
+    return sum(json.loads(action["stats"])["numRecords"] for action in _actions(storage, table, version, "add"))
 
 
 def files_written(storage: Storage, table: str, version: int) -> list[dict[str, Any]]:
@@ -208,15 +204,10 @@ def commit(
 
 
 def fence(storage: Storage, table: str) -> None:
-    """Commit a version without rows, so that no writer who read the table before can make its next one.
-
-    The number of a transaction in it is for writers that would try again by themselves, see ``spark_tables``.
-    """
+    """Commit a version without rows, so that no writer who read the table before can make its next one."""
     while True:
-        version = latest_version(storage, table) + 1
-        transaction = {"appId": FENCE, "version": version, "lastUpdated": now_ms()}
         with suppress(OvertakenError):
-            commit(storage, table, version, [{"txn": transaction}])
+            commit(storage, table, latest_version(storage, table) + 1, [])
             return
 
 

@@ -11,13 +11,13 @@ from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, InputError, listed, nearest, nearest_days, warn_user
 from rankeval_spark.measures import Measure, group_statistics
 from rankeval_spark.report.defaults import chosen_evaluations, newest_nights
-from rankeval_spark.results.local_tables import AT
 from rankeval_spark.results.run_record import NightKey
+from rankeval_spark.results.table_scans import AT
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rankeval_spark.results.local_tables import Filters
+    from rankeval_spark.results.table_scans import Filters
 
 Value: TypeAlias = str | int | float | date | None
 Values: TypeAlias = Value | Sequence[Value]  # allowed values of a column: one, or several; None for any

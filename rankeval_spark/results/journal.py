@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.results import local_tables
-from rankeval_spark.results.readers import reader_of
+from rankeval_spark.results.readers import ArrowReader, arrow_reader
 from rankeval_spark.results.run_record import NightKey
+from rankeval_spark.results.table_scans import to_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
-    from rankeval_spark.results.local_tables import Filters
-    from rankeval_spark.results.readers import Reader
+    from rankeval_spark.results.result_tables import ResultTables
     from rankeval_spark.results.run_record import InputRecord, RunRecord
-    from rankeval_spark.results.table_store import TableStore
+    from rankeval_spark.results.table_scans import Filters
 
 RUNNING: Final = "RUNNING"
 PUBLISHING: Final = "PUBLISHING"
@@ -77,7 +75,7 @@ def _values_of(fact: object, *names: str) -> dict[str, Any]:
     return {name: getattr(fact, name) for name in names}
 
 
-def record(tables: TableStore, *events: Event, after: datetime = _EPOCH) -> datetime:
+def record(tables: ResultTables, *events: Event, after: datetime = _EPOCH) -> datetime:
     """Append events to ``runs`` in one commit, merge its small files now and then, and return the time of the events.
 
     The time is later than ``after``, even if the clock of this machine is behind. A writer that lost its locks while it
@@ -93,15 +91,15 @@ def record(tables: TableStore, *events: Event, after: datetime = _EPOCH) -> date
 
     with tables.turn_for(table, run_id) as in_turn:
         version = in_turn.commit(table, append)
-        if version % tables.storage.merge_every == 0 or (rows[0]["status"] in COMMITS and tables.is_by_night(table)):
+        if version % tables.storage.merge_every == 0:
             with suppress(Exception):  # the events are there without it, and `rankeval maintain` says what is wrong
                 in_turn.merge_files(table)
     return recorded_at
 
 
-def record_death(tables: TableStore, run_id: str, *, found_by: str, holder: str) -> None:
+def record_death(tables: ResultTables, run_id: str, *, found_by: str, holder: str) -> None:
     """Record FAILED for a run that ended silently, by its ``holder``; not if it has more events than RUNNING."""
-    events = local_tables.to_rows(event_table(tables.reader, where=[(C.RUN_ID, "=", run_id)]))
+    events = to_rows(event_table(tables.reader, where=[(C.RUN_ID, "=", run_id)]))
     if [event["status"] for event in events] == [RUNNING]:  # else published, failed, or to be rolled forward
         reason = f"died: its process was gone, or silent for too long, when {found_by} took over"
         error = {"stage": "unknown", "type": "Died", "message": f"{holder} ended without a word"}
@@ -109,20 +107,15 @@ def record_death(tables: TableStore, run_id: str, *, found_by: str, holder: str)
 
 
 def event_frame(
-    spark: SparkSession | None,
-    root: str,
-    *,
-    columns: Sequence[str] | None = None,
-    where: Filters = (),
-    is_lenient: bool = False,
+    root: str, *, columns: Sequence[str] | None = None, where: Filters = (), is_lenient: bool = False
 ) -> list[Event]:
     """Read events of a root as dictionaries, see :func:`event_table`; ConfigError if there are no results."""
-    events = event_table(reader_of(spark, root), columns=columns, where=where, is_lenient=is_lenient)
-    return [*local_tables.to_rows(events)]
+    events = event_table(arrow_reader(root), columns=columns, where=where, is_lenient=is_lenient)
+    return [*to_rows(events)]
 
 
 def event_table(
-    reader: Reader[Any, Any], *, columns: Sequence[str] | None = None, where: Filters = (), is_lenient: bool = False
+    reader: ArrowReader, *, columns: Sequence[str] | None = None, where: Filters = (), is_lenient: bool = False
 ) -> pa.Table:
     """Read events in the order of their times; ``recorded_at``, in UTC, is read in addition to ``columns``.
 
@@ -134,7 +127,7 @@ def event_table(
     return reader.arrow(scan, wanted).sort_by("recorded_at")
 
 
-def read_state(tables: TableStore) -> JournalState:
+def read_state(tables: ResultTables) -> JournalState:
     """Read the state of the journal; the caller holds the publish lock."""
     of_changes = ("status", "in", (*INTENTS, *COMMITS))
     events = event_table(tables.reader, columns=(C.RUN_ID, "status", "table_versions"), where=[of_changes])
@@ -144,18 +137,18 @@ def read_state(tables: TableStore) -> JournalState:
     intents: Iterable[Event] = ()
     if pending:
         of_pending = [("status", "in", INTENTS), (C.RUN_ID, "in", pending)]
-        intents = local_tables.to_rows(event_table(tables.reader, where=of_pending))
+        intents = to_rows(event_table(tables.reader, where=of_pending))
     last_recorded = events["recorded_at"][-1].as_py() if events.num_rows else _EPOCH
     return JournalState(last_recorded, last_versions(commits), tuple(intents))
 
 
 def last_versions(commits: pa.Table) -> dict[str, int]:
     """Return the table versions of the last event; none without an event."""
-    last = local_tables.to_rows(commits.slice(max(commits.num_rows - 1, 0)))
+    last = to_rows(commits.slice(max(commits.num_rows - 1, 0)))
     return dict(last[0]["table_versions"]) if last else {}
 
 
-def unended_runs(tables: TableStore) -> dict[str, list[str]]:
+def unended_runs(tables: ResultTables) -> dict[str, list[str]]:
     """Return the runs whose only event is RUNNING, by the slug of their night."""
     events = event_table(tables.reader, columns=(*C.RUN_KEY, "status")).to_pylist()
     ended = {event[C.RUN_ID] for event in events if event["status"] != RUNNING}

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rankeval_spark.errors import Fault, ResultsBusyError
 
 if TYPE_CHECKING:
-    from rankeval_spark.results.file_store import Mark, Storage
+    from rankeval_spark.results.storage import Mark, Storage
 
 LOCKS_FOLDER: Final = "_locks"
 RUNS_LOCK: Final = "runs"

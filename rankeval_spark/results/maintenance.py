@@ -14,20 +14,25 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.config.check_thresholds import BANDS
+from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.results import journal, staging
 from rankeval_spark.results.failpoints import failpoint
 from rankeval_spark.results.publish import finish_deletions, recover
 from rankeval_spark.results.published_results import OF_USERS
+from rankeval_spark.results.result_tables import RowChange
 from rankeval_spark.results.run_record import NightKey, RunRecord
-from rankeval_spark.results.table_store import NAMED_IN, without_name
 
 if TYPE_CHECKING:
+    from rankeval_spark.measures.arrays import BoolVector
+    from rankeval_spark.results.result_tables import ResultTables
     from rankeval_spark.results.results_store import ResultsStore
-    from rankeval_spark.results.table_store import TableStore
 
 ALL: Final = (*(schema.name for schema in schemas.PUBLISHED), schemas.RUNS.name)
 """Tables that can be compacted and cleaned; ``runs``, to which each step adds a row, comes last."""
@@ -35,6 +40,11 @@ ALL: Final = (*(schema.name for schema in schemas.PUBLISHED), schemas.RUNS.name)
 RETENTION: Final = "delta.deletedFileRetentionDuration"
 MIN_RETENTION: Final = timedelta(days=7)
 """Shortest retention under which files are deleted: a reader may have pinned a version a week ago."""
+
+NAMED_IN: Final = (schemas.CHECKS.name, schemas.RUNS.name)  # tables whose texts can name a user
+WITHOUT_USERS: Final = (schemas.METRICS.name, "items")  # inputs whose checks name other things than users, as BANDS
+_BETWEEN_KEYS: Final = re.compile(r"[\s;,]+", re.ASCII)
+REMOVED: Final = "removed: it named a user who was erased"  # replacement of an error message
 
 _DELTA_DEFAULT: Final = "interval 1 week"
 _PART: Final = re.compile(r"(\d+)\s+(week|day|hour|minute|second)s?", re.IGNORECASE)
@@ -73,13 +83,13 @@ class Maintenance:
         self._id = f"maintain-{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
 
     @contextmanager
-    def _turn(self) -> Iterator[tuple[TableStore, journal.JournalState]]:
+    def _turn(self) -> Iterator[tuple[ResultTables, journal.JournalState]]:
         """Lock the tables for one step, in which nothing that another run announced is pending."""
         with self._store.publish_lock(self._id) as tables:
             yield tables, recover(tables)
 
     def give_up_events(self) -> list[str]:
-        """Remove damaged files from ``runs`` on a local disk, which stop all writing; return the damage of each."""
+        """Remove damaged files from ``runs``, which stop all writing; return the damage of each."""
         with self._store.publish_lock(self._id) as tables, tables.turn_for(schemas.RUNS.name, self._id) as in_turn:
             return in_turn.give_up_damaged_events()
 
@@ -134,13 +144,12 @@ class Maintenance:
             staging.remove_quarantined(self._storage, evaluation=evaluation)
             n_rows = {}
             for table in OF_USERS:
-                n_rows[table] = tables.delete_user(table, user, evaluation)
+                n_rows[table] = tables.change_rows(table, without_rows(user), evaluation)
                 failpoint("after_erasure")
             for table in NAMED_IN:
                 with tables.turn_for(table, self._id) as in_turn:
-                    if table == schemas.RUNS.name and in_turn.is_by_night(table):
-                        in_turn.merge_files(table)  # files of an earlier version have no column `evaluation`
-                    n_rows[table] = in_turn.change_rows(table, without_name(table, user, evaluation), evaluation)
+                    named = without_name(table, user, evaluation)
+                    n_rows[table] = in_turn.change_rows(table, named, evaluation)
             self._publish(tables, state, n_rows, "a user was erased")
         return n_rows
 
@@ -163,7 +172,9 @@ class Maintenance:
                 self._publish(tables, state, [table], "files that no version needs deleted")
         return n_files
 
-    def _publish(self, tables: TableStore, state: journal.JournalState, changed: Collection[str], reason: str) -> None:
+    def _publish(
+        self, tables: ResultTables, state: journal.JournalState, changed: Collection[str], reason: str
+    ) -> None:
         """Record the new versions of some tables, if any, so that readers see them."""
         versions = state.versions | tables.latest_versions(table for table in changed if table in state.versions)
         if versions == state.versions:
@@ -178,7 +189,7 @@ class Maintenance:
         return journal.run_event(facts, status, **columns)
 
 
-def newest_date(tables: TableStore, evaluation: str | None) -> date | None:
+def newest_date(tables: ResultTables, evaluation: str | None) -> date | None:
     """Return the newest published date, of one evaluation or all; InputError for an evaluation without one."""
     where = [("status", "=", journal.PUBLISHED)]
     where += [(C.EVALUATION, "=", evaluation)] if evaluation is not None else []
@@ -210,3 +221,53 @@ def length_of(retention: str) -> timedelta | None:
     if not text or _PART.sub("", text).strip():
         return None
     return sum((timedelta(**{f"{unit}s": int(number)}) for number, unit in _PART.findall(text)), timedelta())
+
+
+def names_user(text: str | None, user: str) -> bool:
+    """Return whether a user id is in a text between blanks, commas or semicolons, which separate keys.
+
+    >>> names_user("m ann, m bob", "ann"), names_user("ann;m", "ann"), names_user("m anna", "ann")
+    (True, True, False)
+    """
+    if text is None:
+        return False
+    key, keys = (f" {_BETWEEN_KEYS.sub(' ', words)} " for words in (user, text))
+    return key in keys
+
+
+def without_rows(user: str) -> RowChange:
+    """Return the change that deletes the rows of a user."""
+
+    def affects(batch: pa.RecordBatch) -> BoolVector:
+        return to_numpy(pc.equal(batch[C.USER_ID], user).fill_null(False))
+
+    return RowChange([C.USER_ID], affects, lambda batch, own: batch.filter(to_arrow(~own)))
+
+
+def without_name(table: str, user: str, evaluation: str | None) -> RowChange:
+    """Return the change that removes a user from the sample keys of ``checks`` or from error messages of ``runs``."""
+    column = "sample_keys" if table == schemas.CHECKS.name else "error"
+    columns = [C.EVALUATION, "error"] if column == "error" else ["input", "check", "sample_keys"]
+
+    def names(row: Mapping[str, Any]) -> bool:
+        if column == "error":  # a check that fails gives a few keys as examples
+            is_own = evaluation in (None, row[C.EVALUATION])  # other tables have files of one evaluation each
+            return is_own and row["error"] is not None and names_user(row["error"]["message"], user)
+        is_of_users = row["input"] not in WITHOUT_USERS and not row["check"].startswith(BANDS)
+        return is_of_users and any(names_user(key, user) for key in row["sample_keys"] or ())
+
+    def affects(batch: pa.RecordBatch) -> BoolVector:
+        return np.array([names(row) for row in batch.select(columns).to_pylist()], dtype=np.bool_)
+
+    def apply(batch: pa.RecordBatch, affected: BoolVector) -> pa.RecordBatch:
+        values = batch[column].to_pylist()
+        for row in np.flatnonzero(affected):
+            if column == "error":
+                values[row] = {**values[row], "message": REMOVED}
+            else:
+                values[row] = [key for key in values[row] if not names_user(key, user)]
+        place = batch.schema.get_field_index(column)
+        field = batch.schema.field(place)
+        return batch.set_column(place, field, pa.array(values, field.type))
+
+    return RowChange(columns, affects, apply)

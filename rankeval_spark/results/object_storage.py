@@ -25,8 +25,8 @@ from rankeval_spark import allowed_folders
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.object_stores import REFUSED, REQUESTS_AT_ONCE, exceptions, open_store, store_errors
 from rankeval_spark.results.delta_log import HINT, LOG_FOLDER
-from rankeval_spark.results.file_store import Item, LocalStorage, Made, Mark
 from rankeval_spark.results.locks import LOCKS_FOLDER
+from rankeval_spark.results.storage import Item, Made, Mark, Storage
 
 if TYPE_CHECKING:
     import deltalake
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 KEPT_LOG: Final = timedelta(days=30)  # how long the files of a log are kept after a newer checkpoint
 
 
-class ObjectStorage(LocalStorage):
+class ObjectStorage(Storage):
     """A prefix of a bucket or container; its credentials are those of the environment or of the platform."""
 
     checkpoint_every = 1  # a checkpoint is one request more for a writer, and one alone for each reader
@@ -230,7 +230,7 @@ class ObjectStorage(LocalStorage):
 
     def trim_log(self, opened: deltalake.DeltaTable, log: str) -> None:
         """Remove files before a checkpoint that is old itself, now and then: their ages are to be listed."""
-        if (opened.version() + 1) % LocalStorage.checkpoint_every:
+        if (opened.version() + 1) % Storage.checkpoint_every:
             return
         with self._errors(log):
             entries = [entry for batch in self._store.list(prefix=log) for entry in batch]

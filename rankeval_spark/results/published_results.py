@@ -19,7 +19,6 @@ from rankeval_spark.measures import group_statistics, with_cutoff
 from rankeval_spark.report.defaults import find_measure, is_lower_better
 from rankeval_spark.result_rows.metric_rows import to_leaderboard
 from rankeval_spark.results import journal, views
-from rankeval_spark.results.file_store import normalise
 from rankeval_spark.results.filters import (
     NAMES,
     Day,
@@ -39,8 +38,9 @@ from rankeval_spark.results.filters import (
     require_nights,
 )
 from rankeval_spark.results.journal import COMMITS, MAINTAINED, MAINTAINING, PUBLISHED
-from rankeval_spark.results.local_tables import DamagedResultsError, Requested, to_rows
-from rankeval_spark.results.readers import is_native, reader_of, require_whole, spark_reader
+from rankeval_spark.results.readers import ArrowReader, require_whole
+from rankeval_spark.results.roots import normalise, storage_at
+from rankeval_spark.results.table_scans import DamagedResultsError, Requested, to_rows
 from rankeval_spark.spark.version import require_spark
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from rankeval_spark.config.requested_measures import RecordedDefinition
     from rankeval_spark.report.notebook import PublishedPlots
     from rankeval_spark.results.journal import Event
-    from rankeval_spark.results.local_tables import Filters
     from rankeval_spark.results.readers import Reader
     from rankeval_spark.results.run_record import NightKey
+    from rankeval_spark.results.table_scans import Filters
 
 Frame = TypeVar("Frame", default=Any)  # `pyarrow.Table` without Spark, `pyspark.sql.DataFrame` with it
 Deleted = dict[tuple[str, date], frozenset[str]]  # names of tables by evaluation and date
@@ -79,8 +79,8 @@ class UserSide:
 class Results(Generic[Frame]):
     """The results of earlier runs, pinned: another run may publish meanwhile, these rows do not change.
 
-    ``Results(root)`` reads in this process, in which there need not be Spark, and gives Arrow tables; it takes a root
-    on a local disk or in an object store. ``Results(spark, root)`` gives DataFrames, wherever the root is.
+    ``Results(root)`` reads in this process, in which there need not be Spark, and gives Arrow tables.
+    ``Results(spark, root)`` gives DataFrames of a root that the session reaches, too.
 
     Parameters
     ----------
@@ -98,8 +98,7 @@ class Results(Generic[Frame]):
 
     A name that no published row has (of a model, a slice and its value, a measure, a cutoff, a run) raises ConfigError
     with the nearest one. So does a date or an evaluation that is not published. A name that only other nights
-    have finds no row, and a warning says on which nights there are some. For this the names are read first: in
-    this process, or by a job of Spark for a root that only Spark reaches.
+    have finds no row, and a warning says on which nights there are some. For this the names are read first.
     """
 
     _checks_names = True  # this package asks for rows that need not be there, and says itself what is missing
@@ -116,11 +115,15 @@ class Results(Generic[Frame]):
         if location is None:
             raise ConfigError(Fault("Results(root=)", "none", "the results root of earlier runs"))
         self._root = normalise(location)
-        self._small: Reader[Any, Any] = reader_of(session, self._root)
-        self._reader: Reader[Any, Frame] = self._small
+        self._storage = storage_at(location)
+        self._small = ArrowReader(self._storage)
+        reader: Reader[Any, Any] = self._small
         if session is not None:
             require_spark()
-            self._reader = spark_reader(session, self._root)
+            from rankeval_spark.results.spark_reader import SparkReader  # noqa: PLC0415 - imports pyspark
+
+            reader = SparkReader(session, self._root)
+        self._reader: Reader[Any, Frame] = reader
         self._versions: Mapping[str, int] | None = None
         self._history = pa.table({})
 
@@ -239,7 +242,7 @@ class Results(Generic[Frame]):
             if not commits.num_rows:
                 raise self._nothing_published()
             versions = journal.last_versions(commits)
-            require_whole(self._session, self._root, versions)
+            require_whole(self._storage, versions, is_opened_here=self._session is None)
             self._versions = versions
             self._history = events.filter(pc.field("recorded_at") <= commits["recorded_at"][-1])
         return self._versions
@@ -550,14 +553,14 @@ class Results(Generic[Frame]):
         ConfigError
             There are no results at the root, neither a session nor a connection, or the schema is no plain name.
         """
-        columns = columns_of(self)
+        self.table_versions()
         if self._session is None and connection is None:
             found, fix = "none", "register(duckdb.connect()), or Results(spark, root).register()"
             raise ConfigError(Fault("register(connection=)", found, "a connection of DuckDB", fix))
         dialect = "spark" if connection is None else "duckdb"
         run = connection.execute if self._session is None else self._session.sql
         is_temporary = connection is None and schema is None
-        made = views.statements(self._root, dialect, schema=schema, is_temporary=is_temporary, columns=columns)
+        made = views.statements(self._root, dialect, schema=schema, is_temporary=is_temporary)
         for statement in made.values():
             run(statement)
         return list(made)
@@ -602,16 +605,11 @@ class Results(Generic[Frame]):
         return self._reader.users(lists, side.column)
 
 
-def results_of(spark: SparkSession | None, root: str) -> Results[Any]:
-    """Read a root in this process where it can, and by Spark elsewhere."""
-    results: Results[Any] = Results(root) if spark is None or is_native(root) else Results(spark, root)
+def results_of(root: str) -> Results[pa.Table]:
+    """Read a root for this package, which says itself which names are missing."""
+    results = Results(root)
     results._checks_names = False
     return results
-
-
-def columns_of(results: Results[Any]) -> dict[str, list[str]]:
-    """Return the current column names by published table; older tables lack some."""
-    return {table: results._small.columns(table) for table in (schemas.RUNS.name, *results.table_versions())}
 
 
 def results_at(spark: SparkSession, root: str, table_versions: Mapping[str, int]) -> Results[DataFrame]:

@@ -2,130 +2,47 @@
 
 from __future__ import annotations
 
-import errno
-import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from typing import TYPE_CHECKING, Final, Literal
 
-from rankeval_spark import schemas
-from rankeval_spark.errors import ConfigError, Fault, ResultsBusyError, ResultsError
-from rankeval_spark.results import delta_log, journal, local_tables
-from rankeval_spark.results.file_store import LocalStorage, Storage, normalise
-from rankeval_spark.results.local_writes import open_tables
-from rankeval_spark.results.locks import LOCKS_FOLDER, Lock, LockTimes
+from rankeval_spark.errors import Fault, ResultsBusyError, ResultsError
+from rankeval_spark.results import delta_log, journal
+from rankeval_spark.results.locks import Lock, LockTimes
 from rankeval_spark.results.maintenance import Maintenance
 from rankeval_spark.results.publish import recover
+from rankeval_spark.results.result_tables import ResultTables
+from rankeval_spark.results.roots import claim_root, storage_at, unusable_root
 from rankeval_spark.results.run import Run
 from rankeval_spark.results.run_record import NightKey, RunRecord
 from rankeval_spark.results.staging import STAGING_FOLDER
-from rankeval_spark.results.stores import open_native, open_storage
 from rankeval_spark.results.tables import TABLES, create_table, missing_tables, require_reader_version
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from rankeval_spark.results.table_store import TableStore
+    from rankeval_spark.results.storage import Storage
 
 PUBLISH_LOCK: Final = "publish"
 PUBLISH_WAIT_SECONDS: Final = 600.0  # patience with another run's publish, which takes seconds
-MARKER: Final = "_rankeval.json"
-LAYOUT: Final = 1  # number of the layout of a results root; raised when older code must not write to it any more
-
-
-def check_root(root: str) -> None:
-    """Raise ConfigError for a root that is not ours or cannot be used, as far as known without Spark."""
-    storage = open_native(normalise(root))
-    if storage is None:
-        return
-    try:
-        if not _is_ours(storage) and (names := _names(storage)):
-            raise _with_other_things(storage, names)
-        storage.require_writable()
-    except OSError as error:
-        raise _unusable_root(storage, error) from error
 
 
 def refuse_busy_night(root: str, night: NightKey) -> None:
-    """Raise ResultsBusyError if a run holds a night of a root on this machine; nothing changes."""
-    if storage := open_native(normalise(root)):
-        Lock(storage, f"run-{night.slug}", owner="").refuse_holder()
-
-
-def claim_root(storage: Storage, *, create: bool) -> None:
-    """Check that the root is ours; with ``create`` an empty or missing folder becomes ours, and never another."""
-    try:
-        if _is_ours(storage):
-            return
-        names = _names(storage)
-        if not names and not create:
-            raise _refused(storage, ", where there are no results", "the root of an earlier run")
-        if not names:
-            storage.create(MARKER, json.dumps({"product": "rankeval-spark", "layout": LAYOUT}).encode())
-        if not _is_ours(storage):  # another process may have made it meanwhile
-            raise _with_other_things(storage, names)
-    except OSError as error:
-        raise _unusable_root(storage, error) from error
-
-
-def _names(storage: Storage) -> list[str]:
-    """Return the names in a root, without a draft of the marker and what a probe of the locks left."""
-    names = [name for name in storage.names("") if not name.startswith(f".{MARKER}.")]
-    return [] if names == [LOCKS_FOLDER] else names
-
-
-def _is_ours(storage: Storage) -> bool:
-    """Return whether a root has our marker; ConfigError if it is in a newer layout."""
-    try:
-        # Another process may be writing the marker this moment: an empty one is as good as a new one.
-        content = storage.read(MARKER) or b"{}"
-    except FileNotFoundError:
-        return False
-    try:
-        layout = int(json.loads(content).get("layout", LAYOUT))
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        found, expected = f", whose {MARKER} cannot be read", f'{{"layout": {LAYOUT}}} in it'
-        raise _refused(storage, found, expected, "write it again, if these are our tables") from None
-    if layout > LAYOUT:
-        expected = f"layout {LAYOUT}, the newest that this version knows"
-        fix = "run the version of rankeval-spark that wrote it, or a newer one"
-        raise _refused(storage, f" in layout {layout}", expected, fix)
-    return True
-
-
-def _with_other_things(storage: Storage, names: list[str]) -> ConfigError:
-    found = f", a folder that holds other things ({', '.join(names[:3])})"
-    expected, fix = "an empty folder or the results of earlier runs", "choose a folder of its own for the results"
-    return _refused(storage, found, expected, fix)
-
-
-def _unusable_root(storage: Storage, error: OSError) -> Exception:
-    expected, fix = "a folder that can be read and written", "check its permissions and the free space"
-    if isinstance(storage, LocalStorage) and storage.is_mirror:
-        if error.errno == errno.EIO:  # no fault of the config
-            return error
-        expected, fix = "a store that can be read and written", "check address, endpoint, and rights of the credentials"
-    return _refused(storage, f" ({error.strerror or error})", expected, fix)
-
-
-def _refused(storage: Storage, found: str, expected: str, fix: str = "") -> ConfigError:
-    return ConfigError(Fault("results root", f"{storage.address!r}{found}", expected, fix))
+    """Raise ResultsBusyError if a run holds a night of a root; nothing changes."""
+    Lock(storage_at(root), f"run-{night.slug}", owner="").refuse_holder()
 
 
 class ResultsStore:
     """Published tables under one results root, for writing."""
 
-    def __init__(self, spark: SparkSession, storage: Storage, *, times: LockTimes | None = None) -> None:
+    def __init__(self, storage: Storage, *, times: LockTimes | None = None) -> None:
         self.storage = storage
-        self.tables = open_tables(spark, storage)
+        self.tables = ResultTables(storage)
         self._times = times or LockTimes()
         self._run_locks: dict[NightKey, Lock] = {}
 
     @classmethod
     def open(
         cls,
-        spark: SparkSession,  # session with Delta
         root: str,  # local path or URI of a folder of its own
         *,
         create: bool = True,  # whether an empty or missing folder becomes a results root; otherwise it is an error
@@ -133,10 +50,11 @@ class ResultsStore:
         times: LockTimes | None = None,  # heartbeat and patience of the locks
     ) -> ResultsStore:
         """Open a results root, check that it is ours and create what it lacks."""
-        storage = open_storage(spark, root, one_run_per_root=one_run_per_root)
+        storage = storage_at(root)
+        storage.prove_locks(one_run_per_root=one_run_per_root)
         claim_root(storage, create=create)
-        store = cls(spark, storage, times=times)
-        if local_tables.are_at(storage) and not storage.is_mirror:  # a store writes a file whole or not at all
+        store = cls(storage, times=times)
+        if not storage.is_mirror:  # a store writes a file whole or not at all
             for schema in TABLES:
                 delta_log.repair(storage, schema.name)
         if missing_tables(storage):
@@ -170,7 +88,7 @@ class ResultsStore:
                 del self._run_locks[night]
 
     @contextmanager
-    def publish_lock(self, owner: str) -> Iterator[TableStore]:
+    def publish_lock(self, owner: str) -> Iterator[ResultTables]:
         """Lock the tables of the root for one writer, a publish or maintenance, and yield them.
 
         An earlier holder that may wake up is fenced off: it cannot commit any more. If that fails, the lock stays as
@@ -191,7 +109,7 @@ class ResultsStore:
         try:
             lock.acquire()
         except OSError as error:
-            raise _unusable_root(self.storage, error) from error
+            raise unusable_root(self.storage, error) from error
         try:
             yield lock
         finally:
@@ -202,7 +120,6 @@ class ResultsStore:
         lock = self._run_locks.get(facts.night)
         if lock is None:
             raise ResultsError(Fault(f"run {facts.run_id}", "no run lock", f"to be inside run_lock of {facts.night}"))
-        self._update_runs(facts.run_id)
         self._record_death(lock, found_by=f"run {facts.run_id}")
         run = Run(self.tables, facts, run_lock=lock, publish_lock=self.publish_lock)
         run.begin()
@@ -224,7 +141,6 @@ class ResultsStore:
 
     def maintenance(self, *, code_version: str = "") -> Maintenance:
         """Return the steps of maintenance."""
-        self._update_runs("maintenance")
         return Maintenance(self, code_version)
 
     def take_over(self, slug: str, silent: Sequence[str]) -> bool:
@@ -243,9 +159,3 @@ class ResultsStore:
         """Record the run from which a lock was taken as dead, if any."""
         if (dead := lock.taken_from) is not None:
             journal.record_death(self.tables, dead.owner, found_by=found_by, holder=str(dead))
-
-    def _update_runs(self, owner: str) -> None:
-        """Add the columns of this version to ``runs``; other tables get theirs when they are written."""
-        if lacking := self.tables.lacking_columns(schemas.RUNS):
-            with self.tables.turn_for(schemas.RUNS.name, owner) as tables:
-                tables.add_columns(schemas.RUNS.name, lacking)

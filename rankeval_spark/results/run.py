@@ -9,8 +9,6 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-
 from rankeval_spark import schemas
 from rankeval_spark.errors import (
     ChecksFailedError,
@@ -22,25 +20,24 @@ from rankeval_spark.errors import (
     without_secrets,
 )
 from rankeval_spark.report.wording import FAILED_IN
-from rankeval_spark.results import audit, journal, local_tables
-from rankeval_spark.results.audit import RowsInProcess
+from rankeval_spark.results import audit, journal
+from rankeval_spark.results.audit import StagedRows
 from rankeval_spark.results.failpoints import failpoint
-from rankeval_spark.results.local_writes import open_tables
 from rankeval_spark.results.publish import publish
 from rankeval_spark.results.published_results import OF_USERS
+from rankeval_spark.results.result_tables import ResultTables
+from rankeval_spark.results.roots import storage_at
 from rankeval_spark.results.staging import Staging, quarantine_path, remove_all, replace_quarantined
-from rankeval_spark.results.stores import open_storage
 from rankeval_spark.results.tables import arrow_schema, conform_rows
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from pyspark.sql import DataFrame, SparkSession
+    import pyarrow as pa
 
-    from rankeval_spark.results.local_writes import NewTable
+    from rankeval_spark.results.data_files import NewTable
     from rankeval_spark.results.locks import Lock
     from rankeval_spark.results.run_record import InputRecord, RunRecord
-    from rankeval_spark.results.table_store import TableStore
     from rankeval_spark.schemas import Field
 
 MAX_MESSAGE: Final = 2000  # characters of an error message that are kept in `runs`
@@ -49,7 +46,7 @@ MAX_MESSAGE: Final = 2000  # characters of an error message that are kept in `ru
 class StagedRun(ABC):
     """A run for the code that computes its tables."""
 
-    def __init__(self, tables: TableStore, facts: RunRecord) -> None:
+    def __init__(self, tables: ResultTables, facts: RunRecord) -> None:
         self.facts = facts
         self.n_rows: dict[str, int] = {}  # staged rows by published table
         self.inputs: tuple[InputRecord, ...] = ()  # read inputs; empty before the end
@@ -59,30 +56,18 @@ class StagedRun(ABC):
         self._is_announced = False
         self._is_published = False
 
-    def stage(self, table: str, rows: DataFrame | pa.Table) -> None:
+    def stage(self, table: str, rows: pa.Table) -> None:
         """Stage a table as it will be published, in one write.
 
         ``rows`` have the declared columns in any order, without those of :data:`rankeval_spark.columns.RUN_KEY`, which
         are added; ``user_metrics`` also has the column of every measure of the run. A missing, surplus or mistyped
-        column is an error. Spark computes and writes a frame of users; few rows of other tables are kept here, too.
+        column is an error. Few rows of other tables than those of users are kept here, too.
         """
-        fields, where = self._fields(table), f"table {table}"
-        if table in OF_USERS and not isinstance(rows, pa.Table):
-            from rankeval_spark.results.spark_tables import conform_frame  # noqa: PLC0415 - imports pyspark
-
-            self.staging.write(table, conform_frame(rows, fields, self.facts, where=where))
-        else:
-            given = rows if isinstance(rows, pa.Table) else rows.toArrow()
-            conformed = conform_rows(given, fields, self.facts, where=where)
-            self.staging.write(table, conformed)
-            if table not in OF_USERS:
-                self.rows[table] = conformed
+        conformed = conform_rows(rows, self._fields(table), self.facts, where=f"table {table}")
+        self.staging.write(table, conformed)
+        if table not in OF_USERS:
+            self.rows[table] = conformed
         self.n_rows[table] = self.staging.n_rows(table)
-
-    @property
-    def takes_parts(self) -> bool:
-        """True if tables can be staged in parts: on a disk of this machine or an object store."""
-        return local_tables.are_at(self._tables.storage)
 
     @contextmanager
     def staged_in_parts(self, table: str) -> Iterator[NewTable]:
@@ -119,7 +104,7 @@ class StagedRun(ABC):
         """Check what was staged; ChecksFailedError names all faults."""
         failpoint("after_staging")
         staged = {
-            table: RowsInProcess([self.rows[table]]) if table in self.rows else self.staging.staged_rows(table)
+            table: StagedRows([self.rows[table]]) if table in self.rows else self.staging.staged_rows(table)
             for table in self.n_rows
         }
         checks, metrics = (self.rows.get(schema.name) for schema in (schemas.CHECKS, schemas.METRICS))
@@ -176,8 +161,11 @@ class StagedRun(ABC):
             note(error, f"run {self.facts.run_id} could not be recorded as FAILED: {first_line(str(failure))}")
 
     @abstractmethod
-    def quarantine(self, rows: DataFrame | None) -> None:
-        """Replace the unusable input rows of the night's last run by these, at once: they may be why the run fails."""
+    def quarantine(self, write: Callable[[NewTable], None] | None) -> None:
+        """Replace the unusable input rows of the night's last run, at once: they may be why the run fails.
+
+        ``write`` adds these rows to a table; None if there are none.
+        """
 
     @abstractmethod
     def _publish(self, event: journal.Event) -> dict[str, int]:
@@ -191,11 +179,11 @@ class StagedRun(ABC):
 class Rehearsal(StagedRun):
     """A run that is computed, audited and never published: no results root is touched."""
 
-    def __init__(self, spark: SparkSession, folder: str, facts: RunRecord) -> None:
+    def __init__(self, folder: str, facts: RunRecord) -> None:
         """Stage in ``folder`` of the caller, which no other run knows, so that no lock is needed."""
-        super().__init__(open_tables(spark, open_storage(spark, folder, one_run_per_root=True)), facts)
+        super().__init__(ResultTables(storage_at(folder)), facts)
 
-    def quarantine(self, rows: DataFrame | None) -> None:
+    def quarantine(self, write: Callable[[NewTable], None] | None) -> None:
         """Write no row: the original run wrote them."""
 
     def _publish(self, event: journal.Event) -> dict[str, int]:  # noqa: ARG002 - nothing is published
@@ -210,11 +198,11 @@ class Run(StagedRun):
 
     def __init__(
         self,
-        tables: TableStore,
+        tables: ResultTables,
         facts: RunRecord,
         *,
         run_lock: Lock,
-        publish_lock: Callable[[str], AbstractContextManager[TableStore]],
+        publish_lock: Callable[[str], AbstractContextManager[ResultTables]],
     ) -> None:
         super().__init__(tables, facts)
         self._run_lock = run_lock
@@ -229,9 +217,9 @@ class Run(StagedRun):
             self.fail("start", error)
             raise
 
-    def quarantine(self, rows: DataFrame | None) -> None:
+    def quarantine(self, write: Callable[[NewTable], None] | None) -> None:
         self._run_lock.assert_held()
-        replace_quarantined(self._tables.storage, self.facts.night, rows)
+        replace_quarantined(self._tables.storage, self.facts.night, write)
 
     def _record(self, event: journal.Event) -> None:
         journal.record(self._tables, event)

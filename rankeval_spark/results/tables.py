@@ -19,13 +19,12 @@ from rankeval_spark.engine.arrays import to_numpy, to_texts
 from rankeval_spark.errors import Fault, ResultsError
 from rankeval_spark.result_rows.column_types import ARROW_TYPES, columns_json, type_name
 from rankeval_spark.results import delta_log
-from rankeval_spark.results.file_store import LocalStorage
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector, FloatVector
     from rankeval_spark.result_rows.column_types import Json
-    from rankeval_spark.results.file_store import Storage
     from rankeval_spark.results.run_record import RunRecord
+    from rankeval_spark.results.storage import Storage
     from rankeval_spark.schemas import Field, Schema
 
 TABLES: Final = (schemas.RUNS, *schemas.PUBLISHED)
@@ -67,8 +66,7 @@ def create_table(storage: Storage, schema: Schema) -> None:
             description=f"Grain: {schema.grain}. Key: {', '.join(schema.key)}.",
             configuration={**PROPERTIES, **rules},
         )
-    if isinstance(storage, LocalStorage):
-        storage.sync(Path(storage.root, schema.name), Path(storage.root))
+    storage.sync(Path(storage.root, schema.name), Path(storage.root))
 
 
 def require_reader_version(storage: Storage, table: str, *, after: int = -1) -> None:
@@ -82,14 +80,13 @@ def require_reader_version(storage: Storage, table: str, *, after: int = -1) -> 
 def require_declared(columns: Json, schema: Schema) -> None:
     """Raise ResultsError if columns of a published table differ from their declaration, by name.
 
-    A table of an older version may lack columns outside its key. A column that is not declared is of a newer version,
-    which alone knows what to write into it; ``user_metrics`` also has measures.
+    ``user_metrics`` also has measures.
     """
     found = {field["name"]: type_name(field["type"]) for field in columns["fields"]}
     declared = {field.name: field.type for field in schema.fields}
     undeclared = "double" if schema.name == schemas.USER_METRICS.name else None
     unlike = [f"{name} {type_}" for name, type_ in found.items() if declared.get(name, undeclared) != type_]
-    unlike += [f"no {name}" for name in schema.key if name not in found]
+    unlike += [f"no {name}" for name in declared if name not in found]
     if unlike:
         others = f"other columns than this version declares ({', '.join(sorted(unlike)[:5])})"
         fix = "use the version of rankeval-spark that wrote the table, or a new results root"

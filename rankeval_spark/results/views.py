@@ -7,18 +7,13 @@ views that are joined while a run publishes can be of two runs. ``Results`` pins
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.report.defaults import SAMPLE
-from rankeval_spark.result_rows.column_types import type_json, type_name
 from rankeval_spark.results.journal import FAILED, PUBLISHED
-
-if TYPE_CHECKING:
-    from rankeval_spark.result_rows.column_types import Json
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _NIGHT: Final = "evaluation, evaluation_date"
@@ -36,20 +31,7 @@ class Dialect:
     joined: str  # the function that writes an array of texts as one text
     pairs: str  # an array of texts `key=value` of a map of texts, which replaces `{}`
     matching: str  # whether a part of the text `{}` matches the regular expression `{}`
-    type_name: Callable[[str | Json], str]  # writes a type of a declared column
     unread: re.Pattern[str]  # what a location must not hold
-
-
-def _duckdb_type(type_: str | Json) -> str:
-    """Return the name of a type in DuckDB, which knows the plain types of the declarations."""
-    if isinstance(type_, str):
-        return type_name(type_)
-    if type_["type"] == "array":
-        return f"{_duckdb_type(type_['elementType'])}[]"
-    if type_["type"] == "map":
-        return f"MAP({_duckdb_type(type_['keyType'])}, {_duckdb_type(type_['valueType'])})"
-    fields = (f"{field['name']} {_duckdb_type(field['type'])}" for field in type_["fields"])
-    return f"STRUCT({', '.join(fields)})"
 
 
 DIALECTS: Final = {
@@ -61,7 +43,6 @@ DIALECTS: Final = {
         joined="array_to_string",
         pairs="[one.key || '=' || one.value for one in map_entries({})]",
         matching="regexp_matches({}, '{}')",
-        type_name=_duckdb_type,
         unread=re.compile(r"[%\\]"),  # %20 is decoded twice, and \ is taken for /
     ),
     "spark": Dialect(
@@ -72,7 +53,6 @@ DIALECTS: Final = {
         joined="array_join",
         pairs="transform(map_entries({}), one -> one.key || '=' || one.value)",
         matching="{} RLIKE '{}'",
-        type_name=type_name,
         unread=re.compile("(?!)"),
     ),
 }
@@ -85,12 +65,8 @@ def statements(
     schema: str | None = None,  # schema that exists, with or without its catalog; the current one where left out
     is_temporary: bool = False,  # whether the views end with the session
     where: str = "dialect",  # what names the dialect, for messages
-    columns: Mapping[str, Collection[str]] | None = None,
 ) -> dict[str, str]:
     """Return the statements that create or replace the views, by name.
-
-    ``columns``: names of the columns of each table, where they are known: a view of a table of an older version has
-    NULL for the declared columns that the table lacks.
 
     Raises ConfigError: there is no such dialect, it cannot find the root, or the schema is no plain name.
     """
@@ -103,21 +79,18 @@ def statements(
         raise ConfigError(Fault("schema", repr(schema), "letters, digits and _, such as analytics or main.analytics"))
     prefix = "" if schema is None else f"{schema}."
     kind = "TEMPORARY VIEW" if is_temporary else "VIEW"
-    made = selects(root, DIALECTS[dialect], columns or {})
+    made = selects(root, DIALECTS[dialect])
     views = {f"{prefix}{name}": select for name, select in made.items()}
     return {name: f"CREATE OR REPLACE {kind} {name} AS\n{select}" for name, select in views.items()}
 
 
-def selects(root: str, dialect: Dialect, columns: Mapping[str, Collection[str]]) -> dict[str, str]:
+def selects(root: str, dialect: Dialect) -> dict[str, str]:
     """Return the query of each view, by name."""
-    tables = {}
-    for schema in (schemas.RUNS, *schemas.PUBLISHED):  # declared columns that a table lacks are NULL
-        tables[schema.name] = dialect.table.format(f"{root}/{schema.name}".replace(dialect.quote, dialect.quote * 2))
-        there = columns.get(schema.name, schema.field_names())
-        lacking = [field for field in schema.fields if field.name not in there]
-        nulls = [f"CAST(NULL AS {dialect.type_name(type_json(field.type))}) AS {field.name}" for field in lacking]
-        if nulls:
-            tables[schema.name] = f"(SELECT *, {', '.join(nulls)} FROM {tables[schema.name]}) AS {schema.name}"
+    quote = dialect.quote
+    tables = {
+        schema.name: dialect.table.format(f"{root}/{schema.name}".replace(quote, quote * 2))
+        for schema in (schemas.RUNS, *schemas.PUBLISHED)
+    }
     runs, metrics = tables[schemas.RUNS.name], tables[schemas.METRICS.name]
     shown = {schema.name: _plain(tables[schema.name], schema, dialect) for schema in _SHOWN}
     shown[C.QUANTILES] = _quantiles(metrics, dialect)

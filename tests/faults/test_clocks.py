@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
@@ -14,46 +14,41 @@ from rankeval_spark.results import Results
 from tests.spark.results import nights
 from tests.support import nights as workspaces
 from tests.support.clocks import COMPILER, Clock
-from tests.support.processes import SETTINGS, rankeval_command, started
+from tests.support.processes import rankeval_command, started
 from tests.support.readers import read_with_duckdb
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.faults, pytest.mark.skipif(COMPILER is None, reason="no C compiler on this machine")]
 
 BACK: Final = timedelta(hours=-1)
 CHANGED: Final[nights.Ranks] = {"ann": 2, "kim": 1}
 
-SESSION: Final = f"""
+SESSION: Final = """
 import sys, time
 from pathlib import Path
 from rankeval_spark.errors import ResultsBusyError
 from rankeval_spark.results import Results, ResultsStore
 from rankeval_spark.results.locks import LockTimes
-from rankeval_spark.spark.session import build_session
 from tests.spark.results import nights
 root, sign = sys.argv[1], Path(sys.argv[2])
 times = LockTimes(heartbeat=1, stale_after=5)
-spark = build_session("clocks", master="local[1]", settings={SETTINGS!r})
 """
 
 HOLDER: Final = f"""{SESSION}
 run = nights.facts("holder")
-store = ResultsStore.open(spark, root, times=times)
+store = ResultsStore.open(root, times=times)
 with store.run_lock(run.evaluation, run.evaluation_date, run.run_id):
     begun = store.start(run)
-    nights.stage(spark, begun, {CHANGED!r})
+    nights.stage(begun, {CHANGED!r})
     begun.audit()
     print("staged", flush=True)
     while sign.exists():
         time.sleep(0.05)
     begun.publish()
-nights.publish(spark, root, nights.facts("next", nights.SECOND))
+nights.publish(root, nights.facts("next", nights.SECOND))
 """
 
 CONTENDER: Final = f"""{SESSION}
-store = ResultsStore.open(spark, root, times=times)
+store = ResultsStore.open(root, times=times)
 until = time.monotonic() + 3 * times.stale_after
 while time.monotonic() < until:
     try:
@@ -66,12 +61,11 @@ print(message)
 """
 
 READER: Final = f"""{SESSION}
-results = Results(spark, root)
+results = Results(root)
 before = nights.rows_of(results.user_metrics(), without=())
 print("pinned", len(before), flush=True)
 n_reads = 0
 while sign.exists():
-    spark.catalog.clearCache()
     assert nights.rows_of(results.user_metrics(), without=()) == before
     n_reads += 1
 assert nights.rows_of(results.user_metrics(), without=()) == before
@@ -86,14 +80,14 @@ def clock(tmp_path: Path) -> Clock:
 
 
 @pytest.fixture
-def root(spark: SparkSession, tmp_path: Path) -> str:
+def root(tmp_path: Path) -> str:
     """Give a root in which the first night was published."""
-    nights.publish(spark, str(tmp_path / "results"), nights.facts("first"))
+    nights.publish(str(tmp_path / "results"), nights.facts("first"))
     return str(tmp_path / "results")
 
 
 def test_a_clock_set_back_between_two_heartbeats_takes_no_lock_and_no_order(
-    spark: SparkSession, root: str, clock: Clock, tmp_path: Path
+    root: str, clock: Clock, tmp_path: Path
 ) -> None:
     sign = tmp_path / "sign"
     sign.touch()
@@ -119,24 +113,22 @@ def test_a_clock_set_back_between_two_heartbeats_takes_no_lock_and_no_order(
     assert begun["recorded_at"] < ahead  # the clock was set back, and what is published is later all the same
     times = [row["recorded_at"] for row in published]
     assert times == sorted(set(times))
-    assert_whole(spark, root, {nights.FIRST: "holder", nights.SECOND: "next"})
+    assert_whole(root, {nights.FIRST: "holder", nights.SECOND: "next"})
     assert list(Path(root, "_staging").iterdir()) == []
 
 
-def test_files_are_kept_while_a_pinned_reader_may_need_them(
-    spark: SparkSession, root: str, clock: Clock, tmp_path: Path
-) -> None:
+def test_files_are_kept_while_a_pinned_reader_may_need_them(root: str, clock: Clock, tmp_path: Path) -> None:
     """Nights are run again, small files merged and old files deleted, twenty days later, while somebody reads."""
     sign = tmp_path / "sign"
     sign.touch()
     with started([sys.executable, "-c", READER, root, sign], tmp_path / "reader") as reader:
         reader.wait_until_it_says("pinned 6")
-        nights.publish(spark, root, nights.facts("rerun"), CHANGED)
-        nights.publish(spark, root, nights.facts("next", nights.SECOND))
-        pinned = Results(spark, root)
+        nights.publish(root, nights.facts("rerun"), CHANGED)
+        nights.publish(root, nights.facts("next", nights.SECOND))
+        pinned = Results(root)
         rows = nights.rows_of(pinned.user_metrics(), without=())
         before = files(root)
-        nights.publish(spark, root, nights.facts("again"))
+        nights.publish(root, nights.facts("again"))
 
         clock.set(timedelta(days=20))
         maintain(root, clock, tmp_path / "soon")
@@ -151,7 +143,7 @@ def test_files_are_kept_while_a_pinned_reader_may_need_them(
     clock.set(timedelta(days=40))
     maintain(root, clock, tmp_path / "late")
     assert not files(root) >= before  # nobody reads a version of a month ago any more
-    assert_whole(spark, root, {nights.FIRST: "again", nights.SECOND: "next"})
+    assert_whole(root, {nights.FIRST: "again", nights.SECOND: "next"})
 
 
 def maintain(root: str, clock: Clock, folder: Path) -> None:
@@ -167,12 +159,13 @@ def files(root: str) -> set[str]:
     return {str(path) for path in Path(root, schemas.USER_METRICS.name).rglob("*.parquet")}
 
 
-def assert_whole(spark: SparkSession, root: str, expected: dict[object, str]) -> None:
+def assert_whole(root: str, expected: dict[object, str]) -> None:
     """Check that each night is of one run, through the helper and as anybody reads it."""
-    results = Results(spark, root)
+    results = Results(root)
     for schema in (schemas.LISTS, schemas.USER_METRICS, schemas.METRICS, schemas.CHECKS):
         night = (C.EVALUATION_DATE, C.RUN_ID)
-        assert {tuple(row) for row in results.published(schema.name).select(*night).collect()} == set(expected.items())
+        found = results.published(schema.name).select(night).to_pylist()
+        assert {tuple(row.values()) for row in found} == set(expected.items())
         assert set(read_with_duckdb(f"{root}/{schema.name}", night)) == set(expected.items())
         plain = list(map(str, read_with_duckdb(f"{root}/{schema.name}", schema.key)))
         assert len(set(plain)) == len(plain)

@@ -15,13 +15,11 @@ import pytest
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.results import Results
 from tests.spark.results import nights
-from tests.support.processes import SETTINGS, held_at, started
+from tests.support.processes import held_at, started
 from tests.support.readers import read_with_duckdb
 
 if TYPE_CHECKING:
     from datetime import date
-
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.faults
 
@@ -41,23 +39,21 @@ CHANGED: Final[nights.Ranks] = {"ann": 2, "kim": 1}
 
 CHILD: Final = f"""
 import sys
-from rankeval_spark.spark.session import build_session
 from tests.spark.results import nights
-spark = build_session("killed", master="local[1]", settings={SETTINGS!r})
-nights.publish(spark, sys.argv[1], nights.facts("killed"), {CHANGED!r})
+nights.publish(sys.argv[1], nights.facts("killed"), {CHANGED!r})
 """
 
 AT_A_TIME: Final = 2
 
 
 @pytest.fixture(scope="module")
-def roots(_shared_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def roots(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a folder with a root in which the first night was published, and one in which all went well afterwards."""
     folder = tmp_path_factory.mktemp("roots")
-    nights.publish(_shared_session, str(folder / "before"), nights.facts("first"))
+    nights.publish(str(folder / "before"), nights.facts("first"))
     shutil.copytree(folder / "before", folder / "clean")
-    nights.publish(_shared_session, str(folder / "clean"), nights.facts("next", nights.SECOND))
-    nights.publish(_shared_session, str(folder / "clean"), nights.facts("rerun"), CHANGED)
+    nights.publish(str(folder / "clean"), nights.facts("next", nights.SECOND))
+    nights.publish(str(folder / "clean"), nights.facts("rerun"), CHANGED)
     return folder
 
 
@@ -83,52 +79,52 @@ def kill_at(point: str, folder: Path, *, before: Path) -> str:
     "point", [pytest.param(point, marks=pytest.mark.in_ci) if point in IN_CI else point for point in POINTS]
 )
 def test_a_publish_that_was_killed_shows_whole_runs_and_is_repaired(
-    spark: SparkSession, roots: Path, killed: Mapping[str, Future[str]], point: str, monkeypatch: pytest.MonkeyPatch
+    roots: Path, killed: Mapping[str, Future[str]], point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = killed[point].result()
 
-    assert rows_by_helper(spark, root) == rows_by_helper(spark, str(roots / "before"))
-    assert_whole(spark, root, {nights.FIRST: {"first"}})
+    assert rows_by_helper(root) == rows_by_helper(str(roots / "before"))
+    assert_whole(root, {nights.FIRST: {"first"}})
     plain_runs = {run for table in TABLES for run in runs_by_night(f"{root}/{table}").get(nights.FIRST, set())}
     assert plain_runs <= ({"first"} if point in (*UNTOUCHED, "after_intent") else {"first", "killed"})
     own = ["RUNNING"] if point in UNTOUCHED else ["RUNNING", "PUBLISHING"]
     assert [status for run, status in events(root) if run == "killed"] == own
     assert events(root)[2] == ("first", "PUBLISHED")
 
-    publish_and_look_at_every_step(spark, root, monkeypatch)
+    publish_and_look_at_every_step(root, monkeypatch)
     of_first = {"first"} if point in UNTOUCHED else {"killed"}
-    assert_whole(spark, root, {nights.FIRST: of_first, nights.SECOND: {"next"}})
+    assert_whole(root, {nights.FIRST: of_first, nights.SECOND: {"next"}})
     assert [event for event in events(root)[len(own) + 3 :] if event[1] != "RUNNING"] == [
         *([] if point in UNTOUCHED else [("killed", "PUBLISHED")]),  # before the other night is touched
         ("next", "PUBLISHING"),
         ("next", "PUBLISHED"),
     ]
 
-    nights.publish(spark, root, nights.facts("rerun"), CHANGED)
-    assert_whole(spark, root, {nights.FIRST: {"rerun"}, nights.SECOND: {"next"}})
+    nights.publish(root, nights.facts("rerun"), CHANGED)
+    assert_whole(root, {nights.FIRST: {"rerun"}, nights.SECOND: {"next"}})
     for table in TABLES:
         assert rows_of(f"{root}/{table}") == rows_of(f"{roots}/clean/{table}"), table
     assert list(Path(root, "_staging").iterdir()) == []
     assert ("killed", "FAILED" if point in UNTOUCHED else "PUBLISHED") in events(root)
 
 
-def publish_and_look_at_every_step(spark: SparkSession, root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def publish_and_look_at_every_step(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Publish the second night, and look at the first one whenever something was written."""
     steps = []
 
     def look(name: str) -> None:
         steps.append(name)
-        assert_whole(spark, root)
+        assert_whole(root)
 
     with monkeypatch.context() as patched:
         patched.setattr("rankeval_spark.results.publish.failpoint", look)
-        nights.publish(spark, root, nights.facts("next", nights.SECOND))
+        nights.publish(root, nights.facts("next", nights.SECOND))
     assert steps[-len(POINTS) + 2 :] == list(POINTS[2:])
 
 
-def assert_whole(spark: SparkSession, root: str, expected: Mapping[date, set[str]] | None = None) -> None:
+def assert_whole(root: str, expected: Mapping[date, set[str]] | None = None) -> None:
     """Check what readers see: through the helper one run a night in all tables, in each table alone one run a night."""
-    versions = Results(spark, root).table_versions()
+    versions = Results(root).table_versions()
     pinned: dict[date, set[str]] = {}
     for schema in schemas.PUBLISHED:
         path = f"{root}/{schema.name}"
@@ -149,8 +145,8 @@ def runs_by_night(path: str, version: int | None = None) -> dict[date, set[str]]
     return found
 
 
-def rows_by_helper(spark: SparkSession, root: str) -> list[list[str]]:
-    results = Results(spark, root)
+def rows_by_helper(root: str) -> list[list[str]]:
+    results = Results(root)
     return [nights.rows_of(results.published(table), without=()) for table in TABLES]
 
 

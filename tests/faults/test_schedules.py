@@ -9,7 +9,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from rankeval_spark.results.object_storage import ObjectStorage
-from rankeval_spark.results.results_store import claim_root
+from rankeval_spark.results.roots import claim_root
 from tests.simulation.planted import PLANTED
 from tests.simulation.schedules import run_schedule
 from tests.simulation.world import ViolationError

@@ -59,17 +59,14 @@ PYTHON_ALLOWED: Final = {
     "rankeval_spark/spark/session/machine_checks.py": "doctor asks a worker which Python it is",
     "rankeval_spark/spark/plans/bands.py": "numbers of users in, edges of bands by quantiles out",
     "rankeval_spark/spark/list_functions.py": "functions of measures for SQL, which users call",
-    "rankeval_spark/results/spark_tables.py": "rows that name a user in, these rows without the name out",
 }
 JVM_ALLOWED: Final = {
     "rankeval_spark/spark/session/builder.py": "looks for Delta in the driver of spark-submit",
     "rankeval_spark/spark/session/": "doctor looks at the driver",
     "rankeval_spark/inputs/spark/probes.py": "Spark has no call that tells the columns of each Parquet file",
-    "rankeval_spark/results/stores.py": "locks need the file system of the results, whichever it is",
     "rankeval_spark/apps/error_translation.py": "a failure of the JVM is translated",
 }
 SQL_ALLOWED: Final[Mapping[str, str]] = {
-    "rankeval_spark/results/spark_tables.py": "constraints as Delta is told them; what Delta offers as SQL only",
     "rankeval_spark/inputs/spark/probes.py": "versions of a table; its name is quoted",
 }
 PRINT_ALLOWED: Final = {

@@ -14,8 +14,8 @@ from rankeval_spark.results.locks import Lock
 from rankeval_spark.results.object_storage import ObjectStorage
 
 if TYPE_CHECKING:
+    from rankeval_spark.results.result_tables import ResultTables
     from rankeval_spark.results.staging import Staging
-    from rankeval_spark.results.table_store import TableStore
 
 
 def _create(storage: Any, path: str, content: bytes) -> bool:  # noqa: ANN401 - in place of a method
@@ -33,7 +33,7 @@ def _end(lock: Any, *, is_released: bool) -> None:  # noqa: ANN401 - in place of
     lock._mark = None
 
 
-def _mark_first(tables: TableStore, event: journal.Event, staging: Staging, *, on_intent: Callable[[], None]) -> Any:  # noqa: ANN401 - in place of `publish`
+def _mark_first(tables: ResultTables, event: journal.Event, staging: Staging, *, on_intent: Callable[[], None]) -> Any:  # noqa: ANN401 - in place of `publish`
     """Write the marker, with the versions that will be, before the tables."""
     state = publish.recover(tables)
     on_intent()
@@ -44,7 +44,7 @@ def _mark_first(tables: TableStore, event: journal.Event, staging: Staging, *, o
     return publish._replace_night(tables, staging)
 
 
-def _announce_nothing(tables: TableStore, event: journal.Event, staging: Staging, **_: object) -> Any:  # noqa: ANN401 - as above
+def _announce_nothing(tables: ResultTables, event: journal.Event, staging: Staging, **_: object) -> Any:  # noqa: ANN401 - as above
     """Replace the tables without an intent in the journal."""
     state = publish.recover(tables)
     versions = publish._replace_night(tables, staging)

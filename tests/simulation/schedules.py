@@ -25,7 +25,6 @@ from rankeval_spark.results import (
     Results,
     ResultsStore,
     journal,
-    local_tables,
     locks,
     maintenance,
     object_storage,
@@ -93,7 +92,7 @@ class Schedule:
         self.world.say(f"{driver.name} runs {day} as {facts.run_id}")
         ranks = dict.fromkeys(random.sample(USERS, random.randint(1, len(USERS))), 1)
         rows = {schemas.LISTS: nights.list_rows(ranks), schemas.METRICS: nights.metric_rows(ranks)[:1]}
-        store = ResultsStore.open(nights.HERE, ROOT, times=TIMES)
+        store = ResultsStore.open(ROOT, times=TIMES)
         with store.run_lock(facts.evaluation, day, facts.run_id, on_busy=random.choice(("wait", "fail"))):
             started = store.start(facts)
             try:
@@ -111,7 +110,7 @@ class Schedule:
     def maintain(self, driver: Driver) -> None:
         """Maintain the root, as the command `maintain` does."""
         random = self.world.random
-        steps = ResultsStore.open(nights.HERE, ROOT, times=TIMES).maintenance()
+        steps = ResultsStore.open(ROOT, times=TIMES).maintenance()
         todo: list[Callable[[], object]] = [
             steps.remove_staging,
             lambda: steps.keep_days(random.choice((0, 1))),
@@ -233,7 +232,7 @@ def simulated(world: World) -> Iterator[None]:
         (uuid, "uuid4", lambda: uuid.UUID(int=world.random.getrandbits(128))),
         (secrets, "token_hex", lambda n: world.random.randbytes(n).hex()),
         (schemas, "PUBLISHED", SMALL),
-        *((module, "TABLES", small) for module in (tables, results_store, local_tables)),
+        *((module, "TABLES", small) for module in (tables, results_store)),
         *((module, "OF_USERS", ("lists",)) for module in (run, publish, maintenance)),
     )
     with ExitStack() as stack:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,10 +13,8 @@ import pytest
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.nightly.night import run_night
-from rankeval_spark.apps.published.rescoring import past_nights, score_night
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError, InputError, OpenWindowsError
-from rankeval_spark.measures import MeasureSet
 from rankeval_spark.spark.session import on_demand
 from tests.evaluate.test_attribution import tables as attribution_tables
 from tests.spark.in_process.test_hosts_agree import TOGETHER
@@ -212,45 +209,6 @@ def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> Non
 def test_random_nights(spark: SparkSession, tmp_path: Path, make: dict[str, Any], changes: dict[str, Any]) -> None:
     workspace = awkward(tmp_path, Awkward.make(7, **make), **changes)
     on_both(spark, workspace)
-
-
-@pytest.mark.parametrize(
-    ("make", "changes"),
-    [
-        pytest.param(
-            {},
-            {
-                "measures": ["RR", "ItemCoverage", "Gini@3"],
-                "comparisons": {"baseline": "popular", "tests": ["t", "wilcoxon"]},
-            },
-            id="all lists together",
-        ),
-        pytest.param(
-            {"has_lists": True, "has_ranks": True, "ids": "bigint"},
-            {
-                "policies": {"unit": "list", "rank_gaps": "keep"},
-                "intervals": {"method": "bootstrap", "replicates": 100},
-                "comparisons": {"baseline": "popular"},
-                "slicing__quantiles": [0.5],
-                "slices": [],
-            },
-            id="several lists, drawn, rank gaps kept",
-        ),
-    ],
-)
-def test_published_lists_are_scored_alike(
-    spark: SparkSession, tmp_path: Path, make: dict[str, Any], changes: dict[str, Any]
-) -> None:
-    workspace = awkward(tmp_path, Awkward.make(7, **make), results__root="here", **changes)
-    run_night(on_demand(no_session), load_config(workspace.config, ()), FIRST)
-    # Delta's library for Python opens no folder with brackets in its name, so that Spark scores the lists there.
-    here, there = str(tmp_path / "here"), str(tmp_path / "on [Spark]")
-    shutil.copytree(here, there)
-    for session, root in ((spark, there), (on_demand(no_session), here)):
-        (night,) = past_nights(session, root)
-        score_night(session, root, night, MeasureSet.parse(["DCG@3", "Success@3"]))
-    (tmp_path / "on [Spark]").rename(tmp_path / "on_spark")
-    assert_same(workspace)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 
 from rankeval_spark.results import Results, ResultsStore
 from tests.spark.results import nights
-from tests.spark.results.nights import FIRST, HERE
+from tests.spark.results.nights import FIRST
 from tests.support import nights as workspaces
 from tests.support.cli import rankeval, without_session
 
@@ -28,10 +28,10 @@ def publish_far(drivers: Drivers, day: int) -> tuple[int, float]:
     """Publish a night as a process of its own; return requests and seconds from the audit to the end."""
     run, proxy = nights.facts(f"run{day}", FIRST + timedelta(days=day)), drivers.proxy()
     with drivers.driving(proxy):
-        store = ResultsStore.open(HERE, drivers.root)
+        store = ResultsStore.open(drivers.root)
         with store.run_lock(run.evaluation, run.evaluation_date, run.run_id):
             started = store.start(run)
-            nights.stage(HERE, started, nights.RANKS)
+            nights.stage(started, nights.RANKS)
             started.audit()
             before, proxy.delay, begin = len(proxy.log), FAR, time.monotonic()
             started.publish()
@@ -51,7 +51,7 @@ def test_a_command_that_reads_takes_at_most_12_requests_after_ten_nights(
 ) -> None:
     with drivers.driving():
         for day in range(N_NIGHTS):
-            nights.publish(HERE, drivers.root, nights.facts(f"run{day}", FIRST + timedelta(days=day)))
+            nights.publish(drivers.root, nights.facts(f"run{day}", FIRST + timedelta(days=day)))
     proxy = drivers.proxy()
     in_environment(proxy)
     shown = rankeval("show", drivers.root)

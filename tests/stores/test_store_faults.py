@@ -17,7 +17,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ResultsBusyError
 from rankeval_spark.results import Results, ResultsStore, locks
 from tests.spark.results import nights
-from tests.spark.results.nights import FIRST, HERE, SECOND
+from tests.spark.results.nights import FIRST, SECOND
 from tests.stores import proxy as faults
 from tests.stores.proxy import Fate, once
 from tests.support.processes import held_at, started
@@ -37,14 +37,14 @@ IN_CI: Final = ("before_marker",)
 CHILD: Final = f"""
 import sys
 from tests.spark.results import nights
-nights.publish(nights.HERE, sys.argv[1], nights.facts(sys.argv[2]), {CHANGED!r})
+nights.publish(sys.argv[1], nights.facts(sys.argv[2]), {CHANGED!r})
 print("published")
 """
 
 
 def publish(drivers: Drivers, run_id: str, day: date = FIRST, proxy: Proxy | None = None) -> None:
     with drivers.driving(proxy):
-        nights.publish(HERE, drivers.root, nights.facts(run_id, day), CHANGED if day == FIRST else nights.RANKS)
+        nights.publish(drivers.root, nights.facts(run_id, day), CHANGED if day == FIRST else nights.RANKS)
 
 
 def seen(drivers: Drivers) -> dict[date, str]:
@@ -139,7 +139,7 @@ def test_an_answer_that_is_lost_changes_nothing(drivers: Drivers, what: str) -> 
     assert seen(drivers) == {FIRST: "second"}
     assert statuses(drivers, "second") == ["RUNNING", "PUBLISHING", "PUBLISHED"]
     with drivers.driving() as storage:
-        versions = ResultsStore.open(HERE, drivers.root).tables.latest_versions(s.name for s in schemas.PUBLISHED)
+        versions = ResultsStore.open(drivers.root).tables.latest_versions(s.name for s in schemas.PUBLISHED)
         assert versions == dict(Results(drivers.root).table_versions()), "no commit was made twice"
         assert storage.names("_staging") == []
 
@@ -206,13 +206,13 @@ def race(drivers: Drivers, day: date, n_drivers: int) -> list[str]:
 
     def drive(number: int) -> str:
         with drivers.driving():
-            store = ResultsStore.open(HERE, drivers.root)
+            store = ResultsStore.open(drivers.root)
             run = nights.facts(f"{day}-{number}", day)
             gate.wait()
             try:
                 with store.run_lock(run.evaluation, run.evaluation_date, run.run_id):
                     begun = store.start(run)
-                    nights.stage(HERE, begun, nights.RANKS)
+                    nights.stage(begun, nights.RANKS)
                     begun.audit()
                     begun.publish()
             except ResultsBusyError as busy:

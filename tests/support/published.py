@@ -17,10 +17,10 @@ from rankeval_spark.config.request import request_of
 from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.hosts import in_process
 from rankeval_spark.result_rows.column_types import columns_json
-from rankeval_spark.results import delta_log, journal, local_writes, tables
-from rankeval_spark.results.file_store import LocalStorage
-from rankeval_spark.results.local_writes import LocalTables
+from rankeval_spark.results import data_files, delta_log, journal, tables
+from rankeval_spark.results.result_tables import ResultTables
 from rankeval_spark.results.run_record import RunRecord, measure_facts
+from rankeval_spark.results.storage import Storage
 from tests.support import nights
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class Root:
         self.root = root
         self._sample_share = sample_share
         self._config = config
-        self._storage = LocalStorage(root)
-        self._tables = LocalTables(None, self._storage)
+        self._storage = Storage(root)
+        self._tables = ResultTables(self._storage)
         for schema in tables.missing_tables(self._storage):
             tables.create_table(self._storage, schema)
 
@@ -106,7 +106,7 @@ class Root:
             self._tables.add_columns(table, measured)
         declared = pa.schema(deltalake.DeltaTable(f"{self.root}/{table}").schema().to_arrow())
         staged = f"_staging/{facts.run_id}/{table}"
-        local_writes.write_new(self._storage, staged, _conformed(rows, declared, facts))
+        data_files.write_new(self._storage, staged, _conformed(rows, declared, facts))
         files = delta_log.files_written(self._storage, staged, 0)
         self._tables.replace_night(table, facts.night, facts.run_id, files)
 

@@ -8,41 +8,36 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import DataFrame, functions as F
 from typing_extensions import override
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import columns as C
 from rankeval_spark.apps.nightly.night_host import NightHost
 from rankeval_spark.config import Cost, counted_cost
 from rankeval_spark.hosts.on_spark import OnSpark, inputs_of
 from rankeval_spark.inputs.spark import RAW, Source, Sources, is_wholly_empty, read_all
 from rankeval_spark.spark.plans import usable_rows
-from rankeval_spark.spark.plans.moved_rows import user_types
+from rankeval_spark.spark.plans.result_frames import write_rows
 from rankeval_spark.spark.session.machine_checks import require_packages_of_cluster
-from rankeval_spark.sums import sums
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rankeval_spark.apps.nightly.night_plan import NightPlan
-    from rankeval_spark.apps.progress import Steps
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.config.request import Request
-    from rankeval_spark.result_rows.check_rows import CheckCount
-    from rankeval_spark.results import StagedRun
     from rankeval_spark.spark.plans.user_rows import InputFrames
+    from rankeval_spark.sums.sums import Writer
 
 _LOG_SLOTS: Final = 12  # of a sketch of values: the standard error of their count is 1.6 %
 
 
 class SparkHost(NightHost):
-    """Plans of Spark; rows of users are computed once and kept until the block ends."""
+    """Plans of Spark, whose workers write the rows of users."""
 
     def __init__(self, spark: SparkSession, plan: NightPlan) -> None:
         super().__init__(plan)
         self._spark = spark
 
     def __exit__(self, *_: object) -> None:
-        """Release what was kept."""
-        if "host" in vars(self):
-            self.host.release()
+        """Do nothing: no rows are kept."""
 
     @override
     def read(self) -> Cost:
@@ -57,31 +52,9 @@ class SparkHost(NightHost):
         return frame.count(), len(frame.inputFiles())
 
     @override
-    def stage_users(self, run: StagedRun, steps: Steps) -> None:
-        if run.takes_parts:
-            super().stage_users(run, steps)
-            return
-        self.host.keep_tables(self.tables, has_text_ids=True)
-        if sums.LIST_ROWS in self.tables:
-            with steps.step("match") as step:
-                types = {field.name: field.type for field in schemas.LISTS.fields if field.name not in C.RUN_KEY}
-                run.stage(schemas.LISTS.name, self.host.kept_rows(sums.LIST_ROWS, types))
-                step.n_rows = run.n_rows[schemas.LISTS.name]
-        with steps.step("score") as step:
-            types = user_types(self.request.measure_set.stored)
-            run.stage(schemas.USER_METRICS.name, self.host.kept_rows(sums.USER_ROWS, types))
-            step.n_rows = run.n_rows[schemas.USER_METRICS.name]
-        self.has_users = True
-
-    @override
-    def input_facts(self) -> list[CheckCount]:
-        if not self.has_users:
-            self.host.release()  # staging failed: to count kept rows would run the failed plan again
-        return super().input_facts()
-
-    @override
-    def refused_rows(self) -> DataFrame:
-        return to_refused_rows(self._sources, self._plan.request, sample_share=self._plan.sample_share)
+    def write_refused(self, table: Writer) -> None:
+        refused = to_refused_rows(self._sources, self._plan.request, sample_share=self._plan.sample_share)
+        write_rows(refused, table)
 
     @override
     def has_no_row(self, name: str) -> bool:

@@ -7,19 +7,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rankeval_spark.apps.nightly.night_host import open_here
 from rankeval_spark.apps.nightly.night_plan import empty_reason
 from rankeval_spark.apps.run_history import require_no_means
 from rankeval_spark.config import check_roots, least_cost
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, InputError, errors_of, raise_together
-from rankeval_spark.inputs.arrow.file_inputs import TEXT_FORMATS, look_at_inputs
+from rankeval_spark.inputs.arrow.file_inputs import TEXT_FORMATS, look_at_inputs, open_inputs
 from rankeval_spark.inputs.arrow.input_sizes import InputSize, look_up_sizes
 from rankeval_spark.inputs.input_files import ForSparkError, no_row_fault
 from rankeval_spark.refusals import refuse_unknown_baseline
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.results import check_root
-from rankeval_spark.results.readers import is_native
 from rankeval_spark.results.results_store import refuse_busy_night
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.spark.session.machine_checks import require_startable
@@ -87,7 +85,7 @@ class LookAhead:
         self.why_spark = wants_spark(config)
         if self.why_spark is None:
             try:
-                open_here(config, self._request, self._day)
+                open_inputs(config, self._request, self._day)
             except ForSparkError as error:
                 self.why_spark = str(error)
         if self.why_spark is not None:
@@ -112,9 +110,8 @@ class LookAhead:
         names = [each.name for each in empty if each.name in (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)]
         if names:
             self.reason, root = empty_reason(self._day, names), self._config.results.location
-            if is_native(root):
-                with suppress(ConfigError):  # no results yet; what is wrong with a root is among the errors
-                    require_no_means(None, root, NightKey(self._config.evaluation, self._day), self.reason)
+            with suppress(ConfigError):  # no results yet; what is wrong with a root is among the errors
+                require_no_means(root, NightKey(self._config.evaluation, self._day), self.reason)
 
 
 def wants_spark(config: EvaluationConfig) -> str | None:

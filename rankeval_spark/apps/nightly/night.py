@@ -17,7 +17,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps import gates
 from rankeval_spark.apps.error_translation import translated_errors
 from rankeval_spark.apps.nightly.look_ahead import LookAhead
-from rankeval_spark.apps.nightly.night_host import ProcessHost, open_here
+from rankeval_spark.apps.nightly.night_host import ProcessHost
 from rankeval_spark.apps.nightly.night_plan import (
     NightPlan,
     empty_reason,
@@ -42,6 +42,7 @@ from rankeval_spark.errors import (
     nearest,
     visible,
 )
+from rankeval_spark.inputs.arrow.file_inputs import open_inputs
 from rankeval_spark.inputs.input_files import ForSparkError, no_row_fault
 from rankeval_spark.refusals import refuse_unknown_baseline
 from rankeval_spark.result_rows import check_rows
@@ -120,12 +121,12 @@ def prepare_night(
     """Run all of :func:`run_night` but the publish; what needs published nights waits for ``publishing_first``."""
     facts, results = plan.run(new_run_id()), plan.config.results
     with translated_errors(), ExitStack() as locks:
-        store = ResultsStore.open(spark, results.location, one_run_per_root=results.one_run_per_root)
+        store = ResultsStore.open(results.location, one_run_per_root=results.one_run_per_root)
         of_run = facts.evaluation, facts.evaluation_date, facts.run_id
         locks.enter_context(store.run_lock(*of_run, on_busy=results.on_busy, wait_seconds=results.wait_seconds))
         before = publishing_first
         recorded = store.start(facts, publishing=() if before is None else (before.recorded.facts.run_id,))
-        history = RunHistory(spark, plan.config, facts, wait=None if before is None else before.wait)
+        history = RunHistory(plan.config, facts, wait=None if before is None else before.wait)
         try:
             host = host_of(spark, plan, progress)
         except FaultsError as error:
@@ -159,7 +160,7 @@ def host_of(spark: SparkSession, plan: NightPlan, listener: Progress | None = No
     why = why_wanted(spark)
     if why is None:
         try:
-            inputs = open_here(plan.config, plan.request, plan.evaluation_date)
+            inputs = open_inputs(plan.config, plan.request, plan.evaluation_date)
             of_quarantine = partial(spark_host, spark, why="results.quarantine, whose rows Spark writes")
             return ProcessHost(plan, inputs, of_quarantine)
         except ForSparkError as reason:
@@ -177,7 +178,7 @@ def rehearse_night(
     spark: SparkSession, plan: NightPlan, rehearsal: Rehearsal, *, progress: Progress | None
 ) -> NightResult:
     """Compute a night as :func:`run_night` does, and publish nothing; checks and rules do without earlier nights."""
-    history = RunHistory(spark, plan.config, rehearsal.facts, is_alone=True)
+    history = RunHistory(plan.config, rehearsal.facts, is_alone=True)
     night = PreparedNight(rehearsal, Steps(progress or Progress()), plan, spark_host(spark, plan), history)
     night.compute()
     return night.publish()
@@ -307,7 +308,7 @@ class PreparedNight:
             # What cannot be used is kept before anything is refused for it.
             has_refused = any(fact.count and fact.check in FAULTS for fact in self.facts)
             is_needed = self.plan.config.results.quarantine and has_refused
-            self.recorded.quarantine(self.runner.refused_rows() if is_needed else None)
+            self.recorded.quarantine(self.runner.write_refused if is_needed else None)
             self._refuse(*self._unusable())
         return reason
 

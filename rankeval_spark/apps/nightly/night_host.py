@@ -17,30 +17,23 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import Cost, counted_cost
 from rankeval_spark.hosts.in_process import InProcess
 from rankeval_spark.in_process.assembly import Usable
-from rankeval_spark.inputs.arrow.file_inputs import MAX_MEMORY, open_inputs, read_tables
+from rankeval_spark.inputs.arrow.file_inputs import MAX_MEMORY, read_tables
 from rankeval_spark.inputs.arrow.reading import physical_bytes
-from rankeval_spark.inputs.input_files import ForSparkError
 from rankeval_spark.inputs.places import release_copies
-from rankeval_spark.results.readers import is_native
 from rankeval_spark.sums import sums
 from rankeval_spark.sums.check_counts import to_list_facts
 from rankeval_spark.sums.exposures import to_metrics
 
 if TYPE_CHECKING:
-    from datetime import date
-
-    from pyspark.sql import DataFrame
-
     from rankeval_spark.apps.nightly.night_plan import NightPlan
     from rankeval_spark.apps.progress import Steps
-    from rankeval_spark.config import EvaluationConfig
-    from rankeval_spark.config.request import Request
     from rankeval_spark.hosts.host import Host
     from rankeval_spark.inputs.arrow.file_inputs import FileInput
     from rankeval_spark.inputs.arrow.reading import Tables
     from rankeval_spark.inputs.spark import Source
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.results import StagedRun
+    from rankeval_spark.sums.sums import Writer
 
     ReadInput: TypeAlias = FileInput | Source
     """An input that was read."""
@@ -71,7 +64,7 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
         """Count the rows of an input that are read, and the files that hold them."""
 
     def stage_users(self, run: StagedRun, steps: Steps) -> None:
-        """Stage the rows of users and, where they are published, the lists; on a disk of this machine."""
+        """Stage the rows of users and, where they are published, the lists."""
         has_lists = schemas.LISTS.name in self.tables
         with steps.step("match" if has_lists else "score") as step:
             with ExitStack() as staging:
@@ -110,8 +103,8 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
         return self.totals.get(sums.COMPARISONS)
 
     @abstractmethod
-    def refused_rows(self) -> DataFrame:
-        """Plan the rows of the inputs that cannot be used."""
+    def write_refused(self, table: Writer) -> None:
+        """Write the rows of the inputs that cannot be used."""
 
     @abstractmethod
     def has_no_row(self, name: str) -> bool:
@@ -120,17 +113,6 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
     @abstractmethod
     def models(self, *, at_most: int) -> list[str | None]:
         """List the first models of the log."""
-
-
-def open_here(config: EvaluationConfig, request: Request, day: date) -> Sequence[FileInput]:
-    """Open the inputs of a night that this process can read, compute and publish; no row is read.
-
-    Raises ForSparkError with the reason if Spark computes the night.
-    """
-    root = config.results.location
-    if not is_native(root):
-        raise ForSparkError(root, "a results root that only Spark writes")
-    return open_inputs(config, request, day)
 
 
 class ProcessHost(NightHost):
@@ -163,7 +145,7 @@ class ProcessHost(NightHost):
         return source.count(), sum(1 for _ in source.table.dataset.get_fragments(source.condition))
 
     @override
-    def refused_rows(self) -> DataFrame:
+    def write_refused(self, table: Writer) -> None:
         inputs = {  # at the versions that were read here
             source.name: source.config.model_copy(update={"version": source.version})
             for source in self._opened
@@ -171,7 +153,7 @@ class ProcessHost(NightHost):
         }
         config = self._plan.config
         read = config.model_copy(update={"inputs": config.inputs.model_copy(update=inputs)})
-        return self._on_spark(replace(self._plan, config=read)).refused_rows()
+        self._on_spark(replace(self._plan, config=read)).write_refused(table)
 
     @override
     def has_no_row(self, name: str) -> bool:

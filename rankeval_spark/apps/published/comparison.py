@@ -18,13 +18,12 @@ from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.result_rows.metric_rows import SUPPORT
 from rankeval_spark.results import results_of
-from rankeval_spark.results.local_tables import to_rows
+from rankeval_spark.results.table_scans import to_rows
 from rankeval_spark.statistics import multiple_testing
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
     from rankeval_spark.apps.published_runs import PastNight
     from rankeval_spark.config import EvaluationConfig
@@ -72,9 +71,7 @@ class ComparisonResult:
     notes: list[str] = field(default_factory=list)  # what could not be compared, and why
 
 
-def compare_nights(
-    spark: SparkSession | None, root: str, now: PastNight, before: PastNight, selection: ComparisonSelection
-) -> ComparisonResult:
+def compare_nights(root: str, now: PastNight, before: PastNight, selection: ComparisonSelection) -> ComparisonResult:
     """Compare each model with itself on another night.
 
     Rows of :mod:`rankeval_spark.result_rows.night_change_rows` with ``test``, ``correction``, ``family_size``,
@@ -86,7 +83,7 @@ def compare_nights(
     if shares[0] != shares[1]:
         found = f"{shares[0]:g} of the users, and {shares[1]:g} on {before.evaluation_date}"
         raise InputError(Fault(str(now), found, "the same share on both nights", "run one of them again"))
-    config, results = now.config, results_of(spark, root)
+    config, results = now.config, results_of(root)
     measures, names = selection.measures_of(now), selection.slices_of(config)
     sides = [NightSide.of(results, night, models=selection.models) for night in (now, before)]
     rows = changes_between(sides[0], sides[1], config, measures=measures, slices=names)
@@ -99,16 +96,14 @@ def compare_nights(
     )
 
 
-def compare_models(
-    spark: SparkSession | None, root: str, night: PastNight, baseline: str, selection: ComparisonSelection
-) -> ComparisonResult:
+def compare_models(root: str, night: PastNight, baseline: str, selection: ComparisonSelection) -> ComparisonResult:
     """Compare the models of a night with one of them, paired by user; ConfigError if it has no such model.
 
     Rows are those published if the night has this baseline. Else they are computed from its users, and the p-values
     are adjusted for the requested rows.
     """
     _require_means(night)
-    results = results_of(spark, root)
+    results = results_of(root)
     of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
     names, measures = selection.slices_of(night.config), selection.measures_of(night)
     models = results.arrow(schemas.METRICS.name, columns=[C.MODEL_ID], **of_night)

@@ -19,12 +19,10 @@ from rankeval_spark.report.page import report
 from rankeval_spark.report.tables import ReportTables, all_users_rows, empty_table, keep, rows_of, to_arrow
 from rankeval_spark.results import results_of
 from rankeval_spark.results.journal import COMMITS
-from rankeval_spark.results.local_tables import DamagedResultsError
+from rankeval_spark.results.table_scans import DamagedResultsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from pyspark.sql import SparkSession
 
     from rankeval_spark.results import Results
     from rankeval_spark.schemas import Schema
@@ -38,7 +36,6 @@ _MIN_HASH: Final = -(2**63)
 
 
 def report_of(
-    spark: SparkSession | None,  # needed for a root that only Spark can read
     root: str,  # local path or URI of the results root
     *,
     evaluation: str | None = None,
@@ -46,7 +43,7 @@ def report_of(
     baseline: str | None = None,
 ) -> str:
     """Return the report of a night of a results root as HTML, chosen as by :func:`report.page.report`."""
-    results = results_of(spark, root)
+    results = results_of(root)
     tables = report_tables(results, evaluation=evaluation, day=day, baseline=baseline)
     return report(tables, evaluation=evaluation, day=day, baseline=baseline)
 
@@ -130,16 +127,12 @@ def _add_users(results: Results[Any], tables: ReportTables, night: Night) -> Rep
     return replace(tables, user_metrics=users, user_share=share)
 
 
-def _read_sample(scan: Any, columns: list[str], share: float) -> pa.Table:  # noqa: ANN401 - a dataset or a DataFrame
+def _read_sample(scan: Any, columns: list[str], share: float) -> pa.Table:  # noqa: ANN401 - a dataset
     """Read the rows of the users with the lowest hashes, up to a share.
 
     ``--sample-users`` goes by the remainder of the same hash, so that these are a sample of its users too.
     """
     bound = _MIN_HASH + int(share * _HASHES)
-    if callable(getattr(scan, "toArrow", None)):
-        from rankeval_spark.spark.plans.usable_rows import user_hash  # noqa: PLC0415 - imports pyspark
-
-        return to_arrow((scan if share >= 1 else scan.where(user_hash() < bound)).select(*columns))
     if share >= 1:
         return scan.to_table(columns=columns)
     names = [scan.schema.field(name) for name in columns]

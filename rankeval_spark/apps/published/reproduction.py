@@ -16,6 +16,7 @@ from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, n
 from rankeval_spark.inputs.spark import explain
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.results import Rehearsal, Results, event_frame, results_at
+from rankeval_spark.results.spark_reader import read_table
 from rankeval_spark.spark.plans import table_diff
 from rankeval_spark.spark.session.settings import is_local
 
@@ -122,12 +123,12 @@ class Reproduction:
         return all(table.is_equal for table in self.tables)
 
 
-def find_run(spark: SparkSession | None, root: str, run_id: str) -> RecordedRun:
+def find_run(root: str, run_id: str) -> RecordedRun:
     """Return a published run; raises InputError if there is no such run, or it was not published."""
-    events = event_frame(spark, root, columns=(*C.RUN_KEY, "status"), is_lenient=True)
+    events = event_frame(root, columns=(*C.RUN_KEY, "status"), is_lenient=True)
     require_published(root, run_id, events)
     of_run = [(C.RUN_ID, "=", run_id), ("status", "=", "PUBLISHED")]
-    night = PastNight(event_frame(spark, root, where=of_run, is_lenient=True)[0])
+    night = PastNight(event_frame(root, where=of_run, is_lenient=True)[0])
     of_night = (night.evaluation, night.evaluation_date, "PUBLISHED")
     same = [row[C.RUN_ID] for row in events if (row[C.EVALUATION], row[C.EVALUATION_DATE], row["status"]) == of_night]
     return RecordedRun(night, None if same[-1] == run_id else same[-1])
@@ -165,7 +166,7 @@ def reproduce_run(
                 found = f"none, with executors on other machines ({master})"
                 raise ConfigError(Fault("--scratch", found, "a folder that all executors can write to and read"))
             scratch = stack.enter_context(allowed_folders.temporary_folder())
-        rehearsal = Rehearsal(spark, scratch, plan.run(new_run_id()))
+        rehearsal = Rehearsal(scratch, plan.run(new_run_id()))
         stack.callback(rehearsal.discard)
         rehearse_night(spark, plan, rehearsal, progress=progress)
         then, columns = {fact["name"]: fact["n_rows"] for fact in night.row["inputs"]}, night.input_columns
@@ -173,11 +174,11 @@ def reproduce_run(
         for read in rehearsal.inputs:
             n_rows, names = (then[read.name], read.n_rows), (columns.get(read.name), read.columns)
             inputs.append(InputVersions(read.name, read.format, read.version, n_rows, names))
-        return Reproduction(run, tuple(inputs), _compare_tables(spark, root, run, rehearsal))
+        return Reproduction(run, tuple(inputs), _compare_tables(spark, root, run, rehearsal, scratch))
 
 
 def _compare_tables(
-    spark: SparkSession, root: str, run: RecordedRun, rehearsal: Rehearsal
+    spark: SparkSession, root: str, run: RecordedRun, rehearsal: Rehearsal, scratch: str
 ) -> tuple[TableComparison, ...]:
     """Compare every table that the run or its rerun has.
 
@@ -186,9 +187,13 @@ def _compare_tables(
     replaced, recorded = run.successor is not None, run.night.row["n_rows"]
     results = results_at(spark, root, run.night.row["table_versions"]) if replaced else Results(spark, root)
     names = {*recorded, *rehearsal.n_rows} - set(CARRIED if run.night.was_scored_again else ())
+
+    def staged_rows(table: str) -> DataFrame | None:
+        return read_table(spark, scratch, rehearsal.staging.path(table)) if table in rehearsal.n_rows else None
+
     try:
         rows = {
-            schema.name: _differences(results, run, rehearsal, schema)
+            schema.name: _differences(results, run, schema, staged_rows(schema.name))
             for schema in schemas.PUBLISHED
             if schema.name in names
         }
@@ -217,8 +222,8 @@ def _compare_tables(
         raise InputError(Fault(f"results root {root}", gone, "the rows that the run published", fix)) from error
 
 
-def _differences(results: Results, run: RecordedRun, rehearsal: Rehearsal, schema: Schema) -> DataFrame:
-    """Compare the published rows of a table with those of the rehearsal, without what cannot be repeated."""
+def _differences(results: Results, run: RecordedRun, schema: Schema, again: DataFrame | None) -> DataFrame:
+    """Compare the published rows of a table with those made again, without what cannot be repeated."""
     of_run = {C.EVALUATION: run.night.evaluation, C.EVALUATION_DATE: run.night.evaluation_date, C.RUN_ID: run.run_id}
     published = results.published(schema.name)
     for column, value in of_run.items():
@@ -227,8 +232,7 @@ def _differences(results: Results, run: RecordedRun, rehearsal: Rehearsal, schem
         names = [field.name for field in schema.fields if field.nullable]
         counts = published.agg(*(F.count(name).alias(name) for name in names)).collect()[0]
         published = published.drop(*(name for name in names if not counts[name]))
-    is_staged = schema.name in rehearsal.n_rows
-    pair = [published, rehearsal.staging.read(schema.name) if is_staged else published.limit(0)]
+    pair = [published, published.limit(0) if again is None else again]
     if schema is schemas.CHECKS:
         pair = [frame.where(~F.col("check").isin(*check_rows.NOT_REPEATED)) for frame in pair]
     if schema is schemas.GATES:

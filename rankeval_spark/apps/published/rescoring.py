@@ -32,7 +32,6 @@ from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.results import InputRecord, Results, ResultsStore, results_of
 from rankeval_spark.results.published_results import DELETED, FIX
-from rankeval_spark.results.readers import is_native
 from rankeval_spark.sums import sums
 from rankeval_spark.sums.published import PublishedLists
 
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
 
 
 def past_nights(
-    spark: SparkSession | None,
     root: str,
     *,
     evaluation: str | None = None,
@@ -54,12 +52,12 @@ def past_nights(
     needs: frozenset[str] = frozenset(),
 ) -> list[PastNight]:
     """List the published nights that can be scored again, with the facts ``needs``; InputError for all others."""
-    nights = published_nights(spark, root, evaluation=evaluation, dates=dates)
+    nights = published_nights(root, evaluation=evaluation, dates=dates)
     measured = [night for night in nights if not night.is_empty]
     fix = "set results.lists: true and run the date again, or choose others with --date and --evaluation"
     without = [night for night in measured if not night.has_lists]
     faults = [Fault(str(night), "no published lists", "the lists of the night", fix) for night in without]
-    deletions = results_of(spark, root).deleted(evaluation=evaluation)
+    deletions = results_of(root).deleted(evaluation=evaluation)
     without_lists = {key for key, tables in deletions.items() if schemas.LISTS.name in tables}
     deleted = [
         night for night in nights if (night.evaluation, night.evaluation_date) in without_lists and night not in without
@@ -91,7 +89,7 @@ def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequen
     if None in versions.values():
         return set()
     try:
-        nights = past_nights(spark, config.results.location, evaluation=config.evaluation)
+        nights = past_nights(config.results.location, evaluation=config.evaluation)
     except FaultsError:  # nothing was published there yet
         return set()
     expected = (config.config_hash, __version__, versions)
@@ -99,9 +97,7 @@ def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequen
     return unchanged & set(dates)
 
 
-def score_night(
-    spark: SparkSession, root: str, night: PastNight, measures: MeasureSet, *, progress: Progress | None = None
-) -> NightResult:
+def score_night(root: str, night: PastNight, measures: MeasureSet, *, progress: Progress | None = None) -> NightResult:
     """Score the published lists of a night with its own measures and some more, and publish the whole again.
 
     Inputs are not read; lists, segments and policies are those of the night. Its values do not change.
@@ -111,20 +107,19 @@ def score_night(
     """
     steps, run_id = Steps(progress or Progress()), new_run_id()
     one_run_per_root = night.config.results.one_run_per_root
-    store = ResultsStore.open(spark, root, create=False, one_run_per_root=one_run_per_root)
+    store = ResultsStore.open(root, create=False, one_run_per_root=one_run_per_root)
     with store.run_lock(night.evaluation, night.evaluation_date, run_id):
         store.finish_pending(run_id)
         dates = [night.evaluation_date]
-        (now,) = past_nights(spark, root, evaluation=night.evaluation, dates=dates, needs=measures.needs)
+        (now,) = past_nights(root, evaluation=night.evaluation, dates=dates, needs=measures.needs)
         if now.is_empty:
             raise InputError(Fault(f"{now}", f"no rows ({now.row['reason']})", "the lists of the night"))
         plan = plan_scoring(now, measures)
         run = store.start(plan.run(run_id))
         inputs = [InputRecord(**each, columns=now.input_columns.get(each["name"])) for each in now.row["inputs"]]
         with failures_recorded(run, steps, lambda: inputs):
-            results = results_of(spark, root)
-            stage_users = _stage_users_here if is_native(root) else _stage_users_on_spark
-            found = stage_users(run, steps, now, plan.request, results)
+            results = results_of(root)
+            found = _stage_users(run, steps, now, plan.request, results)
             _stage_rest(run, steps, now, plan.request, results, found)
             with steps.step("audit"):
                 run.audit()
@@ -165,10 +160,10 @@ def _plan_sums(
     return lists, sums.ListTotals(lists, sums.result_sums(request, outputs), tables=(sums.USER_ROWS,))
 
 
-def _stage_users_here(
+def _stage_users(
     run: StagedRun, steps: Steps, night: PastNight, request: Request, results: Results[Any]
 ) -> Mapping[str, pa.Table]:
-    """Stage lists and rows of users in this process, some users at a time; return the sums."""
+    """Stage lists and rows of users, some users at a time; return the sums."""
     lists = results.scan(schemas.LISTS.name, date=night.evaluation_date, evaluation=night.evaluation)
     with steps.step("match") as step:
         with run.staged_in_parts(schemas.LISTS.name) as staged:
@@ -187,35 +182,6 @@ def _stage_users_here(
                     partials.append((name, rows))
         step.n_rows = run.n_rows[schemas.USER_METRICS.name]
     return sums.finish_sums(totals.sums, partials)
-
-
-def _stage_users_on_spark(
-    run: StagedRun, steps: Steps, night: PastNight, request: Request, results: Results[Any]
-) -> Mapping[str, pa.Table]:
-    """Stage lists and rows of users on Spark; return the sums."""
-    from pyspark import StorageLevel  # noqa: PLC0415 - nights here are scored without it
-    from pyspark.sql import functions as F  # noqa: PLC0415 - pyspark is an extra
-
-    from rankeval_spark.spark.plans import result_frames  # noqa: PLC0415 - as above
-    from rankeval_spark.spark.plans.moved_rows import user_types  # noqa: PLC0415 - as above
-
-    published = results.scan(schemas.LISTS.name, date=night.evaluation_date, evaluation=night.evaluation)
-    with steps.step("match") as step:
-        run.stage(schemas.LISTS.name, published.drop(*C.RUN_KEY))
-        step.n_rows = run.n_rows[schemas.LISTS.name]
-        lists = run.staging.read(schemas.LISTS.name)
-        has_one_list = lists.where(F.col(C.LIST_ID) != C.ONE_LIST).isEmpty()
-    source, totals = _plan_sums(request, night, results, has_one_list=has_one_list)
-    kept = result_frames.to_packed(lists.select(*source.columns).repartition(C.USER_ID), totals)
-    kept = kept.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        with steps.step("score") as step:
-            users = result_frames.to_rows(kept, sums.USER_ROWS, user_types(request.measure_set.stored))
-            run.stage(schemas.USER_METRICS.name, users)
-            step.n_rows = run.n_rows[schemas.USER_METRICS.name]
-        return result_frames.to_totals(kept, totals.sums)
-    finally:
-        kept.unpersist()
 
 
 def plan_scoring(night: PastNight, measures: MeasureSet) -> NightPlan:

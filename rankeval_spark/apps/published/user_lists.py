@@ -43,13 +43,13 @@ class UserLists:
 def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence[str]) -> UserLists:
     """Evaluate a few users of a published night again, with its measures and policies.
 
-    A ``spark`` of ``spark.session.on_demand`` starts only where this process cannot read the root or the inputs.
+    A ``spark`` of ``spark.session.on_demand`` starts only where this process cannot read the inputs.
     ``users`` are ids as published tables have them: whole numbers as text. Raises InputError if an input or its version
     is gone, or no row of the night is of one of the users.
     """
     plan = plan_again(night, pinned(night.row), night.measures)
     # With the models that it published, one without a list for the users among them.
-    names = {row[C.MODEL_ID] for row in read_means(spark, root, night.evaluation, [night])} - {C.ONE_MODEL}
+    names = {row[C.MODEL_ID] for row in read_means(root, night.evaluation, [night])} - {C.ONE_MODEL}
     models = tuple(sorted(names)) or plan.request.models
     plan = replace(plan, request=plan.request.copy_with(comparisons=None, models=models))
     try:

@@ -25,7 +25,6 @@ from rankeval_spark.spark.plans.user_rows import to_user_rows
 from rankeval_spark.sums import grouping
 from rankeval_spark.sums.exposures import CatalogueItems, group_by_catalogue
 from rankeval_spark.sums.input_checks import BANDS, N_KNOWN, ROWS, SEGMENT_VALUES, VECTORS
-from rankeval_spark.sums.published import NIGHT
 from rankeval_spark.sums.sums import ITEMS, NO_WRITERS, adjust_sums
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.checks import RowChecks
     from rankeval_spark.spark.plans.user_rows import InputFrames
     from rankeval_spark.sums.input_checks import InputChecks
-    from rankeval_spark.sums.published import UserTotals
     from rankeval_spark.sums.sums import Addition, Sum, Writer
 
 RequestedValue: TypeAlias = tuple[str, str, int]
@@ -118,6 +116,17 @@ def to_packed(rows: DataFrame, addition: Addition, writers: Mapping[str, Writer]
     return rows.mapInArrow(add, grouping.COLUMNS)
 
 
+def write_rows(rows: DataFrame, writer: Writer) -> None:
+    """Run the job whose workers write rows to files of a table."""
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            writer.add(pa.Table.from_batches([batch]))
+        yield writer.drain()
+
+    writer.adopt(rows.mapInArrow(write, "add string").toArrow())
+
+
 def with_catalogues(packed_rows: DataFrame, sums: Mapping[str, Sum], items_of: Callable[[str], DataFrame]) -> DataFrame:
     """Add the partial rows of the items of the catalogues that sums read; ``items_of`` returns their ids."""
     for catalogue, readers in group_by_catalogue(sums).items():
@@ -183,20 +192,6 @@ def to_rows(packed_rows: DataFrame, name: str, types: Mapping[str, str], *, coun
                 yield from grouping.unpack([cell]).to_batches()
 
     return map_in_arrow(packed_rows.where(F.col("sum").isin(*read)).select(*columns), unpacked, types)
-
-
-def to_published_users(nights: Sequence[DataFrame], totals: UserTotals) -> dict[str, pa.Table]:
-    """Run the job that adds up the users of published nights."""
-    frames = (
-        night.where(F.col(C.K).isin(*totals.measures.ks)).select(*totals.columns, F.lit(place).alias(NIGHT))
-        for place, night in enumerate(nights)
-    )
-    rows = reduce(DataFrame.unionByName, frames).repartition(C.USER_ID)
-    found = to_packed(rows, totals)
-    if totals.known:
-        known = [row for name, partial in totals.known for row in pack_by_key(name, partial, totals.sums)]
-        found = found.union(rows.sparkSession.createDataFrame(pa.Table.from_batches(known), grouping.COLUMNS))
-    return to_totals(found, totals.sums)
 
 
 def pack_input_partials(inputs: InputFrames, asked: InputChecks) -> DataFrame | None:

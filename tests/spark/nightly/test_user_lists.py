@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def lists_of(spark: SparkSession, workspace: Workspace) -> UserLists:
     run_night(spark, load_config(workspace.config), FIRST)
-    (night,) = published_nights(spark, workspace.root)
+    (night,) = published_nights(workspace.root)
     return user_lists(spark, workspace.root, night, ["bob", "kim"])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,10 +40,10 @@ def copied(
 @pytest.fixture
 def empty_root(copied: Callable[[str, Callable[[str], object]], str]) -> str:
     """Give a root with its tables, in which nothing was published."""
-    return copied("empty", partial(ResultsStore.open, nights.HERE))
+    return copied("empty", ResultsStore.open)
 
 
 @pytest.fixture
 def root(copied: Callable[[str, Callable[[str], object]], str]) -> str:
     """Give a root in which the first night was published by run ``first``."""
-    return copied("published", lambda new: nights.publish(nights.HERE, new, nights.facts("first")))
+    return copied("published", lambda new: nights.publish(new, nights.facts("first")))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -12,13 +11,11 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.requested_measures import RecordedDefinition
 from rankeval_spark.result_rows.column_types import ARROW_TYPES
 from rankeval_spark.results import MeasureRecord, ResultsStore, RunRecord
-from rankeval_spark.results.spark_tables import struct_type
-from rankeval_spark.spark.session import is_on_demand, on_demand
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from rankeval_spark.results import Run
     from rankeval_spark.schemas import Field, Schema
@@ -38,15 +35,6 @@ Row: TypeAlias = dict[str, object]
 RANKS: Ranks = {"ann": 1, "bob": 2, "eve": None}
 
 
-def no_session() -> NoReturn:
-    message = "a session was started"
-    raise AssertionError(message)
-
-
-HERE: Final = on_demand(no_session)
-"""Instead of a session: for what this process does by itself."""
-
-
 def facts(run_id: str, day: date = FIRST, evaluation: str = NIGHTLY, **others: object) -> RunRecord:
     given = {"config": '{"a":1}', "config_hash": "c0ffee", "code_version": "0.1.0", "measures": MEASURES, **others}
     return RunRecord(evaluation, day, run_id, **given)  # type: ignore[arg-type]  # passed on as it came
@@ -56,12 +44,12 @@ STAGED = (schemas.LISTS, schemas.USER_METRICS, schemas.METRICS, schemas.CHECKS)
 """What a night here has rows for; the tables of comparisons and gates stay empty, as where nothing asks for them."""
 
 
-def publish(spark: SparkSession, root: str, run: RunRecord, ranks: Ranks = RANKS) -> dict[str, int]:
-    """Run one night from its lock to its last row, staged by a session or ``HERE``; return the published versions."""
-    store = ResultsStore.open(spark, root)
+def publish(root: str, run: RunRecord, ranks: Ranks = RANKS) -> dict[str, int]:
+    """Run one night from its lock to its last row; return the published versions."""
+    store = ResultsStore.open(root)
     with store.run_lock(run.evaluation, run.evaluation_date, run.run_id):
         started = store.start(run)
-        stage(spark, started, ranks)
+        stage(started, ranks)
         started.audit()
         return started.publish(reason=None if ranks else "no rows for this date")
 
@@ -73,14 +61,14 @@ def rows_of(table: DataFrame | pa.Table, *, without: Sequence[str] = (C.RUN_ID,)
     return sorted(str(row) for row in table.drop(*without).collect())
 
 
-def stage(spark: SparkSession, run: Run, ranks: Ranks) -> None:
+def stage(run: Run, ranks: Ranks) -> None:
     for schema, rows in (
         (schemas.LISTS, list_rows(ranks)),
         (schemas.USER_METRICS, user_rows(ranks)),
         (schemas.METRICS, metric_rows(ranks)),
         (schemas.CHECKS, check_rows(ranks)),
     ):
-        run.stage(schema.name, table(schema, rows) if is_on_demand(spark) else frame(spark, schema, rows))
+        run.stage(schema.name, table(schema, rows))
 
 
 def table(schema: Schema, rows: Sequence[Row]) -> pa.Table:
@@ -89,11 +77,6 @@ def table(schema: Schema, rows: Sequence[Row]) -> pa.Table:
     columns = {field.name: [row.get(field.name, _nought(field)) for row in rows] for field in fields}
     arrow: list[Any] = [(field.name, ARROW_TYPES[field.type]) for field in fields]
     return pa.table(columns, schema=pa.schema(arrow))
-
-
-def frame(spark: SparkSession, schema: Schema, rows: Sequence[Row]) -> DataFrame:
-    """Rows as of :func:`table`, as a frame."""
-    return spark.createDataFrame(table(schema, rows), struct_type(replace(schema, fields=_fields(schema))))
 
 
 def _fields(schema: Schema) -> tuple[Field, ...]:

@@ -13,15 +13,13 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.requested_measures import RecordedDefinition
 from rankeval_spark.errors import ChecksFailedError
 from rankeval_spark.results import MeasureRecord, Results, ResultsStore, audit
-from rankeval_spark.results.audit import RowsInProcess
-from rankeval_spark.results.spark_tables import RowsOnSpark
+from rankeval_spark.results.audit import StagedRows
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rankeval_spark.errors import Fault
-    from rankeval_spark.results.audit import StagedRows
 
 Look: TypeAlias = "Callable[[list[nights.Row]], list[Fault]]"
 
@@ -29,20 +27,19 @@ Look: TypeAlias = "Callable[[list[nights.Row]], list[Fault]]"
 TABLES = {schema.name: schema for schema in (schemas.USER_METRICS, schemas.METRICS)}
 
 
-here = pytest.mark.parametrize("audited", ["here", "here, in parts"], indirect=True)
-everywhere = pytest.mark.parametrize("audited", ["on Spark", "here", "here, in parts"], indirect=True)
+everywhere = pytest.mark.parametrize("audited", ["at once", "in parts", "some users at a time"], indirect=True)
 
 
 @pytest.fixture
-def audited(request: pytest.FixtureRequest) -> Callable[[pa.Table], StagedRows]:
-    """Give the audit rows: by Spark, by this process, and in parts that split users."""
+def audited(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[pa.Table], StagedRows]:
+    """Give the audit rows: at once, in parts that split users, and so that memory is for one row at a time."""
+    if request.param == "some users at a time":
+        monkeypatch.setattr(audit, "MAX_ROWS_AT_ONCE", 1)
 
     def rows_of(rows: pa.Table) -> StagedRows:
-        if request.param == "on Spark":
-            return RowsOnSpark(request.getfixturevalue("spark").createDataFrame(rows))
-        if request.param == "here":
-            return RowsInProcess([rows])
-        return RowsInProcess([rows.slice(start, 1) for start in range(rows.num_rows)])
+        if request.param == "at once":
+            return StagedRows([rows])
+        return StagedRows([rows.slice(start, 1) for start in range(rows.num_rows)])
 
     return rows_of
 
@@ -59,12 +56,12 @@ def look(audited: Callable[[pa.Table], StagedRows]) -> Look:
     return found
 
 
-@here
+@everywhere
 def test_a_sound_night_passes(look: Look) -> None:
     assert look(nights.user_rows(nights.RANKS)) == []
 
 
-@here
+@everywhere
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), 1 + 1e-6, -1e-6])
 def test_a_value_out_of_range_is_found(look: Look, value: float) -> None:
     rows = nights.user_rows(nights.RANKS)
@@ -86,7 +83,7 @@ def test_faults_of_several_rows_are_found_wherever_they_are_looked_for(look: Loo
     ]
 
 
-@here
+@everywhere
 def test_a_mean_that_the_users_do_not_have_is_found(look: Look) -> None:
     faults = look(nights.user_rows({**nights.RANKS, "eve": 2}))
     assert "table metrics, model als, RR at k = 2, slice all" in [fault.where for fault in faults]
@@ -97,7 +94,7 @@ def test_a_missing_user_is_found(look: Look) -> None:
     assert look(nights.user_rows({"ann": 1, "bob": 2}))
 
 
-@here
+@everywhere
 @pytest.mark.parametrize("n_lists", [3, 2, None])
 def test_a_user_with_several_lists_counts_once_with_their_mean(
     audited: Callable[[pa.Table], StagedRows], n_lists: int | None
@@ -213,7 +210,7 @@ def test_a_row_that_its_table_would_refuse_is_named(
 
 
 def test_a_failed_check_stops_the_run_before_it_publishes(root: str) -> None:
-    store = ResultsStore.open(nights.HERE, root)
+    store = ResultsStore.open(root)
     failed = [{**row, "verdict": "error", "count": 5} for row in nights.check_rows(nights.RANKS)]
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "bad"):
         run = store.start(nights.facts("bad"))
@@ -233,5 +230,5 @@ def test_a_measure_of_all_lists_out_of_range_is_found(value: float | None, n_fau
     faults = audit.exposures(metrics, [*nights.MEASURES, coverage])
 
     assert [fault.where for fault in faults] == ["table metrics, model als, CatalogCoverage at k = 2"] * n_faults
-    user_metrics = RowsInProcess([nights.table(schemas.USER_METRICS, nights.user_rows(nights.RANKS))])
+    user_metrics = StagedRows([nights.table(schemas.USER_METRICS, nights.user_rows(nights.RANKS))])
     assert audit.user_metrics(user_metrics, metrics, [*nights.MEASURES, coverage]) == []

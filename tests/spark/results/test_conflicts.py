@@ -12,7 +12,7 @@ from tests.spark.results import nights
 if TYPE_CHECKING:
     import pytest
 
-    from rankeval_spark.results.file_store import Storage
+    from rankeval_spark.results.storage import Storage
 
 CHANGED: nights.Ranks = {"ann": 2, "kim": 1}
 
@@ -29,7 +29,7 @@ def test_a_commit_that_was_overtaken_is_made_again(root: str, monkeypatch: pytes
 
     before = deltalake.DeltaTable(f"{root}/metrics").version()
     monkeypatch.setattr(delta_log, "commit", commit_and_be_overtaken)
-    versions = nights.publish(nights.HERE, root, nights.facts("overtaken"), CHANGED)
+    versions = nights.publish(root, nights.facts("overtaken"), CHANGED)
     monkeypatch.undo()
 
     assert overtaken

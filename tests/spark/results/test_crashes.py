@@ -21,7 +21,7 @@ from tests.support.arrow_frames import assert_key, tuples, where
 
 if TYPE_CHECKING:
     from rankeval_spark.results.journal import JournalState
-    from rankeval_spark.results.table_store import TableStore
+    from rankeval_spark.results.result_tables import ResultTables
 
 CHANGED: nights.Ranks = {"ann": 2, "kim": 1}
 
@@ -32,7 +32,7 @@ ANNOUNCED = ("after_intent", "after_metrics", "before_marker")
 def crash(root: str, failpoint: str, ranks: nights.Ranks) -> None:
     """Run the first night again until the failpoint; nothing is cleaned up after it, as if it had been killed."""
     with failpoints.armed(failpoint), pytest.raises(failpoints.FailpointError):
-        nights.publish(nights.HERE, root, nights.facts("crashed"), ranks)
+        nights.publish(root, nights.facts("crashed"), ranks)
 
 
 def events(root: str) -> list[tuple[str, str]]:
@@ -54,7 +54,7 @@ def test_a_crash_shows_the_last_published_run_and_a_rerun_mends_it(root: str, fa
         assert_key(plain, schema.key)
         assert len(set(plain[C.RUN_ID].to_pylist())) == 1
 
-    nights.publish(nights.HERE, root, nights.facts("rerun"), CHANGED)
+    nights.publish(root, nights.facts("rerun"), CHANGED)
     values = tuples(Results(root).user_values(k=1), C.MODEL_ID, C.USER_ID, C.LIST_ID, C.MEASURE, C.K, C.VALUE)
     assert values == [("als", "ann", "", "RR", 1, 0.0), ("als", "kim", "", "RR", 1, 1.0)]
     assert leftovers(root) == []
@@ -63,7 +63,7 @@ def test_a_crash_shows_the_last_published_run_and_a_rerun_mends_it(root: str, fa
 
 def test_the_next_date_rolls_a_crashed_date_forward_first(root: str) -> None:
     crash(root, "after_user_metrics", CHANGED)
-    nights.publish(nights.HERE, root, nights.facts("next", nights.SECOND))
+    nights.publish(root, nights.facts("next", nights.SECOND))
     first = Results(root).user_metrics(date=nights.FIRST)
     assert {(row[C.RUN_ID], row[C.USER_ID]) for row in first.to_pylist()} == {("crashed", "ann"), ("crashed", "kim")}
     assert events(root)[-5:] == [
@@ -80,7 +80,7 @@ def test_a_night_whose_staging_was_lost_goes_back_to_what_was_published(root: st
     before = nights.rows_of(Results(root).user_metrics(), without=())
     crash(root, "after_user_metrics", CHANGED)
     shutil.rmtree(Path(root, "_staging"))
-    nights.publish(nights.HERE, root, nights.facts("next", nights.SECOND))
+    nights.publish(root, nights.facts("next", nights.SECOND))
     results = Results(root)
     assert nights.rows_of(results.user_metrics(date=nights.FIRST), without=()) == before
     assert ("crashed", "MAINTAINED") in events(root)
@@ -93,14 +93,14 @@ def test_a_run_that_was_taken_for_dead_while_it_waited_publishes_nothing(
     before = nights.rows_of(Results(root).user_metrics(), without=())
     recovered = publishing.recover
 
-    def suspended(held: TableStore) -> JournalState:
+    def suspended(held: ResultTables) -> JournalState:
         for name in leftovers(root):
             shutil.rmtree(Path(root, "_staging", name))
         return recovered(held)
 
     monkeypatch.setattr(publishing, "recover", suspended)
     with pytest.raises(ResultsError, match=r"found no \w+ and no \w+ .*in its staging"):
-        nights.publish(nights.HERE, root, nights.facts("lost"), CHANGED)
+        nights.publish(root, nights.facts("lost"), CHANGED)
     assert nights.rows_of(Results(root).user_metrics(), without=()) == before
     assert events(root)[-1] == ("lost", "RUNNING")
 
@@ -108,7 +108,7 @@ def test_a_run_that_was_taken_for_dead_while_it_waited_publishes_nothing(
 def test_an_announced_run_whose_rows_its_tables_refuse_is_set_back(root: str) -> None:
     """As of a version that did not look for them: nobody could ever publish it, and everybody would try."""
     before = nights.rows_of(Results(root).user_metrics(), without=())
-    store = ResultsStore.open(nights.HERE, root)
+    store = ResultsStore.open(root)
     infinite = [{**row, "value": float("inf")} for row in nights.metric_rows(CHANGED)]
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "refused"):
         run = store.start(nights.facts("refused"))
@@ -116,7 +116,7 @@ def test_an_announced_run_whose_rows_its_tables_refuse_is_set_back(root: str) ->
         run.stage("metrics", nights.table(schemas.METRICS, infinite))
         with failpoints.armed("after_intent"), pytest.raises(failpoints.FailpointError):
             run.publish()
-    nights.publish(nights.HERE, root, nights.facts("next", nights.SECOND))
+    nights.publish(root, nights.facts("next", nights.SECOND))
     assert nights.rows_of(Results(root).user_metrics(date=nights.FIRST), without=()) == before
     assert ("refused", "MAINTAINED") in events(root)
     assert leftovers(root) == []
@@ -124,7 +124,7 @@ def test_an_announced_run_whose_rows_its_tables_refuse_is_set_back(root: str) ->
 
 def test_what_was_announced_is_finished_before_a_run_looks_at_the_nights_before(root: str) -> None:
     crash(root, "after_intent", CHANGED)
-    store = ResultsStore.open(nights.HERE, root)
+    store = ResultsStore.open(root)
     with store.run_lock(nights.NIGHTLY, nights.SECOND, "next"):
         store.start(nights.facts("next", nights.SECOND))
         assert ("crashed", "PUBLISHED") in events(root)
@@ -133,16 +133,16 @@ def test_what_was_announced_is_finished_before_a_run_looks_at_the_nights_before(
 def test_a_reader_who_came_earlier_keeps_what_he_saw(root: str) -> None:
     results = Results(root)
     before = nights.rows_of(results.metrics(), without=())
-    nights.publish(nights.HERE, root, nights.facts("again"), CHANGED)
+    nights.publish(root, nights.facts("again"), CHANGED)
     assert nights.rows_of(results.metrics(), without=()) == before
     assert nights.rows_of(results.refresh().metrics(), without=()) != before
 
 
 def test_a_run_that_failed_says_where_and_why_and_leaves_nothing(root: str) -> None:
-    store = ResultsStore.open(nights.HERE, root)
+    store = ResultsStore.open(root)
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "bad"):
         run = store.start(nights.facts("bad"))
-        nights.stage(nights.HERE, run, CHANGED)
+        nights.stage(run, CHANGED)
         run.fail("score", ValueError("no such thing"), failed_checks=["null_keys"])
     (failed,) = where(Results(root).runs(), status="FAILED").to_pylist()
     assert failed["error"] == {"stage": "score", "type": "ValueError", "message": "no such thing"}
@@ -165,7 +165,7 @@ def test_maintenance_records_runs_that_ended_before_they_staged_anything(root: s
     if has_lock:
         leave_the_lock_behind(root)
     shutil.rmtree(Path(root, "_staging"))
-    ResultsStore.open(nights.HERE, root).maintenance().remove_staging()
+    ResultsStore.open(root).maintenance().remove_staging()
     assert events(root)[-2:] == [("crashed", "RUNNING"), ("crashed", "FAILED")]
 
 
@@ -174,7 +174,7 @@ def test_the_run_whose_lock_was_left_behind_is_recorded_as_failed(root: str) -> 
     crash(root, "after_staging", CHANGED)
     leave_the_lock_behind(root)
 
-    nights.publish(nights.HERE, root, nights.facts("next"), CHANGED)
+    nights.publish(root, nights.facts("next"), CHANGED)
 
     assert events(root)[-5:] == [
         ("crashed", "RUNNING"),
@@ -193,15 +193,15 @@ def test_the_run_whose_lock_was_left_behind_is_recorded_as_failed(root: str) -> 
 def test_an_event_that_is_lost_or_cannot_be_written_does_not_hide_what_happened(
     root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = ResultsStore.open(nights.HERE, root)
+    store = ResultsStore.open(root)
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "bad"):
         run = store.start(nights.facts("bad"))
-        nights.stage(nights.HERE, run, CHANGED)
+        nights.stage(run, CHANGED)
         monkeypatch.setattr(delta_log, "find_commit", lambda *_, **__: None)
         error = ValueError("no such thing")
         run.fail("score", error)
         assert notes_of(error) == [f"run bad could not be recorded as FAILED: {ResultsError.title}"]
         assert leftovers(root) == []
-        nights.stage(nights.HERE, run, CHANGED)
+        nights.stage(run, CHANGED)
         with pytest.raises(ResultsError, match=r"table runs: found no commit of run bad after version \d+"):
             run.publish()

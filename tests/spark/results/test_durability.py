@@ -13,14 +13,13 @@ import pytest
 from rankeval_spark import schemas
 from rankeval_spark.results import Results, delta_log
 from rankeval_spark.results.failpoints import FailpointError, armed
-from rankeval_spark.results.file_store import LocalStorage
-from rankeval_spark.results.local_tables import delta_table
+from rankeval_spark.results.storage import Storage
+from rankeval_spark.results.table_scans import delta_table
 from tests.spark.results import nights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rankeval_spark.results.file_store import Storage
 
 TABLES = [schema.name for schema in schemas.PUBLISHED]
 CHANGED: nights.Ranks = {"ann": 2, "kim": 1}
@@ -66,7 +65,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 
 def files_of(root: Path, table: str) -> list[Path]:
     """List what a reader of the newest version needs: the log, and the files with its rows."""
-    opened = delta_table(LocalStorage(str(root)), table)
+    opened = delta_table(Storage(str(root)), table)
     return [*map(Path, opened.file_uris()), *(root / table / "_delta_log").glob("[0-9]*")]
 
 
@@ -83,16 +82,16 @@ def test_all_of_a_night_is_on_the_disk_before_the_row_that_says_it_is_published(
         commit(storage, table, version, *args, **options)  # type: ignore[arg-type]  # as it was called
 
     monkeypatch.setattr(delta_log, "commit", look_and_commit)
-    nights.publish(nights.HERE, str(root), nights.facts("first"))
-    nights.publish(nights.HERE, str(root), nights.facts("second", nights.SECOND))
-    nights.publish(nights.HERE, str(root), nights.facts("rerun"), CHANGED)
+    nights.publish(str(root), nights.facts("first"))
+    nights.publish(str(root), nights.facts("second", nights.SECOND))
+    nights.publish(str(root), nights.facts("rerun"), CHANGED)
 
     assert published == [3, 6, 9]
     assert [fault for name in (*TABLES, "runs") for file in files_of(root, name) for fault in disk.lacking(file)] == []
 
 
 def test_a_version_that_somebody_else_made_is_refused_and_stays(tmp_path: Path) -> None:
-    storage = LocalStorage(str(tmp_path))
+    storage = Storage(str(tmp_path))
     delta_log.create_log(storage, "numbers", columns='{"type":"struct","fields":[]}', partitions=())
     delta_log.commit(storage, "numbers", 1, [{"txn": {"appId": "first", "version": 1}}])
     before = (tmp_path / "numbers/_delta_log/00000000000000000001.json").read_bytes()
@@ -109,9 +108,9 @@ def test_a_version_that_somebody_else_made_is_refused_and_stays(tmp_path: Path) 
 
 
 def test_a_checkpoint_is_on_the_disk_too(tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rankeval_spark.results.file_store.LocalStorage.checkpoint_every", 2)
+    monkeypatch.setattr("rankeval_spark.results.storage.Storage.checkpoint_every", 2)
     root = tmp_path / "results"
-    nights.publish(nights.HERE, str(root), nights.facts("first"))
+    nights.publish(str(root), nights.facts("first"))
 
     checkpoints = [*root.glob("*/_delta_log/*.checkpoint.parquet"), *root.glob("*/_delta_log/_last_checkpoint")]
     assert len(checkpoints) > len(TABLES)
@@ -122,14 +121,14 @@ def test_a_checkpoint_is_on_the_disk_too(tmp_path: Path, disk: Disk, monkeypatch
 @pytest.mark.parametrize("becomes", ["cut", "gone"])
 def test_a_staged_file_that_a_power_loss_took_sets_its_night_back(root: str, becomes: str) -> None:
     with armed("after_intent"), pytest.raises(FailpointError):
-        nights.publish(nights.HERE, root, nights.facts("torn"), CHANGED)
+        nights.publish(root, nights.facts("torn"), CHANGED)
     (staged,) = Path(root, "_staging").glob("*/user_metrics/*/*/*.parquet")
     if becomes == "cut":
         staged.write_bytes(staged.read_bytes()[:100])
     else:
         staged.unlink()
 
-    nights.publish(nights.HERE, root, nights.facts("next", nights.SECOND))
+    nights.publish(root, nights.facts("next", nights.SECOND))
 
     of_torn = [event for event in Results(root).runs().to_pylist() if event["run_id"] == "torn"]
     assert [event["status"] for event in of_torn if event["status"] == "MAINTAINED"] == ["MAINTAINED"]

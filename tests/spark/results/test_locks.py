@@ -17,15 +17,15 @@ from pathlib import Path
 import pytest
 
 from rankeval_spark.errors import ResultsBusyError
-from rankeval_spark.results.file_store import LocalStorage
 from rankeval_spark.results.locks import Holder, Lock, LockTimes, Process, this_process
+from rankeval_spark.results.storage import Storage
 
 QUICK = LockTimes(heartbeat=0.05, stale_after=0.5, watch=0.2, poll=0.01)
 USUAL = LockTimes(watch=0.2)
 
 
 def lock(root: Path, owner: str, *, wait_seconds: float = 0.0, times: LockTimes = QUICK) -> Lock:
-    return Lock(LocalStorage(str(root)), "night", owner=owner, wait_seconds=wait_seconds, times=times)
+    return Lock(Storage(str(root)), "night", owner=owner, wait_seconds=wait_seconds, times=times)
 
 
 def leave_behind(root: Path, process: Process, *, seconds_ago: float = 0.0) -> Path:
@@ -137,7 +137,7 @@ def test_of_many_contenders_for_a_stale_lock_one_wins(tmp_path: Path, attempt: i
 
 
 def test_a_contender_who_looked_too_long_ago_steps_back(tmp_path: Path) -> None:
-    class SlowStorage(LocalStorage):
+    class SlowStorage(Storage):
         """Lets another contender take the lock, use it and pass it on between a look and a try."""
 
         def create(self, path: str, content: bytes) -> bool:
@@ -257,7 +257,7 @@ def test_a_lock_that_could_not_be_given_back_is_free_for_its_own_process(
     first = lock(tmp_path, "first", times=USUAL)
     with monkeypatch.context() as patched:
         first.acquire()
-        patched.setattr(LocalStorage, "create", refuse)
+        patched.setattr(Storage, "create", refuse)
         first.release()
     with lock(tmp_path, "second", times=USUAL) as second:
         assert second.taken_from is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,22 +32,10 @@ def workspace(published: Workspace, tmp_path: Path) -> Workspace:
     return published.copy(tmp_path)
 
 
-@pytest.fixture
-def root(spark: SparkSession, workspace: Workspace) -> str:
-    """Mount the results in a file system of Hadoop whose files only Spark reaches."""
-    host = uuid.uuid4().hex  # Hadoop keeps the mounts of a host
-    spark.conf.set(f"fs.viewfs.mounttable.{host}.link./mounted", f"file:{workspace.root}")
-    return f"viewfs://{host}/mounted"
-
-
-def test_a_root_that_only_spark_reaches_is_read(spark: SparkSession, root: str) -> None:
-    assert Results(spark, root).metrics(date=SECOND).count()
-
-
 @pytest.mark.parametrize("table", ["metrics", "checks", "runs"])
 @pytest.mark.parametrize("is_empty", [True, False], ids=["empty", "gone"])
-def test_a_lost_commit_in_any_store_is_no_empty_night(
-    spark: SparkSession, workspace: Workspace, root: str, table: str, *, is_empty: bool
+def test_a_lost_commit_is_no_empty_night_to_spark(
+    spark: SparkSession, workspace: Workspace, table: str, *, is_empty: bool
 ) -> None:
     log = Path(workspace.root, table, "_delta_log")
     *_, earlier, newest = sorted(log.glob("*.json"))
@@ -61,6 +48,6 @@ def test_a_lost_commit_in_any_store_is_no_empty_night(
 
     found = f"version {int(lost.stem)} of table {table} is {'empty' if is_empty else 'gone'}"
     with pytest.raises(LostCommitsError, match=found):
-        Results(spark, root).metrics(date=SECOND)
+        Results(spark, workspace.root).metrics(date=SECOND)
     with pytest.raises(LostCommitsError, match=found):
-        published_nights(spark, root)
+        published_nights(workspace.root)

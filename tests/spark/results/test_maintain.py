@@ -13,9 +13,9 @@ import pytest
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, InputError, ResultsError
-from rankeval_spark.results import Results, ResultsStore, delta_log, failpoints, local_tables, tables
-from rankeval_spark.results.file_store import LocalStorage
+from rankeval_spark.results import Results, ResultsStore, delta_log, failpoints, table_scans, tables
 from rankeval_spark.results.maintenance import Compacted
+from rankeval_spark.results.storage import Storage
 from rankeval_spark.schemas import Field
 from tests.spark.results import nights
 from tests.support import nights as workspaces
@@ -25,34 +25,14 @@ from tests.support.cli import rankeval
 if TYPE_CHECKING:
     from datetime import date
 
-    from pyspark.sql import SparkSession
-
     from rankeval_spark.results.maintenance import Maintenance
 
 DELETED_FILES = "delta.deletedFileRetentionDuration"
 THIRD = nights.SECOND.replace(day=3)
 
 
-@pytest.fixture(params=["here", "spark"])
-def session(request: pytest.FixtureRequest) -> SparkSession:
-    """Give a session for roots that only Spark reads; none that starts for the others."""
-    return request.getfixturevalue("spark") if request.param == "spark" else nights.HERE
-
-
-def for_session(session: SparkSession, root: str) -> str:
-    """Move a root to where this session changes its tables; the process still reads it at the old place.
-
-    Delta's library for Python opens no folder with brackets in its name, so that Spark is needed for it.
-    """
-    if session is nights.HERE:
-        return root
-    moved = Path(root).rename(f"{root} [of Spark]")
-    Path(root).symlink_to(moved)
-    return str(moved)
-
-
-def maintenance(spark: SparkSession, root: str) -> Maintenance:
-    return ResultsStore.open(spark, root, create=False).maintenance()
+def maintenance(root: str) -> Maintenance:
+    return ResultsStore.open(root, create=False).maintenance()
 
 
 def statuses(root: str) -> list[str]:
@@ -73,10 +53,10 @@ def test_a_deletion_that_was_killed_is_finished_by_the_next_run(root: str) -> No
     early = Results(root)
     early.table_versions()
     with failpoints.armed("after_deletion"), pytest.raises(failpoints.FailpointError):
-        maintenance(nights.HERE, root).keep_days(1, newest=THIRD)
+        maintenance(root).keep_days(1, newest=THIRD)
     assert (n_rows(root, nights.FIRST), Results(root).deleted()) == (before, {})
 
-    nights.publish(nights.HERE, root, nights.facts("third", THIRD))
+    nights.publish(root, nights.facts("third", THIRD))
     gone = {(nights.NIGHTLY, nights.FIRST): {"lists", "user_metrics"}}
     assert Results(root).deleted() == gone
     assert n_rows(root, nights.FIRST) == {**before, "lists": 0, "user_metrics": 0}
@@ -90,13 +70,13 @@ def test_a_deletion_that_was_killed_is_finished_by_the_next_run(root: str) -> No
 def test_staging_of_dead_runs_goes_and_that_of_live_ones_stays(root: str) -> None:
     for failpoint, day in (("after_staging", nights.FIRST), ("after_lists", nights.SECOND)):
         with failpoints.armed(failpoint), pytest.raises(failpoints.FailpointError):
-            nights.publish(nights.HERE, root, nights.facts(f"dead-{failpoint}", day))
-    store = ResultsStore.open(nights.HERE, root)
+            nights.publish(root, nights.facts(f"dead-{failpoint}", day))
+    store = ResultsStore.open(root)
     with store.run_lock(nights.NIGHTLY, THIRD, "live"):
         run = store.start(nights.facts("live", THIRD))
-        nights.stage(nights.HERE, run, nights.RANKS)
+        nights.stage(run, nights.RANKS)
         # The second one is rolled forward, and so removed, before.
-        done = maintenance(nights.HERE, root).remove_staging()
+        done = maintenance(root).remove_staging()
         run.publish()
     assert [name.rpartition(".")[2] for name in done.removed] == ["dead-after_staging"]
     assert [name.rpartition(".")[2] for name in done.kept] == ["live"]
@@ -104,11 +84,8 @@ def test_staging_of_dead_runs_goes_and_that_of_live_ones_stays(root: str) -> Non
     assert all(n_rows(root, day)["lists"] for day in (nights.SECOND, THIRD))
 
 
-def test_the_command_keeps_the_means_and_says_what_is_gone(
-    session: SparkSession, own_copy: workspaces.Workspace
-) -> None:
-    root, storage = own_copy.root, LocalStorage(own_copy.root)
-    changed = for_session(session, root)
+def test_the_command_keeps_the_means_and_says_what_is_gone(own_copy: workspaces.Workspace) -> None:
+    root, storage = own_copy.root, Storage(own_copy.root)
     means = nights.rows_of(Results(root).metrics(), without=())
     users = set(Results(root).user_metrics(date=workspaces.SECOND)[C.USER_ID].to_pylist())
     assert "ann" in users
@@ -117,7 +94,7 @@ def test_the_command_keeps_the_means_and_says_what_is_gone(
     abandoned.write_bytes(b"")
     os.utime(abandoned, (0, 0))
 
-    done = rankeval("maintain", changed, "--keep-days", "1", "--erase-user", "ann", "--vacuum")
+    done = rankeval("maintain", root, "--keep-days", "1", "--erase-user", "ann", "--vacuum")
     assert (done.code, done.err.count("error")) == (0, 0), done.err
     assert "before 2026-01-02 deleted: 2 nights (nightly, 2026-01-01 to nightly.sample-0.75, 2026-01-01)" in done.out
     assert "one user erased, rows: lists 2, user_metrics 4" in done.out
@@ -129,13 +106,13 @@ def test_the_command_keeps_the_means_and_says_what_is_gone(
     assert nights.rows_of(results.metrics(), without=()) == means
     assert set(results.user_metrics(date=workspaces.SECOND)[C.USER_ID].to_pylist()) == users - {"ann"}
     for schema in tables.TABLES:
-        newest = local_tables.scan(storage, schema.name).to_table()
+        newest = table_scans.scan(storage, schema.name).to_table()
         text = nights.rows_of(newest, without=["config"] if "config" in newest.column_names else ())
         assert not [row for row in text if re.search(r"\bann\b", row)], schema.name
     published = {schema.name: delta_log.latest_version(storage, schema.name) for schema in schemas.PUBLISHED}
     assert results.table_versions() == published
 
-    again = maintenance(session, changed)
+    again = maintenance(root)
     assert (again.keep_days(1).nights, again.compact("metrics")) == ((), Compacted(0, 0))
     assert Results(root).table_versions() == published
 
@@ -153,7 +130,7 @@ def test_the_command_keeps_the_means_and_says_what_is_gone(
 
     deltalake.DeltaTable(f"{root}/lists").alter.set_table_properties({DELETED_FILES: "interval 0 hours"})
     with pytest.raises(ConfigError, match="expected at least 7 days"):
-        maintenance(session, changed).vacuum("lists", deletes=True)
+        maintenance(root).vacuum("lists", deletes=True)
 
 
 def test_tables_with_other_columns_than_declared_are_refused(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,6 +138,6 @@ def test_tables_with_other_columns_than_declared_are_refused(root: str, monkeypa
     fields = (share if field.name == "share" else field for field in schemas.CHECKS.fields)
     monkeypatch.setattr(schemas, "PUBLISHED", (*schemas.PUBLISHED[:-1], replace(schemas.CHECKS, fields=tuple(fields))))
     with pytest.raises(ResultsError, match=r"table checks: found other columns .*\(share double\).*new results root"):
-        maintenance(nights.HERE, root).remove_staging()
+        maintenance(root).remove_staging()
     with pytest.raises(ResultsError, match="column share: found double; expected string"):
-        nights.publish(nights.HERE, root, nights.facts("by-other-code"))
+        nights.publish(root, nights.facts("by-other-code"))

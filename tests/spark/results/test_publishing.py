@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.requested_measures import RecordedDefinition
 from rankeval_spark.errors import ResultsError
 from rankeval_spark.results import InputRecord, MeasureRecord, Results, ResultsStore, delta_log, tables
-from rankeval_spark.results.file_store import LocalStorage
+from rankeval_spark.results.storage import Storage
 from tests.spark.results import nights
 from tests.support.arrow_frames import assert_key, where
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 TABLES = [schema.name for schema in nights.STAGED]
 
 
-def test_a_rerun_leaves_one_row_a_key_and_the_same_values(spark: SparkSession, root: str) -> None:
+def test_a_rerun_leaves_one_row_a_key_and_the_same_values(root: str) -> None:
     before = {table: nights.rows_of(Results(root).published(table)) for table in TABLES}
-    nights.publish(spark, root, nights.facts("again"))
+    nights.publish(root, nights.facts("again"))
     after = Results(root)
     for schema in nights.STAGED:
         rows = after.published(schema.name)
@@ -34,19 +34,15 @@ def test_a_rerun_leaves_one_row_a_key_and_the_same_values(spark: SparkSession, r
 
 
 def test_a_rerun_after_the_input_changed_leaves_no_stale_row(root: str) -> None:
-    nights.publish(nights.HERE, root, nights.facts("again"), {"ann": 2})
+    nights.publish(root, nights.facts("again"), {"ann": 2})
     users = Results(root).user_metrics(k=2).to_pylist()
     assert [(row[C.USER_ID], row["rr"]) for row in users] == [("ann", 1 / 2)]
 
 
-@pytest.mark.parametrize("host", ["on Spark", "here"])
-def test_other_dates_and_other_evaluations_stay_as_they_were(
-    root: str, host: str, request: pytest.FixtureRequest
-) -> None:
-    spark = request.getfixturevalue("spark") if host == "on Spark" else nights.HERE
+def test_other_dates_and_other_evaluations_stay_as_they_were(root: str) -> None:
     before = nights.rows_of(Results(root).user_metrics(), without=())
-    nights.publish(spark, root, nights.facts("second", nights.SECOND), {"ann": 2})
-    nights.publish(spark, root, nights.facts("other", evaluation="Nightly; it's other"), {"ann": None})
+    nights.publish(root, nights.facts("second", nights.SECOND), {"ann": 2})
+    nights.publish(root, nights.facts("other", evaluation="Nightly; it's other"), {"ann": None})
     results = Results(root)
     assert nights.rows_of(results.user_metrics(date="2026-01-01", evaluation="nightly"), without=()) == before
     assert results.user_metrics(date=nights.SECOND).num_rows == len((1, 2))
@@ -54,8 +50,8 @@ def test_other_dates_and_other_evaluations_stay_as_they_were(
 
 
 def test_a_rerun_without_rows_clears_the_date_and_says_why(root: str) -> None:
-    nights.publish(nights.HERE, root, nights.facts("empty"), {})
-    nights.publish(nights.HERE, root, nights.facts("empty_again"), {})  # now nothing changes in most tables
+    nights.publish(root, nights.facts("empty"), {})
+    nights.publish(root, nights.facts("empty_again"), {})  # now nothing changes in most tables
     results = Results(root)
     assert [results.published(table).num_rows for table in TABLES] == [0, 0, 0, 1]
     published = where(results.runs(), run_id="empty_again", status="PUBLISHED").to_pylist()
@@ -63,7 +59,7 @@ def test_a_rerun_without_rows_clears_the_date_and_says_why(root: str) -> None:
 
 
 def test_a_table_that_was_not_staged_is_emptied_for_the_night(root: str) -> None:
-    store = ResultsStore.open(nights.HERE, root)
+    store = ResultsStore.open(root)
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "narrow"):
         run = store.start(nights.facts("narrow"))
         run.stage("checks", nights.table(schemas.CHECKS, nights.check_rows(nights.RANKS)))
@@ -72,10 +68,10 @@ def test_a_table_that_was_not_staged_is_emptied_for_the_night(root: str) -> None
 
 
 def test_runs_tells_the_whole_story(spark: SparkSession, empty_root: str) -> None:
-    store = ResultsStore.open(nights.HERE, empty_root)
+    store = ResultsStore.open(empty_root)
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "one"):
         run = store.start(nights.facts("one", sample_share=1 / 4))
-        nights.stage(nights.HERE, run, nights.RANKS)
+        nights.stage(run, nights.RANKS)
         versions = run.publish(
             inputs=[InputRecord("held_out", "/in", "delta", 3, 7, "user_id string")], timings={"score": 1.5}
         )
@@ -106,11 +102,11 @@ def test_staging_is_gone_after_a_publish(root: str) -> None:
 
 def test_a_new_measure_gets_a_column_and_earlier_rows_are_null_in_it(spark: SparkSession, root: str) -> None:
     hits = MeasureRecord("Success", 1, "success", RecordedDefinition("Success", {"group": "a \"quote\" and a 'quote'"}))
-    store = ResultsStore.open(spark, root)
+    store = ResultsStore.open(root)
     with store.run_lock(nights.NIGHTLY, nights.SECOND, "wider"):
         run = store.start(nights.facts("wider", nights.SECOND, measures=(hits,)))
-        rows = nights.frame(spark, schemas.USER_METRICS, nights.user_rows({"ann": 1})).drop("rr", "ap_denom_min")
-        run.stage("user_metrics", rows.where("k = 1").withColumn("success", F.lit(1.0)))
+        rows = nights.table(schemas.USER_METRICS, nights.user_rows({"ann": 1})[:1]).drop_columns(["rr", "ap_denom_min"])
+        run.stage("user_metrics", rows.append_column("success", pa.array([1.0])))
         run.publish()
     table = Results(spark, root).user_metrics()
     assert table.schema["success"].metadata["comment"] == str(hits.definition)
@@ -122,14 +118,14 @@ def test_a_new_measure_gets_a_column_and_earlier_rows_are_null_in_it(spark: Spar
 
 
 @pytest.mark.parametrize("change", ["missing", "surplus", "mistyped"])
-def test_a_frame_of_other_columns_than_declared_is_refused(spark: SparkSession, root: str, change: str) -> None:
-    frame = nights.frame(spark, schemas.CHECKS, nights.check_rows(nights.RANKS))
+def test_a_table_of_other_columns_than_declared_is_refused(root: str, change: str) -> None:
+    rows = nights.table(schemas.CHECKS, nights.check_rows(nights.RANKS))
     changed = {
-        "missing": frame.drop("share"),
-        "surplus": frame.withColumn("shar", F.lit(0.5)),
-        "mistyped": frame.withColumn("count", F.lit("0")),
+        "missing": rows.drop_columns("share"),
+        "surplus": rows.append_column("shar", pa.array([0.5])),
+        "mistyped": rows.drop_columns("count").append_column("count", pa.array(["0"])),
     }[change]
-    store = ResultsStore.open(spark, root)
+    store = ResultsStore.open(root)
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "wrong"):
         run = store.start(nights.facts("wrong"))
         with pytest.raises(ResultsError, match=r"table checks, column (share|shar|count)"):
@@ -153,17 +149,17 @@ def test_every_table_is_created_as_declared(spark: SparkSession, empty_root: str
 def test_a_table_that_other_readers_could_not_read_is_not_written_to(spark: SparkSession, root: str) -> None:
     spark.sql(f"ALTER TABLE delta.`{root}/metrics` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
     with pytest.raises(ResultsError, match="reader version 3"):
-        nights.publish(nights.HERE, root, nights.facts("again"))
+        nights.publish(root, nights.facts("again"))
 
 
 def test_a_table_of_a_newer_version_is_not_written_to(spark: SparkSession, root: str) -> None:
     spark.sql(f"ALTER TABLE delta.`{root}/checks` ADD COLUMNS (hint STRING)")
     with pytest.raises(ResultsError, match="table checks: found other columns than this version declares"):
-        nights.publish(nights.HERE, root, nights.facts("again"))
+        nights.publish(root, nights.facts("again"))
     assert where(Results(root).runs(), status="PUBLISHING", run_id="again").num_rows == 0
 
 
-class ForgetfulStorage(LocalStorage):
+class ForgetfulStorage(Storage):
     """A store that loses every commit made after it was opened, as one without conditional put can."""
 
     def __init__(self, root: str) -> None:
@@ -184,16 +180,16 @@ class ForgetfulStorage(LocalStorage):
 
 
 def test_a_writer_that_cannot_find_its_commit_fails(root: str) -> None:
-    store = ResultsStore(nights.HERE, ForgetfulStorage(root))
+    store = ResultsStore(ForgetfulStorage(root))
     with store.run_lock(nights.NIGHTLY, nights.FIRST, "again"):
         run = store.start(nights.facts("again"))
-        nights.stage(nights.HERE, run, nights.RANKS)
+        nights.stage(run, nights.RANKS)
         with pytest.raises(ResultsError, match="table lists: found no commit of run again"):
             run.publish()
 
 
 def test_each_publish_carries_its_run_in_the_history_of_every_table(root: str) -> None:
-    storage = LocalStorage(root)
+    storage = Storage(root)
     for table in TABLES:
         newest = delta_log.latest_version(storage, table)
         assert delta_log.find_commit(storage, table, tag="first", after=0) == newest

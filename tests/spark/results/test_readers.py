@@ -11,9 +11,9 @@ import pytest
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.results import Results, failpoints, spark_tables, tables
-from rankeval_spark.results.file_store import LocalStorage
-from rankeval_spark.results.local_writes import LocalTables
+from rankeval_spark.results import Results, failpoints, tables
+from rankeval_spark.results.result_tables import ResultTables
+from rankeval_spark.results.storage import Storage
 from tests.spark.results import nights
 from tests.support.plans import python_nodes
 from tests.support.readers import READERS, sorted_rows
@@ -57,10 +57,10 @@ def _rows(table: pa.Table) -> list[dict[str, Any]]:
     return [{**row, **{name: row[name].astimezone(UTC) for name in times}} for row in rows]
 
 
-def publish_until(failpoint: str, spark: SparkSession, root: str) -> None:
+def publish_until(failpoint: str, root: str) -> None:
     changed: nights.Ranks = {"ann": 2, "kim": 1}
     with failpoints.armed(failpoint), pytest.raises(failpoints.FailpointError):
-        nights.publish(spark, root, nights.facts("crashed"), changed)
+        nights.publish(root, nights.facts("crashed"), changed)
 
 
 def assert_only_runs_differ(one: dict[str, Any], other: dict[str, Any]) -> None:
@@ -69,7 +69,7 @@ def assert_only_runs_differ(one: dict[str, Any], other: dict[str, Any]) -> None:
 
 def test_both_readers_see_the_same_in_the_middle_of_a_publish(spark: SparkSession, root: str) -> None:
     first = seen_by(Results(root))
-    publish_until("after_user_metrics", nights.HERE, root)
+    publish_until("after_user_metrics", root)
     during = seen_by(Results(root))
     assert during == seen_by(Results(spark, root))
     assert_only_runs_differ(during, first)
@@ -77,7 +77,7 @@ def test_both_readers_see_the_same_in_the_middle_of_a_publish(spark: SparkSessio
 
 def test_both_readers_leave_out_damaged_events_and_name_them(spark: SparkSession, root: str) -> None:
     first = seen_by(Results(root))["runs"]
-    nights.publish(nights.HERE, root, nights.facts("next", nights.SECOND), {"eve": 1})
+    nights.publish(root, nights.facts("next", nights.SECOND), {"eve": 1})
     newest = max(Path(root, "runs").glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
     newest.write_bytes(newest.read_bytes()[:100])
     for results in (Results(root), Results(spark, root)):
@@ -87,26 +87,18 @@ def test_both_readers_leave_out_damaged_events_and_name_them(spark: SparkSession
         assert sorted(rows, key=str) == first
 
 
-def test_rows_after_an_empty_chunk_are_staged_by_spark(spark: SparkSession, tmp_path: Path) -> None:
-    """Next to an empty chunk, `createDataFrame` loses rows of Arrow."""
-    rows = pa.table({"evaluation": ["nightly"], "evaluation_date": [nights.FIRST], "k": [5]})
-    chunked = pa.concat_tables([rows.slice(0, 0), rows])
-    spark_tables.stage(spark, f"{tmp_path}/checks", chunked)
-    assert spark.read.format("delta").load(f"{tmp_path}/checks").select("k").collect() == [(5,)]
-
-
 def test_both_readers_see_the_same_at_every_moment(spark: SparkSession, root: str) -> None:
     """Pinned while others publish, at the end of a publish that died, and after the next run finished it."""
     early = Results(root), Results(spark, root)
     first = seen_by(early[0])
     assert first == seen_by(early[1])
 
-    publish_until("before_marker", spark, root)
+    publish_until("before_marker", root)
     during = seen_by(Results(root))
     assert during == seen_by(Results(spark, root))
     assert_only_runs_differ(during, first)
 
-    nights.publish(nights.HERE, root, nights.facts("next", nights.SECOND), {"eve": 1})
+    nights.publish(root, nights.facts("next", nights.SECOND), {"eve": 1})
     after = seen_by(Results(root))
     assert after == seen_by(Results(spark, root))
     assert after["user_metrics"] != first["user_metrics"]
@@ -118,13 +110,13 @@ def test_both_readers_see_the_same_at_every_moment(spark: SparkSession, root: st
 
 
 def test_spark_reads_what_was_appended_before_and_after_a_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
-    storage = LocalStorage(str(tmp_path))
+    storage = Storage(str(tmp_path))
     tables.create_table(storage, schemas.RUNS)
     event = {"evaluation": "a", "evaluation_date": nights.FIRST, "status": "RUNNING", "recorded_at": 0}
     runs = [f"r{number}" for number in range(102)]
     for version, run in enumerate(runs):
         row = {**event, "run_id": run, "n_rows": {"lists": 1}}
-        LocalTables(None, storage).append_events([row], tag=run, after=version)
+        ResultTables(storage).append_events([row], tag=run, after=version)
     assert list(tmp_path.rglob("*.checkpoint.parquet"))
     found = spark.read.format("delta").load(f"{tmp_path}/runs").select("run_id", "n_rows").collect()
     assert {row["run_id"]: row["n_rows"] for row in found} == {key: {"lists": 1} for key in runs}

@@ -13,10 +13,10 @@ import pytest
 from rankeval_spark import allowed_folders
 from rankeval_spark.errors import EnvironmentFaultError, Fault
 from rankeval_spark.results import ResultsStore
-from rankeval_spark.spark.session import machine_checks, on_demand
+from rankeval_spark.spark.session import machine_checks
 from tests.support import nights
 from tests.support.cli import rankeval
-from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, no_session
+from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
 from tests.support.united_logs import with_trec
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def test_the_columns_of_folders_of_partitions(made: Workspace) -> None:
 
 
 def test_a_night_that_another_run_holds(made: Workspace) -> None:
-    store = ResultsStore.open(on_demand(no_session), made.root)
+    store = ResultsStore.open(made.root)
     with store.run_lock("nightly", FIRST, "other"):
         assert "lock run-" in (told := refused_by_both(made))
         assert "found run other (process " in told

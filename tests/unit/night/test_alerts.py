@@ -26,7 +26,7 @@ from rankeval_spark.errors import ConfigError
 from rankeval_spark.results import ResultsStore
 from tests.support import nights
 from tests.support.cli import Finished, rankeval
-from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS, no_session
+from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
 
 SECRET: Final = "/services/T000/B000/a-secret-path"
 PATIENCE: Final = 0.5  # of the tests with receivers that never end
@@ -274,7 +274,7 @@ def test_a_night_that_another_run_holds_is_not_told(tmp_path: Path, webhook: Web
     """Who holds it tells; a second run of a date is no fault."""
     workspace = made(tmp_path)
     rankeval("run", workspace.config, "--date", SECOND)
-    store = ResultsStore.open(no_session, workspace.root)  # type: ignore[arg-type]  # a local root needs none
+    store = ResultsStore.open(workspace.root)
     with store.run_lock("nightly", FIRST, "20260101T000000-00000000"):
         assert rankeval("run", workspace.config, "--date", FIRST).code == 5
     assert webhook.requests == []

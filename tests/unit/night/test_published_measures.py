@@ -74,11 +74,11 @@ def test_night_publishes_means_over_lists_and_compares_them_with_the_night_befor
         "P(agg='micro')": pytest.approx((1 + 1 + 0 + 0 + 0) / (2 + 2 + 2 + 2 + 2), rel=0, abs=1e-12),
     }
     assert tuples(rows, "n_users", "n_lists") == [(4, 5), (4, 5)]
-    two = published_nights(spark, own_copy.root, evaluation="nightly", dates=[FIRST, SECOND])
+    two = published_nights(own_copy.root, evaluation="nightly", dates=[FIRST, SECOND])
     assert {one.policies["unit"] for night in two for one in night.definitions.values()} == {"list"}
 
     compared = compare_nights(
-        spark, own_copy.root, two[1], two[0], ComparisonSelection(models=["als"], measures=["RR"], ks=[2])
+        own_copy.root, two[1], two[0], ComparisonSelection(models=["als"], measures=["RR"], ks=[2])
     ).rows
     means = {
         night.evaluation_date: by(
@@ -96,10 +96,10 @@ def test_night_publishes_means_over_lists_and_compares_them_with_the_night_befor
     assert [gate["verdict"] for gate in second.gates if gate["model_id"] == "als"] == ["failed"]
 
 
-def test_published_lists_are_scored_with_the_judged_items_alone(spark: SparkSession, own_copy: Workspace) -> None:
+def test_published_lists_are_scored_with_the_judged_items_alone(own_copy: Workspace) -> None:
     """Of als: ann's list a b c is then a c, bob's b a d is d, eve's c d a is empty, and kim has none."""
-    (night,) = past_nights(spark, own_copy.root, evaluation="nightly", dates=[FIRST])
-    score_night(spark, own_copy.root, night, MeasureSet.parse(["R(judged_only=True)@1"]))
+    (night,) = past_nights(own_copy.root, evaluation="nightly", dates=[FIRST])
+    score_night(own_copy.root, night, MeasureSet.parse(["R(judged_only=True)@1"]))
     rows = Results(own_copy.root).user_metrics(date=FIRST, evaluation="nightly", k=1, model_id="als")
     values = by(rows, "user_id", value="r_judged_only_true")
     assert {user: values[user] for user in ("ann", "bob", "eve", "kim")} == {"ann": 1 / 2, "bob": 1, "eve": 0, "kim": 0}
@@ -110,9 +110,9 @@ def test_published_lists_that_kept_their_ranks_are_not_scored_so(spark: SparkSes
     own_copy.write("recommendations", rows)
     own_copy.change(policies={"rank_gaps": "keep"})
     run_night(spark, load_config(own_copy.config, ()), FIRST)
-    (night,) = past_nights(spark, own_copy.root, evaluation="nightly", dates=[FIRST])
+    (night,) = past_nights(own_copy.root, evaluation="nightly", dates=[FIRST])
     with pytest.raises(ConfigError, match=r"--measure: found RR\(judged_only=True\) with rank_gaps 'keep'"):
-        score_night(spark, own_copy.root, night, MeasureSet.parse(["RR(judged_only=True)@2"]))
+        score_night(own_copy.root, night, MeasureSet.parse(["RR(judged_only=True)@2"]))
 
 
 def test_score_that_is_no_probability_is_a_readable_fault_of_the_night(
@@ -136,9 +136,9 @@ def test_published_lists_take_a_measure_of_scores_only_where_they_have_them(
 
     asked = MeasureSet.parse(["MAE"])
     with pytest.raises(InputError, match="nightly, 2026-01-01: found lists without hit_scores"):
-        past_nights(spark, own_copy.root, evaluation="nightly", needs=asked.needs)
-    (night,) = past_nights(spark, own_copy.root, evaluation="nightly", dates=[SECOND], needs=asked.needs)
-    score_night(spark, own_copy.root, night, asked)
+        past_nights(own_copy.root, evaluation="nightly", needs=asked.needs)
+    (night,) = past_nights(own_copy.root, evaluation="nightly", dates=[SECOND], needs=asked.needs)
+    score_night(own_copy.root, night, asked)
     metrics = Results(own_copy.root).metrics(date=SECOND, slice="all", model_id="als")
     # als: ann's b has score 9 and gain 1; bob's d has score 10 and gain 1, his a has score 8 and gain 2.
     means = by(metrics, C.MEASURE, C.K, value=C.VALUE)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 KEY = (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K)
 
 
-def test_measure_of_today_is_added_to_a_past_date(spark: SparkSession, own_copy: Workspace) -> None:
+def test_measure_of_today_is_added_to_a_past_date(own_copy: Workspace) -> None:
     before = Results(own_copy.root)
     old = by(before.metrics(date=FIRST, evaluation="nightly"), *KEY, value=C.VALUE)
     others = by(before.metrics(evaluation="nightly", date=[SECOND, WITHOUT_ROWS]), *KEY, value=C.VALUE)
@@ -51,7 +51,7 @@ def test_measure_of_today_is_added_to_a_past_date(spark: SparkSession, own_copy:
     assert new["als", "all", "", "DCG", 3] == pytest.approx(dcg / 4, rel=0, abs=1e-12)
     assert by(after.metrics(evaluation="nightly", date=[SECOND, WITHOUT_ROWS]), *KEY, value=C.VALUE) == others
 
-    (night,) = past_nights(spark, own_copy.root, evaluation="nightly", dates=[FIRST])
+    (night,) = past_nights(own_copy.root, evaluation="nightly", dates=[FIRST])
     assert tuple(map(str, night.measures.measures)) == (
         "RR@1",
         "RR@2",
@@ -77,8 +77,8 @@ def test_scored_night_keeps_its_quantiles_and_shares(spark: SparkSession, own_co
     run_night(spark, config, FIRST)
     results = Results(config.results.location)
     before = results.metrics(date=FIRST, evaluation="nightly"), results.comparisons(date=FIRST, evaluation="nightly")
-    (night,) = past_nights(spark, config.results.location, evaluation="nightly", dates=[FIRST])
-    score_night(spark, config.results.location, night, MeasureSet.parse(["DCG@3"]))
+    (night,) = past_nights(config.results.location, evaluation="nightly", dates=[FIRST])
+    score_night(config.results.location, night, MeasureSet.parse(["DCG@3"]))
 
     results = Results(config.results.location)
     metrics, compared = (
@@ -98,8 +98,8 @@ def test_scored_night_keeps_its_quantiles_and_shares(spark: SparkSession, own_co
     assert compared["als", "all", "", "DCG", 3] is not None
 
 
-def test_past_nights_are_the_published_ones_oldest_first(spark: SparkSession, published: Workspace) -> None:
-    found = past_nights(spark, published.root, evaluation="nightly")
+def test_past_nights_are_the_published_ones_oldest_first(published: Workspace) -> None:
+    found = past_nights(published.root, evaluation="nightly")
 
     assert list(map(str, found)) == ["nightly, 2026-01-01", "nightly, 2026-01-02", "nightly, 2026-01-03"]
     assert [night.is_empty for night in found] == [False, False, True]
@@ -142,10 +142,8 @@ def test_misspelt_measure_is_refused_before_anything_is_read() -> None:
     assert "did you mean 'nDCG" in refused.message
 
 
-def test_failed_scoring_leaves_the_night_as_it_was(
-    spark: SparkSession, own_copy: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (night,) = past_nights(spark, own_copy.root, evaluation="nightly", dates=[FIRST])
+def test_failed_scoring_leaves_the_night_as_it_was(own_copy: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    (night,) = past_nights(own_copy.root, evaluation="nightly", dates=[FIRST])
     versions = Results(own_copy.root).table_versions()
 
     def fail(*_: object, **__: object) -> None:
@@ -153,22 +151,22 @@ def test_failed_scoring_leaves_the_night_as_it_was(
 
     monkeypatch.setattr("rankeval_spark.apps.published.rescoring.stage_results", fail)
     with pytest.raises(RuntimeError):
-        score_night(spark, own_copy.root, night, MeasureSet.parse(["DCG@3"]))
+        score_night(own_copy.root, night, MeasureSet.parse(["DCG@3"]))
 
     runs = Results(own_copy.root).runs()
     assert runs["status"].to_pylist().count("FAILED") == 1
     assert Results(own_copy.root).table_versions() == versions
     with pytest.raises(InputError):
-        past_nights(spark, own_copy.root, evaluation="another")
+        past_nights(own_copy.root, evaluation="another")
 
 
-def test_what_is_scored_is_what_is_published_when_its_turn_comes(spark: SparkSession, own_copy: Workspace) -> None:
+def test_what_is_scored_is_what_is_published_when_its_turn_comes(own_copy: Workspace) -> None:
     """A backfill has run the night again, with other measures, while earlier nights were scored."""
-    (night,) = past_nights(spark, own_copy.root, evaluation="nightly", dates=[FIRST])
+    (night,) = past_nights(own_copy.root, evaluation="nightly", dates=[FIRST])
     own_copy.change(measures=["RR", "AP"])
     assert rankeval("run", own_copy.config, "--date", FIRST).code == 0
 
-    score_night(spark, own_copy.root, night, MeasureSet.parse(["DCG@2"]))
+    score_night(own_copy.root, night, MeasureSet.parse(["DCG@2"]))
 
     runs = where(Results(own_copy.root).runs(date=FIRST, evaluation="nightly"), status="PUBLISHED")
     rerun, scored = (row["measures"] for row in runs.sort_by("recorded_at").to_pylist()[-2:])

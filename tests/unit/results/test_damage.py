@@ -14,7 +14,7 @@ import pytest
 
 from rankeval_spark import Results, schemas
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.results.local_tables import DamagedResultsError
+from rankeval_spark.results.table_scans import DamagedResultsError
 from tests.support import nights
 from tests.support.cli import Finished, rankeval
 

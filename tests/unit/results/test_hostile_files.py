@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from rankeval_spark.allowed_folders import FILE_SYSTEMS
+from rankeval_spark.allowed_folders import FILE_SYSTEMS, RESULT_SCHEMES
 from rankeval_spark.config import validate_model
 from rankeval_spark.config.evaluation_config import ResultsConfig
 from rankeval_spark.errors import ConfigError, without_secrets
 from rankeval_spark.inputs.spark.probes import _objects
-from rankeval_spark.results.file_store import LocalStorage, normalise
 from rankeval_spark.results.locks import Holder
-from rankeval_spark.results.results_store import MARKER, claim_root
-from rankeval_spark.results.stores import open_storage
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from rankeval_spark.results.roots import MARKER, claim_root, normalise
+from rankeval_spark.results.storage import Storage
 
 PROJECT = Path(__file__).parents[3]
-CONNECTED = cast("SparkSession", object())
-"""A session of Spark Connect, which has no JVM at hand."""
-
 DEEP = "[" * 100_000
 
 
@@ -32,7 +24,7 @@ DEEP = "[" * 100_000
 def test_marker_that_cannot_be_read_is_a_fault(tmp_path: Path, text: str) -> None:
     (tmp_path / MARKER).write_bytes(text.encode("latin-1"))
     with pytest.raises(ConfigError, match=r"whose _rankeval\.json cannot be read"):
-        claim_root(LocalStorage(str(tmp_path)), create=True)
+        claim_root(Storage(str(tmp_path)), create=True)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"owner": 1, "process": {}}', b"\xff"])
@@ -45,7 +37,9 @@ def test_line_of_json_that_cannot_be_read_has_no_keys(line: str) -> None:
     assert _objects(line) == []
 
 
-@pytest.mark.parametrize("root", ["file://host/data", "http://host/x", "dbfs:/x", "/a`b", "/a$b", "/a\nb", "jar:/x"])
+@pytest.mark.parametrize(
+    "root", ["file://host/data", "http://host/x", "dbfs:/x", "/a`b", "/a%20b", "/a\\b", "/a$b", "/a\nb", "jar:/x"]
+)
 def test_results_root_is_a_folder_or_a_known_store(root: str) -> None:
     with pytest.raises(ConfigError, match="results root"):
         normalise(root)
@@ -60,8 +54,7 @@ def test_a_config_and_the_store_accept_the_same_roots(scheme: str) -> None:
             accept(root)
         except ConfigError as error:
             told[where] = (error.faults[0].expected.rpartition(" of ")[2], error.faults[0].fix)
-    has_results = scheme in FILE_SYSTEMS and FILE_SYSTEMS[scheme].has_results
-    assert set(told) == (set() if has_results else {"config", "store"})
+    assert set(told) == (set() if scheme in RESULT_SCHEMES else {"config", "store"})
     assert len({*told.values()}) <= 1
 
 
@@ -83,12 +76,3 @@ def test_long_text_is_searched_for_secrets_in_a_moment(text: str) -> None:
 def test_password_is_hidden_to_the_last_at() -> None:
     assert without_secrets("no s3a://key:wo@rd@bucket/x here") == "no s3a://(hidden)@bucket/x here"
     assert without_secrets("abfss://c@account/x") == "abfss://c@account/x"
-
-
-def test_a_folder_needs_no_jvm(tmp_path: Path) -> None:
-    assert isinstance(open_storage(CONNECTED, str(tmp_path)), LocalStorage)
-
-
-def test_another_store_is_refused_with_the_way_out() -> None:
-    with pytest.raises(ConfigError, match=r"through Spark Connect.*; expected a folder .* or run on the cluster"):
-        open_storage(CONNECTED, "hdfs://name/root")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from rankeval_spark.results import Results, delta_log
-from rankeval_spark.results.file_store import LocalStorage
+from rankeval_spark.results.storage import Storage
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND
@@ -123,7 +123,7 @@ def test_an_empty_commit_of_runs_is_refused_and_can_be_removed(workspace: Worksp
 
 
 def test_commits_that_a_checkpoint_holds_may_be_gone(workspace: Workspace) -> None:
-    storage = LocalStorage(workspace.root)
+    storage = Storage(workspace.root)
     log = log_of(workspace, "metrics")
     (log / f"{1:020d}.checkpoint.parquet").write_bytes(b"a checkpoint")
     (log / f"{0:020d}.json").unlink()

@@ -11,7 +11,6 @@ from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions
 from rankeval_spark.cli.published import maintenance_lines
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.results import published_results, staging
-from rankeval_spark.results.file_store import LocalStorage
 from rankeval_spark.results.maintenance import (
     RETENTION,
     Compacted,
@@ -21,6 +20,7 @@ from rankeval_spark.results.maintenance import (
     require_retention,
 )
 from rankeval_spark.results.run_record import NightKey
+from rankeval_spark.results.storage import Storage
 from tests.support.cli import rankeval
 
 if TYPE_CHECKING:
@@ -105,10 +105,10 @@ def test_an_unknown_user_is_not_said_to_be_erased() -> None:
 
 
 @pytest.fixture
-def storage(tmp_path: Path) -> LocalStorage:
+def storage(tmp_path: Path) -> Storage:
     for night in NIGHTS:
         (tmp_path / staging.QUARANTINE_FOLDER / night.slug).mkdir(parents=True)
-    return LocalStorage(str(tmp_path))
+    return Storage(str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -121,14 +121,14 @@ def storage(tmp_path: Path) -> LocalStorage:
     ],
 )
 def test_rows_of_old_nights_and_of_one_evaluation_are_removed(
-    storage: LocalStorage, limits: dict[str, object], kept: list[NightKey]
+    storage: Storage, limits: dict[str, object], kept: list[NightKey]
 ) -> None:
     removed = staging.remove_quarantined(storage, **limits)  # type: ignore[arg-type] # passed on as it came
     assert sorted(removed) == sorted({night.slug for night in NIGHTS} - {night.slug for night in kept})
     assert storage.names(staging.QUARANTINE_FOLDER) == sorted(night.slug for night in kept)
 
 
-def test_a_night_without_such_rows_leaves_none_of_its_last_run(storage: LocalStorage) -> None:
+def test_a_night_without_such_rows_leaves_none_of_its_last_run(storage: Storage) -> None:
     staging.replace_quarantined(storage, NIGHTS[0], None)
     assert NIGHTS[0].slug not in storage.names(staging.QUARANTINE_FOLDER)
     assert staging.quarantine_path(storage, NIGHTS[1]).endswith(f"{staging.QUARANTINE_FOLDER}/{NIGHTS[1].slug}")

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankeval_spark.report.night import MAX_NIGHTS
-from rankeval_spark.results import journal, local_writes, tables
-from rankeval_spark.results.file_store import LocalStorage
-from rankeval_spark.results.local_writes import LocalTables
-from rankeval_spark.results.results_store import claim_root
+from rankeval_spark.results import data_files, journal, tables
+from rankeval_spark.results.result_tables import ResultTables
+from rankeval_spark.results.roots import claim_root
 from rankeval_spark.results.run_record import NightKey, RunRecord
+from rankeval_spark.results.storage import Storage
 from tests.support import nights
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, Workspace
@@ -32,93 +32,62 @@ SECONDS: Final = 10.0
 """Of the processor; it takes about one. With a file for each event it was ten on this many nights."""
 
 
-def storage_at(folder: Path) -> LocalStorage:
-    storage = LocalStorage(str(folder))
+def storage_at(folder: Path) -> Storage:
+    storage = Storage(str(folder))
     claim_root(storage, create=True)
     for schema in tables.missing_tables(storage):
         tables.create_table(storage, schema)
     return storage
 
 
-def record(storage: LocalStorage, number: int) -> None:
+def record(storage: Storage, number: int) -> None:
     facts = RunRecord("nightly", date(2026, 1, 1) + timedelta(number), f"run-{number}")
-    journal.record(LocalTables(None, storage), journal.run_event(facts, "RUNNING"))
+    journal.record(ResultTables(storage), journal.run_event(facts, "RUNNING"))
 
 
-def opened(storage: LocalStorage, table: str = "runs", version: int | None = None) -> deltalake.DeltaTable:
+def opened(storage: Storage, table: str = "runs", version: int | None = None) -> deltalake.DeltaTable:
     return deltalake.DeltaTable(f"{storage.root}/{table}", version=version)
 
 
 def test_events_of_many_nights_are_merged_while_they_are_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert LocalStorage.merge_every == 100
-    monkeypatch.setattr(LocalStorage, "merge_every", 55)
-    storage, n_events = storage_at(tmp_path), 2 * LocalStorage.merge_every + 10
+    assert Storage.merge_every == 100
+    monkeypatch.setattr(Storage, "merge_every", 55)
+    storage, n_events = storage_at(tmp_path), 2 * Storage.merge_every + 10
     for number in range(n_events):
         record(storage, number)
     runs = opened(storage)
-    assert len(runs.file_uris()) < LocalStorage.merge_every
+    assert len(runs.file_uris()) < Storage.merge_every
     assert runs.protocol().min_reader_version == 1
     assert sorted(runs.to_pyarrow_table()["run_id"].to_pylist()) == sorted(f"run-{n}" for n in range(n_events))
-    assert opened(storage, version=LocalStorage.merge_every).to_pyarrow_table().num_rows == LocalStorage.merge_every
+    assert opened(storage, version=Storage.merge_every).to_pyarrow_table().num_rows == Storage.merge_every
     assert (tmp_path / "runs/_delta_log/_last_checkpoint").exists()
 
 
 def test_full_files_of_events_are_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_writes, "FEW_EVENTS", 5)
+    monkeypatch.setattr(data_files, "FEW_EVENTS", 5)
     storage = storage_at(tmp_path)
     for number in range(7):
         record(storage, number)
-    assert LocalTables(None, storage).merge_files("runs") == (7, 2)
+    assert ResultTables(storage).merge_files("runs") == (7, 2)
     (full,) = (file for file in opened(storage).file_uris() if pq.read_metadata(file).num_rows == 5)
     record(storage, 7)
-    assert LocalTables(None, storage).merge_files("runs") == (2, 1)
+    assert ResultTables(storage).merge_files("runs") == (2, 1)
     assert full in opened(storage).file_uris()
     assert opened(storage).to_pyarrow_table().num_rows == 8
 
 
-def by_night(storage: LocalStorage) -> None:
-    """Partition ``runs`` by night, as earlier versions did; it must have no rows."""
-    log = Path(storage.root, "runs/_delta_log/00000000000000000000.json")
-    log.write_text(
-        log.read_text().replace('"partitionColumns": []', '"partitionColumns": ["evaluation", "evaluation_date"]')
-    )
-    assert opened(storage).metadata().partition_columns == tables.PARTITIONS
-
-
-@pytest.mark.parametrize("evaluation", ["nightly", "a b/c%d"])
-def test_runs_of_an_earlier_version_lose_their_partitions(tmp_path: Path, evaluation: str) -> None:
-    storage = storage_at(tmp_path)
-    by_night(storage)
-    days = [date(2026, 1, 1), date(2026, 1, 1), date(2026, 1, 2)]
-    for number, (day, status) in enumerate(zip(days, ["RUNNING", "FAILED", "PUBLISHED"], strict=True)):
-        assert LocalTables(None, storage).is_by_night("runs")
-        facts = RunRecord(evaluation, day, f"run-{number}")
-        journal.record(LocalTables(None, storage), journal.run_event(facts, status, table_versions={"metrics": 4}))
-    assert not LocalTables(None, storage).is_by_night("runs")
-    (file,) = opened(storage).file_uris()
-    assert Path(file).parent == tmp_path / "runs"
-    found = journal.event_frame(None, storage.root)
-    assert [(one["evaluation"], one["evaluation_date"], one["run_id"]) for one in found] == [
-        (evaluation, day, f"run-{number}") for number, day in enumerate(days)
-    ]
-    assert found[-1]["table_versions"] == {"metrics": 4}
-    assert opened(storage, version=2).to_pyarrow_table().num_rows == 2
-    record(storage, 9)
-    assert opened(storage).to_pyarrow_table()["evaluation"].null_count == 0
-
-
 def with_history(workspace: Workspace) -> None:
     """Give a workspace with one published night as many before it, each with rows of every table, in few commits."""
-    storage = LocalStorage(workspace.root)
+    storage = Storage(workspace.root)
     days = [FIRST - timedelta(days=number) for number in range(N_NIGHTS, 0, -1)]
     for schema in tables.TABLES[1:]:
         opened_table = opened(storage, schema.name)
-        files = local_writes.night_files(storage, schema.name, NightKey("nightly", FIRST), opened_table.version())
+        files = data_files.night_files(storage, schema.name, NightKey("nightly", FIRST), opened_table.version())
         adds = [add_of(storage, schema.name, file, day) for day in days for file in files]
-        local_writes.commit(storage, schema.name, opened_table.version(), adds)
-    events = journal.event_frame(None, storage.root)
+        data_files.commit(storage, schema.name, opened_table.version(), adds)
+    events = journal.event_frame(storage.root)
     start = datetime(2000, 1, 1, tzinfo=UTC)
     rows = []
     for n, day in enumerate(days):
@@ -126,19 +95,19 @@ def with_history(workspace: Workspace) -> None:
         times = (start + timedelta(minutes=3 * n + step) for step in range(len(events)))
         rows += [{**event, **own, "recorded_at": at} for event, at in zip(events, times, strict=True)]
     version = opened(storage).version()
-    LocalTables(None, storage).append_events(rows, tag="history", after=version)
+    ResultTables(storage).append_events(rows, tag="history", after=version)
     versions = {schema.name: opened(storage, schema.name).version() for schema in tables.TABLES[1:]}
     newest = {**events[-1], "table_versions": versions, "recorded_at": datetime.now(UTC)}
-    LocalTables(None, storage).append_events([newest], tag="newest", after=version + 1)
+    ResultTables(storage).append_events([newest], tag="newest", after=version + 1)
 
 
-def add_of(storage: LocalStorage, table: str, file: dict[str, Any], day: date) -> dict[str, Any]:
+def add_of(storage: Storage, table: str, file: dict[str, Any], day: date) -> dict[str, Any]:
     night = NightKey("nightly", day)
-    path = f"{local_writes.folder_of(night)}/{Path(file['path']).name}"
+    path = f"{data_files.folder_of(night)}/{Path(file['path']).name}"
     target = Path(storage.root, table, path)
     target.parent.mkdir(parents=True)
     target.hardlink_to(Path(storage.root, table, file["path"]))
-    return local_writes.add_action(f"{storage.root}/{table}", path, night, stats=file["stats"])
+    return data_files.add_action(f"{storage.root}/{table}", path, night, stats=file["stats"])
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +179,7 @@ def test_a_run_opens_each_version_of_a_table_once(long_history: Workspace, monke
 
 
 def test_every_event_of_thousands_of_nights_is_there(long_history: Workspace) -> None:
-    runs = opened(LocalStorage(long_history.root)).to_pyarrow_table()
+    runs = opened(Storage(long_history.root)).to_pyarrow_table()
     per_run = pa.table(runs).group_by("run_id").aggregate([("status", "count")])
     assert set(per_run["status_count"].to_pylist()) >= {3}
     assert per_run.num_rows >= N_NIGHTS + 1

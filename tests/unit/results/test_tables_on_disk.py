@@ -18,13 +18,16 @@ import pytest
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import ResultsError
-from rankeval_spark.results import delta_log, local_tables, local_writes, tables
-from rankeval_spark.results.file_store import LocalStorage
-from rankeval_spark.results.local_writes import DataFile, LocalTables
+from rankeval_spark.result_rows.column_types import columns_json
+from rankeval_spark.results import data_files, delta_log, table_scans, tables
+from rankeval_spark.results.result_tables import ResultTables
 from rankeval_spark.results.run_record import NightKey
+from rankeval_spark.results.storage import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from rankeval_spark.results.data_files import DataFile
 
 CHECKS: Final = schemas.CHECKS.name
 NUMBERS: Final = "numbers"
@@ -34,12 +37,12 @@ EVENT: Final = {"evaluation": "a", "evaluation_date": date(2026, 1, 1), "run_id"
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> LocalTables:
+def root(tmp_path: Path) -> ResultTables:
     """Give a root with an empty table of checks, and numbers of two nights, one with a name that is escaped."""
-    storage = LocalStorage(str(tmp_path / "results"))
+    storage = Storage(str(tmp_path / "results"))
     tables.create_table(storage, schemas.CHECKS)
-    local_writes.write_new(storage, NUMBERS, rows({ODD: [1, 2, 3], PLAIN: [4]}))
-    return LocalTables(None, storage)
+    data_files.write_new(storage, NUMBERS, rows({ODD: [1, 2, 3], PLAIN: [4]}))
+    return ResultTables(storage)
 
 
 def rows(values: Mapping[NightKey, list[int]]) -> pa.Table:
@@ -49,30 +52,30 @@ def rows(values: Mapping[NightKey, list[int]]) -> pa.Table:
     )
 
 
-def read(root: LocalTables, table: str, **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of a scan
-    return local_tables.to_rows(local_tables.scan(root.storage, table, **options).to_table())
+def read(root: ResultTables, table: str, **options: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - of a scan
+    return table_scans.to_rows(table_scans.scan(root.storage, table, **options).to_table())
 
 
-def values_of(root: LocalTables, table: str = NUMBERS, **options: Any) -> list[int]:  # noqa: ANN401 - of a scan
+def values_of(root: ResultTables, table: str = NUMBERS, **options: Any) -> list[int]:  # noqa: ANN401 - of a scan
     return sorted(row["value"] for row in read(root, table, **options))
 
 
-def publish(root: LocalTables, night: NightKey, run_id: str, *checks: str) -> None:
+def publish(root: ResultTables, night: NightKey, run_id: str, *checks: str) -> None:
     """Stage a row for each check and let these be the rows of a night."""
     staged = f"_staging/{run_id}/{CHECKS}"
     row = {"run_id": run_id, "evaluation": night.evaluation, "evaluation_date": night.evaluation_date, "input": "items"}
     counted = {"severity": "warn", "count": 1, "verdict": "ok", "sample_keys": ["a"]}
     columns = pa.schema(deltalake.DeltaTable(f"{root.storage.root}/{CHECKS}").schema().to_arrow())
     staged_rows = pa.Table.from_pylist([{**row, **counted, "check": check} for check in checks], schema=columns)
-    local_writes.write_new(root.storage, staged, staged_rows)
+    data_files.write_new(root.storage, staged, staged_rows)
     root.replace_by_staged(CHECKS, night, run_id, staged)
 
 
-def checks_of(root: LocalTables, version: int | None = None) -> list[tuple[str, str, str]]:
+def checks_of(root: ResultTables, version: int | None = None) -> list[tuple[str, str, str]]:
     return sorted((row["evaluation"], row["run_id"], row["check"]) for row in read(root, CHECKS, version=version))
 
 
-def test_rows_of_a_night_are_replaced_and_others_stay(root: LocalTables) -> None:
+def test_rows_of_a_night_are_replaced_and_others_stay(root: ResultTables) -> None:
     publish(root, PLAIN, "other", "rows")
     publish(root, ODD, "first", "rows", "models")
     publish(root, ODD, "second", "rows")
@@ -85,7 +88,7 @@ def test_rows_of_a_night_are_replaced_and_others_stay(root: LocalTables) -> None
     assert [row["run_id"] for row in read(root, CHECKS, where=own)] == ["second"]
 
 
-def test_night_without_files_has_no_rows(root: LocalTables) -> None:
+def test_night_without_files_has_no_rows(root: ResultTables) -> None:
     publish(root, ODD, "first", "rows")
     assert root.reader.nights(CHECKS) == {(ODD.evaluation, ODD.evaluation_date)}
     root.replace_by_staged(CHECKS, ODD, "second", None)
@@ -95,7 +98,7 @@ def test_night_without_files_has_no_rows(root: LocalTables) -> None:
 
 @pytest.mark.parametrize("has_links", [True, False])
 def test_published_rows_stay_when_their_staging_is_removed(
-    root: LocalTables, monkeypatch: pytest.MonkeyPatch, *, has_links: bool
+    root: ResultTables, monkeypatch: pytest.MonkeyPatch, *, has_links: bool
 ) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError
@@ -107,14 +110,14 @@ def test_published_rows_stay_when_their_staging_is_removed(
     assert checks_of(root) == [(ODD.evaluation, "first", "rows")]
 
 
-def test_readers_that_take_the_night_from_the_folders_find_it(root: LocalTables) -> None:
+def test_readers_that_take_the_night_from_the_folders_find_it(root: ResultTables) -> None:
     publish(root, PLAIN, "first", "rows")
     columns = ["evaluation", "evaluation_date", "check"]
     found = polars.read_delta(f"{root.storage.root}/{CHECKS}", columns=columns)
     assert found.rows() == [(PLAIN.evaluation, PLAIN.evaluation_date, "rows")]
 
 
-def test_row_without_a_value_that_its_table_demands_is_not_appended(root: LocalTables) -> None:
+def test_row_without_a_value_that_its_table_demands_is_not_appended(root: ResultTables) -> None:
     tables.create_table(root.storage, schemas.RUNS)
     with pytest.raises(ValueError, match="table runs: no value for status"):
         root.append_events([EVENT], tag="r", after=0)
@@ -122,7 +125,7 @@ def test_row_without_a_value_that_its_table_demands_is_not_appended(root: LocalT
     assert [row["status"] for row in read(root, "runs")] == ["RUNNING"]
 
 
-def test_rows_of_several_nights_are_one_commit(root: LocalTables) -> None:
+def test_rows_of_several_nights_are_one_commit(root: ResultTables) -> None:
     tables.create_table(root.storage, schemas.RUNS)
     days = [date(2026, 1, 1), date(2026, 1, 2)]
     nights = [{"evaluation": name, "evaluation_date": day} for name in ("a", "é %/") for day in days]
@@ -132,34 +135,26 @@ def test_rows_of_several_nights_are_one_commit(root: LocalTables) -> None:
     assert delta_log.latest_version(root.storage, "runs") == 1
 
 
-@pytest.mark.parametrize(
-    ("path", "is_ours"),
-    [("/data/a b{c}", True), ("/data/100%", True), ("/data/a[1]", False), ("/data/a%20b", False), ("/data/a|b", False)],
-)
-def test_roots_that_the_library_cannot_open_are_left_to_spark(path: str, is_ours: bool) -> None:
-    assert local_tables.are_at(LocalStorage(path)) is is_ours
-
-
 @pytest.fixture
-def new_table(root: LocalTables) -> local_writes.NewTable:
+def new_table(root: ResultTables) -> data_files.NewTable:
     """Plan a table of one column, whose night is added to every part."""
-    Path(root.storage.root, "staged", local_writes.folder_of(ODD)).mkdir(parents=True)
-    return local_writes.NewTable(root.storage, "staged", ODD, rows({ODD: [1]}).schema, with_night)
+    Path(root.storage.root, "staged", data_files.folder_of(ODD)).mkdir(parents=True)
+    return data_files.NewTable(root.storage, "staged", ODD, rows({ODD: [1]}).schema, with_night)
 
 
 def with_night(part: pa.Table) -> pa.Table:
     return rows({ODD: part["value"].to_pylist()})
 
 
-def copy_of(table: local_writes.NewTable, values: list[int]) -> local_writes.NewTable:
+def copy_of(table: data_files.NewTable, values: list[int]) -> data_files.NewTable:
     """Give a copy as a worker of Spark has it, with some rows."""
-    copy: local_writes.NewTable = pickle.loads(pickle.dumps(table))
+    copy: data_files.NewTable = pickle.loads(pickle.dumps(table))
     if values:
         copy.add(pa.table({"value": values}))
     return copy
 
 
-def test_files_of_copies_are_in_the_table_that_adopts_them(root: LocalTables, new_table: local_writes.NewTable) -> None:
+def test_files_of_copies_are_in_the_table_that_adopts_them(root: ResultTables, new_table: data_files.NewTable) -> None:
     new_table.add(pa.table({"value": [1]}))
     first, again, second = (copy_of(new_table, values) for values in ([2, 3], [2, 3], [4]))
     drained = [pa.Table.from_batches([copy.drain()]) for copy in (first, again, second)]
@@ -170,14 +165,14 @@ def test_files_of_copies_are_in_the_table_that_adopts_them(root: LocalTables, ne
     assert len({path.name for path in Path(root.storage.root, "staged").rglob("*.parquet")}) == 4
 
 
-def test_a_copy_without_a_row_writes_no_file(root: LocalTables, new_table: local_writes.NewTable) -> None:
+def test_a_copy_without_a_row_writes_no_file(root: ResultTables, new_table: data_files.NewTable) -> None:
     new_table.adopt(pa.Table.from_batches([copy_of(new_table, []).drain()]))
     new_table.commit()
     assert values_of(root, "staged") == []
 
 
 def test_a_copy_that_outlives_the_staging_area_leaves_nothing(
-    root: LocalTables, new_table: local_writes.NewTable
+    root: ResultTables, new_table: data_files.NewTable
 ) -> None:
     root.storage.remove("staged")
     copy = copy_of(new_table, [1])
@@ -186,7 +181,7 @@ def test_a_copy_that_outlives_the_staging_area_leaves_nothing(
     assert not Path(root.storage.root, "staged").exists()
 
 
-def test_a_file_that_only_a_worker_sees_is_refused(root: LocalTables, new_table: local_writes.NewTable) -> None:
+def test_a_file_that_only_a_worker_sees_is_refused(root: ResultTables, new_table: data_files.NewTable) -> None:
     files = pa.Table.from_batches([copy_of(new_table, [1]).drain()])
     for path in Path(root.storage.root, "staged").rglob("*.parquet"):
         path.unlink()
@@ -194,16 +189,16 @@ def test_a_file_that_only_a_worker_sees_is_refused(root: LocalTables, new_table:
         new_table.adopt(files)
 
 
-def files_on_disk(root: LocalTables) -> set[Path]:
+def files_on_disk(root: ResultTables) -> set[Path]:
     return set(Path(root.storage.root, NUMBERS).rglob("*.parquet"))
 
 
 def rewrite(
-    root: LocalTables, change: Callable[[pa.RecordBatch], pa.RecordBatch], *nights: NightKey, after: int = 0
+    root: ResultTables, change: Callable[[pa.RecordBatch], pa.RecordBatch], *nights: NightKey, after: int = 0
 ) -> None:
     """Change the rows of the odd night, and delete those of others."""
-    (own,) = local_writes.data_files(root.storage, NUMBERS, night=ODD)
-    others = [file for night in nights for file in local_writes.data_files(root.storage, NUMBERS, night=night)]
+    (own,) = data_files.data_files(root.storage, NUMBERS, night=ODD)
+    others = [file for night in nights for file in data_files.data_files(root.storage, NUMBERS, night=night)]
     files: dict[DataFile, Callable[[pa.RecordBatch], pa.RecordBatch] | None] = {own: change}
     root.rewrite_files(NUMBERS, {**files, **dict.fromkeys(others)}, after=after)
 
@@ -212,19 +207,19 @@ def above_one(part: pa.RecordBatch) -> pa.RecordBatch:
     return part.filter(pc.field("value") > 1)
 
 
-def append(root: LocalTables, values: list[int]) -> None:
+def append(root: ResultTables, values: list[int]) -> None:
     deltalake.write_deltalake(f"{root.storage.root}/{NUMBERS}", rows({ODD: values}), mode="append")
 
 
-def test_files_are_listed_as_they_are_named_on_the_disk(root: LocalTables) -> None:
+def test_files_are_listed_as_they_are_named_on_the_disk(root: ResultTables) -> None:
     folder = Path(root.storage.root, NUMBERS)
-    for file in local_writes.data_files(root.storage, NUMBERS):
+    for file in data_files.data_files(root.storage, NUMBERS):
         assert (folder / file.path).stat().st_size == file.size
-    (odd,) = local_writes.data_files(root.storage, NUMBERS, night=ODD)
+    (odd,) = data_files.data_files(root.storage, NUMBERS, night=ODD)
     assert pq.ParquetFile(folder / odd.path).read().to_pydict() == {"value": [1, 2, 3]}
 
 
-def test_rows_of_a_file_change_in_one_commit_and_other_readers_see_it(root: LocalTables) -> None:
+def test_rows_of_a_file_change_in_one_commit_and_other_readers_see_it(root: ResultTables) -> None:
     rewrite(root, above_one, PLAIN)
     assert values_of(root) == [2, 3]
     assert sorted(polars.read_delta(f"{root.storage.root}/{NUMBERS}")["value"]) == [2, 3]
@@ -233,14 +228,14 @@ def test_rows_of_a_file_change_in_one_commit_and_other_readers_see_it(root: Loca
     assert (opened.version(), n_records) == (1, [2])
 
 
-def test_a_file_without_a_row_left_is_not_added(root: LocalTables) -> None:
+def test_a_file_without_a_row_left_is_not_added(root: ResultTables) -> None:
     before = files_on_disk(root)
     rewrite(root, lambda part: part.slice(0, 0))
     assert values_of(root) == [4]
     assert files_on_disk(root) == before
 
 
-def test_a_disk_that_fails_leaves_the_table_and_no_file(root: LocalTables) -> None:
+def test_a_disk_that_fails_leaves_the_table_and_no_file(root: ResultTables) -> None:
     def fail(_: pa.RecordBatch) -> pa.RecordBatch:
         raise OSError(28, "No space left on device")
 
@@ -251,7 +246,7 @@ def test_a_disk_that_fails_leaves_the_table_and_no_file(root: LocalTables) -> No
     assert files_on_disk(root) == before
 
 
-def test_small_files_of_a_night_become_one(root: LocalTables) -> None:
+def test_small_files_of_a_night_become_one(root: ResultTables) -> None:
     for value in (5, 6):
         append(root, [value])
     assert root.merge_files(NUMBERS) == (3, 1)
@@ -259,7 +254,7 @@ def test_small_files_of_a_night_become_one(root: LocalTables) -> None:
     assert values_of(root) == [1, 2, 3, 4, 5, 6]
 
 
-def test_files_that_lack_a_newer_column_are_merged_with_those_that_have_it(root: LocalTables) -> None:
+def test_files_that_lack_a_newer_column_are_merged_with_those_that_have_it(root: ResultTables) -> None:
     root.add_columns(NUMBERS, [{"name": "more", "type": "double", "nullable": True, "metadata": {}}])
     newer = rows({ODD: [5]}).append_column("more", pa.array([0.5]))
     deltalake.write_deltalake(f"{root.storage.root}/{NUMBERS}", newer, mode="append")
@@ -271,19 +266,19 @@ def test_files_that_lack_a_newer_column_are_merged_with_those_that_have_it(root:
 
 
 def test_large_files_stay_and_merged_ones_end_near_the_limit(
-    root: LocalTables, monkeypatch: pytest.MonkeyPatch
+    root: ResultTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for value in (5, 6, 7):
         append(root, [value])
-    largest = max(file.size for file in local_writes.data_files(root.storage, NUMBERS, night=ODD))
-    monkeypatch.setattr(local_writes, "SMALL", largest + 1)  # two of them exceed it
+    largest = max(file.size for file in data_files.data_files(root.storage, NUMBERS, night=ODD))
+    monkeypatch.setattr(data_files, "SMALL", largest + 1)  # two of them exceed it
     assert root.merge_files(NUMBERS) == (4, 2)
     assert values_of(root) == [1, 2, 3, 4, 5, 6, 7]
-    monkeypatch.setattr(local_writes, "SMALL", 1)
+    monkeypatch.setattr(data_files, "SMALL", 1)
     assert root.merge_files(NUMBERS) == (0, 0)
 
 
-def test_a_disk_that_is_full_while_files_are_merged_leaves_the_table_and_no_file(root: LocalTables) -> None:
+def test_a_disk_that_is_full_while_files_are_merged_leaves_the_table_and_no_file(root: ResultTables) -> None:
     for _ in range(2):
         append(root, list(range(20_000)))
     before, n_rows = files_on_disk(root), len(values_of(root))
@@ -299,7 +294,7 @@ def test_a_disk_that_is_full_while_files_are_merged_leaves_the_table_and_no_file
 
 
 @pytest.mark.parametrize("is_vacuumed", [True, False])
-def test_only_files_that_no_version_needs_and_that_are_old_are_deleted(root: LocalTables, is_vacuumed: bool) -> None:
+def test_only_files_that_no_version_needs_and_that_are_old_are_deleted(root: ResultTables, is_vacuumed: bool) -> None:
     folder = Path(root.storage.root, NUMBERS)
     retention = {"delta.deletedFileRetentionDuration": "interval 8 days"}
     deltalake.DeltaTable(str(folder)).alter.set_table_properties(retention)
@@ -315,9 +310,30 @@ def test_only_files_that_no_version_needs_and_that_are_old_are_deleted(root: Loc
 
 
 def test_a_list_of_unneeded_files_that_names_a_needed_one_is_refused(
-    root: LocalTables, monkeypatch: pytest.MonkeyPatch
+    root: ResultTables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needed = pa.table(deltalake.DeltaTable(f"{root.storage.root}/{NUMBERS}").get_add_actions())["path"].to_pylist()
     monkeypatch.setattr(deltalake.DeltaTable, "vacuum", lambda *_, **__: needed[:1])
     with pytest.raises(ResultsError, match="1 files of its newest version among those to be deleted"):
         root.vacuum(NUMBERS, deletes=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        ({"key": "check string"}, r"table checks: found other columns than this version declares \(no check\)"),
+        ({"key": "share double"}, r"table checks: found other columns than this version declares \(no share\)"),
+        ({"type": "count int"}, r"table checks: found other columns .* \(count int\)"),
+        ({"more": "hint string"}, r"table checks: found other columns .* \(hint string\)"),
+    ],
+)
+def test_a_table_of_other_columns_than_declared_is_refused(change: dict[str, str], found: str) -> None:
+    fields = {field["name"]: field for field in columns_json(schemas.CHECKS)["fields"]}
+    ((kind, column),) = change.items()
+    name, type_ = column.split()
+    if kind == "key":
+        del fields[name]
+    else:
+        fields[name] = {"name": name, "type": {"int": "integer"}.get(type_, type_)}
+    with pytest.raises(ResultsError, match=found):
+        tables.require_declared({"fields": [*fields.values()]}, schemas.CHECKS)

@@ -11,9 +11,9 @@ import pytest
 from obstore.store import MemoryStore
 
 from rankeval_spark import allowed_folders
-from rankeval_spark.results import delta_log, local_writes
-from rankeval_spark.results.local_writes import LocalTables
+from rankeval_spark.results import data_files, delta_log
 from rankeval_spark.results.object_storage import ObjectStorage, open_objects
+from rankeval_spark.results.result_tables import ResultTables
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.tables import PARTITIONS
 
@@ -41,8 +41,8 @@ def store() -> MemoryStore:
     """Give a store with a table of two nights, of which the first was deleted, and a file that no version names."""
     store = MemoryStore()
     storage = ObjectStorage(ADDRESS, store)
-    adds = [*local_writes.write_by_night(storage, NUMBERS, rows(FIRST, 1))]
-    adds += local_writes.write_by_night(storage, NUMBERS, rows(SECOND, 2))
+    adds = [*data_files.write_by_night(storage, NUMBERS, rows(FIRST, 1))]
+    adds += data_files.write_by_night(storage, NUMBERS, rows(SECOND, 2))
     delta_log.create_log(
         storage,
         NUMBERS,
@@ -51,14 +51,14 @@ def store() -> MemoryStore:
         adds=adds,
         configuration={"delta.deletedFileRetentionDuration": "interval 0 days"},
     )
-    LocalTables(None, storage).delete_nights(NUMBERS, [FIRST])
+    ResultTables(storage).delete_nights(NUMBERS, [FIRST])
     store.put(f"{NUMBERS}/evaluation=nightly/evaluation_date=2026-01-02/orphan.parquet", b"PAR1")
     return store
 
 
 def test_files_that_no_version_needs_are_deleted_by_a_process_that_never_read_them(store: MemoryStore) -> None:
     before = files_in(store)
-    tables = LocalTables(None, ObjectStorage(ADDRESS, store))
+    tables = ResultTables(ObjectStorage(ADDRESS, store))
 
     assert tables.vacuum(NUMBERS, deletes=False) == 2
     assert files_in(store) == before

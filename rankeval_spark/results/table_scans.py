@@ -1,17 +1,16 @@
-"""Delta tables on a disk of this machine, or in the mirror of a store, as Arrow; whether their files are whole."""
+"""Delta tables of a results root as datasets of Arrow, and whether their files are whole."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from functools import lru_cache, reduce
 from operator import or_
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import unquote
 
 import deltalake
@@ -22,12 +21,11 @@ from deltalake.exceptions import DeltaError, DeltaProtocolError, TableNotFoundEr
 from pyarrow import fs
 
 from rankeval_spark import allowed_folders, columns as C, schemas
-from rankeval_spark.errors import ConfigError, Fault, InputError, first_line, nearest, warn_user
+from rankeval_spark.errors import ConfigError, Fault, InputError, first_line, nearest
 from rankeval_spark.inputs.input_files import nearest_location
-from rankeval_spark.result_rows.column_types import columns_json
 from rankeval_spark.results import delta_log
-from rankeval_spark.results.file_store import LocalStorage, Storage, inside
-from rankeval_spark.results.tables import PARTITIONS, TABLES
+from rankeval_spark.results.storage import Storage, inside
+from rankeval_spark.results.tables import PARTITIONS
 
 Filters: TypeAlias = Sequence[tuple[str, str, Any]]
 """Conditions that rows meet, all of them: column, ``=`` or ``in``, value or values.
@@ -39,7 +37,6 @@ Order: TypeAlias = Sequence[tuple[str, str]]  # columns to sort by, each with `a
 
 MAX_OPENED: Final = 16  # versions of tables that stay open: of each table that before a run and that after it
 MAX_NAMED: Final = 5  # files in an error
-_REFUSED: Final = re.compile(r"[\[\]\\^|]|%[0-9A-Fa-f]{2}")  # parts of a path that deltalake cannot open, or misreads
 _ABSOLUTE: Final = re.compile(r"/*[A-Za-z][A-Za-z0-9+.-]*:/*(?P<path>/.*)")  # a file that a log names by a URI
 _OURS: Final = "rankeval."  # begin the evaluations of events of maintenance
 
@@ -62,12 +59,7 @@ class Requested(NamedTuple):
     column: str | None
 
 
-def are_at(storage: Storage) -> TypeGuard[LocalStorage]:
-    """Return whether this process reads and writes the tables of a root; if not, Spark does."""
-    return isinstance(storage, LocalStorage) and not _REFUSED.search(storage.root)
-
-
-def delta_table(storage: LocalStorage, table: str, version: int | None = None) -> deltalake.DeltaTable:
+def delta_table(storage: Storage, table: str, version: int | None = None) -> deltalake.DeltaTable:
     """Open a table of a root; ConfigError if there is no such table or version, or its log is damaged."""
     try:
         location = inside(storage.root, table)
@@ -108,7 +100,7 @@ def _opened(location: str, version: int, log: tuple[tuple[str | int, ...], ...])
     return deltalake.DeltaTable(location, version=version)
 
 
-def _unreadable(storage: LocalStorage, found: str, fix: str) -> ConfigError:
+def _unreadable(storage: Storage, found: str, fix: str) -> ConfigError:
     return ConfigError(Fault("results root", f"{storage.address!r} ({found})", "the results of an earlier run", fix))
 
 
@@ -119,7 +111,7 @@ def partitions_of(opened: deltalake.DeltaTable) -> list[str]:
 
 
 def scan(
-    storage: LocalStorage,
+    storage: Storage,
     table: str,
     *,
     version: int | None = None,
@@ -143,7 +135,7 @@ def scan(
     allowed_folders.require_each(f"results root, table {table}", elsewhere)
     if elsewhere:
         raise _unreadable(storage, f"table {table} with files elsewhere, such as {elsewhere[0]}", "restore the table")
-    schema = declared_first(table, pa.schema(opened.schema().to_arrow()))
+    schema = pa.schema(opened.schema().to_arrow())
     require_columns(table, where, schema.names)
     partitions, of_files, of_rows = partitions_of(opened), [], []
     for name, how, value in where:
@@ -172,19 +164,6 @@ def scan(
     for condition in of_rows:
         dataset = dataset.filter(condition)
     return dataset
-
-
-def declared_first(table: str, found: pa.Schema) -> pa.Schema:
-    """Return the columns of a table when read: the declared ones, which may be NULL, then all others."""
-    fields = {schema.name: columns_json(schema) for schema in TABLES}.get(table)
-    if fields is None:
-        return found
-    declared = pa.schema(deltalake.Schema.from_json(json.dumps(fields)).to_arrow())
-    first = [
-        found.field(field.name) if field.name in found.names else field.with_nullable(nullable=True)
-        for field in declared
-    ]
-    return pa.schema([*first, *(field for field in found if field.name not in declared.names)])
 
 
 def require_columns(table: str, where: Filters, columns: Iterable[str]) -> None:
@@ -332,80 +311,3 @@ def why_damaged(file: Path) -> str | None:
         return "no Parquet file"
     is_whole = tail == _MAGIC and int.from_bytes(length, "little") + 3 * _LENGTH <= size
     return None if is_whole else "cut off"
-
-
-class NativeReader:
-    """Reader without Spark, see :class:`readers.Reader`: scans are datasets of Arrow, frames its tables."""
-
-    def __init__(self, storage: LocalStorage) -> None:
-        self._storage = storage
-
-    def scan(self, table: str, *, version: int | None = None, where: Filters = ()) -> ds.Dataset:
-        return scan(self._storage, table, version=version, where=where)
-
-    def readable_events(self, where: Filters = ()) -> ds.Dataset:
-        try:
-            return self.scan(schemas.RUNS.name, where=where)
-        except DamagedResultsError as error:
-            readable = scan(self._storage, schemas.RUNS.name, where=where, without=error.files)
-            if not readable.files:
-                raise
-            for fault in error.faults:
-                warn_user(f"events that cannot be read are left out: {fault}")
-            return readable
-
-    def columns(self, table: str) -> list[str]:
-        return [field.name for field in delta_table(self._storage, table).schema().fields]
-
-    def nights(self, table: str, *, version: int | None = None) -> set[tuple[str, date]]:
-        nights = delta_table(self._storage, table, version).partitions()  # from the log
-        return {(night[C.EVALUATION], date.fromisoformat(night[C.EVALUATION_DATE])) for night in nights}
-
-    def frame(self, scan: ds.Dataset) -> pa.Table:
-        return scan.to_table()
-
-    def arrow(self, scan: ds.Dataset, columns: Sequence[str] | None = None) -> pa.Table:
-        return scan.to_table(columns=list(columns) if columns else None)
-
-    def user_values(
-        self, user_metrics: ds.Dataset, requested: Mapping[Requested, Collection[str]], names: Sequence[str]
-    ) -> pa.Table:
-        wanted = requested or {Requested("", 0, C.N_HITS): ()}  # no row, but all columns
-        columns = sorted({fact.column for fact in wanted if fact.column is not None})
-        wide = user_metrics.to_table(columns=[*names, *columns])
-        key, parts = [name for name in names if name != C.K], []
-        for fact, runs in wanted.items():
-            is_of_runs = pc.is_in(wide[C.RUN_ID], value_set=pa.array(sorted(runs), pa.string()))
-            own = wide.filter(pc.and_(pc.equal(wide[C.K], fact.k), is_of_runs))
-            values = [pa.repeat(fact.measure, own.num_rows), own[C.K], own[fact.column].cast(pa.float64())]
-            parts.append(pa.Table.from_arrays([*(own[name] for name in key), *values], [*key, C.MEASURE, C.K, C.VALUE]))
-        return pa.concat_tables(parts)
-
-    def users(self, user_metrics: ds.Dataset, column: str) -> pa.Table:
-        counts = [C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS]
-        lists = user_metrics.to_table(columns=[C.USER_ID, column, *counts])
-        how = [(column, "mean"), *((name, "max" if name == C.N_RELEVANT else "sum") for name in counts)]
-        rows = lists.group_by(C.USER_ID).aggregate(how)
-        values = (rows[f"{name}_{function}"] for name, function in how)
-        return pa.table([rows[C.USER_ID], *values], [C.USER_ID, C.VALUE, *counts])
-
-    def paired(self, one: pa.Table, other: pa.Table) -> pa.Table:
-        """Join two tables by user, keeping the users of both: see :meth:`Reader.paired`."""
-        ids = pc.unique(pa.chunked_array([*one[C.USER_ID].chunks, *other[C.USER_ID].chunks], pa.string()))
-        left, right = (side.take(pc.index_in(ids, value_set=side[C.USER_ID].combine_chunks())) for side in (one, other))
-        own = {name: left[name] for name in left.column_names if name != C.USER_ID}
-        others = {f"other_{name}": right[name] for name in right.column_names if name != C.USER_ID}
-        rows = pa.table({C.USER_ID: ids, **own, **others})
-        return rows.append_column("delta", pc.subtract(rows[C.VALUE], rows[f"other_{C.VALUE}"]))
-
-    def with_texts(self, frame: pa.Table, name: str, texts: Mapping[str, str], *, key: str) -> pa.Table:
-        places = pc.index_in(frame[key], value_set=pa.array(texts.keys(), pa.string()))
-        return frame.append_column(name, pa.array(texts.values(), pa.string()).take(places.combine_chunks()))
-
-    def ordered(self, frame: pa.Table, *, columns: Sequence[str], order: Order, n: int | None = None) -> pa.Table:
-        known = frame if n is None else frame.filter(pc.is_valid(frame[C.VALUE]))
-        rows = known.sort_by([(name, f"{way}ending") for name, way in order]).select(list(columns))
-        return rows if n is None else rows.slice(0, n)
-
-    def from_arrow(self, rows: pa.Table) -> pa.Table:
-        return rows

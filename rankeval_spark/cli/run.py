@@ -62,7 +62,7 @@ class Listeners:
         """Build those of a config, with a warning about each receiver that cannot be told; ConfigError for a file."""
         if metrics_file is not None:
             require_file(metrics_file, METRICS_FILE, example="night.prom")
-        receivers, faults = alerts.receivers_of(config)
+        receivers, faults = alerts.find_receivers(config)
         for fault in faults:
             say_warning(fault)
         return cls(evaluation, config.results.location, receivers, metrics_file)
@@ -155,7 +155,7 @@ def backfill_command(  # noqa: PLR0913 - an option each
     ends = [(where, text) for where, text in (("--from", first), ("--to", last)) if text]
     config, read = config_and_dates(path, overrides, [*ends, *(("--date", day) for day in days)])
     of_range = dict(zip((where for where, _ in ends), read, strict=False))
-    dates = backfill.chosen_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
+    dates = backfill.list_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
     name = evaluation_name(config, sample_share)
     listeners = Listeners.from_config(config, name, metrics_file)
     spark = session_of_nights(config)

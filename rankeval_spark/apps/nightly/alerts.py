@@ -76,23 +76,27 @@ def events_of(outcome: DateOutcome) -> list[Event]:
     return [event for event, is_told in told.items() if is_told]
 
 
-def receivers_of(
+def find_receivers(
     config: EvaluationConfig, environment: Mapping[str, str] = os.environ
 ) -> tuple[list[Receiver], list[str]]:
     """Return the receivers of a config, and a sentence about each that cannot be told anything."""
     found, faults = list[Receiver](), list[str]()
-    for number, one in enumerate(config.notify):
+    for number, notification in enumerate(config.notify):
         where = f"notify[{number}]"
         try:
-            tell = _function(str(one.call)) if one.url is None else _webhook(one.url, one.form, environment)
+            tell = (
+                _load_function(str(notification.call))
+                if notification.url is None
+                else _open_webhook(notification.url, notification.form, environment)
+            )
         except UnreachableError as error:
             faults.append(f"{where}: {error}; nobody is told")
         else:
-            found.append(Receiver(where, one.events, tell))
+            found.append(Receiver(where, notification.events, tell))
     return found, faults
 
 
-def _function(name: str) -> Callable[[Verdict], object]:
+def _load_function(name: str) -> Callable[[Verdict], object]:
     """Return the function of an entry point."""
     for point in entry_points(group=GROUP, name=name):
         try:
@@ -105,7 +109,7 @@ def _function(name: str) -> Callable[[Verdict], object]:
     raise UnreachableError(message)
 
 
-def _webhook(reference: str, form: str, environment: Mapping[str, str]) -> Callable[[Verdict], object]:
+def _open_webhook(reference: str, form: str, environment: Mapping[str, str]) -> Callable[[Verdict], object]:
     """Return a function that posts a verdict to the address in a variable of the environment, which is kept secret."""
     name = variable_name(reference)
     address = environment.get(name, "").strip()
@@ -123,7 +127,7 @@ def _webhook(reference: str, form: str, environment: Mapping[str, str]) -> Calla
     return partial(_post, address, FORMS[form])
 
 
-def _late() -> str:
+def _no_answer_in_time() -> str:
     return f"no answer within {SECONDS:g} s"
 
 
@@ -148,7 +152,7 @@ def _post(address: str, body_of: Callable[[Verdict], object], verdict: Verdict) 
     except URLError as error:
         said = f"the webhook cannot be reached ({type(error.reason).__name__})"
     except TimeoutError:
-        said = _late()
+        said = _no_answer_in_time()
     except (HTTPException, OSError, ValueError) as error:  # not HTTP, a connection that ends, an address with a blank
         said = f"the webhook gave no answer of HTTP ({type(error).__name__})"
     raise UnreachableError(said)
@@ -174,7 +178,7 @@ def tell(receivers: Sequence[Receiver], verdict: Verdict) -> list[str]:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    outcomes = {receiver.where: said.get(receiver.where, _late()) for receiver in wanted}
+    outcomes = {receiver.where: said.get(receiver.where, _no_answer_in_time()) for receiver in wanted}
     return [f"{where}: {what}; nobody was told there" for where, what in outcomes.items() if what]
 
 
@@ -194,13 +198,13 @@ def message_lines(verdict: Verdict) -> list[str]:
     return [shortened(visible(line), MAX_CHARACTERS) for line in (*lines, f"{run}results in {verdict['results']}")]
 
 
-def _slack(verdict: Verdict) -> object:
+def _to_slack(verdict: Verdict) -> object:
     """Return a message of Slack, in which no name can mention anybody or be a link."""
     text = "\n".join(message_lines(verdict))
     return {"text": text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")}
 
 
-def _teams(verdict: Verdict) -> object:
+def _to_teams(verdict: Verdict) -> object:
     """Return a message of Teams: a card whose runs of text are plain, so that no name can be a link."""
     blocks = [
         {"type": "RichTextBlock", "inlines": [{"type": "TextRun", "text": line}]} for line in message_lines(verdict)
@@ -210,4 +214,4 @@ def _teams(verdict: Verdict) -> object:
     return {"type": "message", "attachments": [{"contentType": kind, "contentUrl": None, "content": card}]}
 
 
-FORMS: Final[Mapping[str, Callable[[Verdict], object]]] = {"json": dict, "slack": _slack, "teams": _teams}
+FORMS: Final[Mapping[str, Callable[[Verdict], object]]] = {"json": dict, "slack": _to_slack, "teams": _to_teams}

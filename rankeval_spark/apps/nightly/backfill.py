@@ -51,7 +51,7 @@ def dates_between(first: date, last: date) -> list[date]:
     return [first + timedelta(days=offset) for offset in range(n_days)]
 
 
-def chosen_dates(first: date | None, last: date | None, days: Sequence[date]) -> list[date]:
+def list_dates(first: date | None, last: date | None, days: Sequence[date]) -> list[date]:
     """List the dates of a backfill, those named first, each once; ConfigError without any, or for half a range."""
     if (first is None) != (last is None):
         found = "--from alone" if last is None else "--to alone"
@@ -97,7 +97,7 @@ def backfill_dates(
             outcome = DateOutcome(day, error=interruption(error) or error, seconds=time.perf_counter() - started)
         is_stopped = isinstance(outcome.error, KeyboardInterrupt)
         found, stopped = ([], None) if publishing is None else publishing.outcomes(is_stopped=is_stopped)
-        ending = stopped or _ending([*found, outcome])
+        ending = stopped or _find_ending([*found, outcome])
         if prepared is not None and ending is not None:
             prepared.abandon(ending)
             outcome = DateOutcome(day, error=ending, seconds=time.perf_counter() - started)
@@ -110,11 +110,11 @@ def backfill_dates(
     if publishing is not None:
         found, stopped = publishing.outcomes()
         yield from found
-        if isinstance(ending := stopped or _ending(found), KeyboardInterrupt):
+        if isinstance(ending := stopped or _find_ending(found), KeyboardInterrupt):
             raise ending
 
 
-def _ending(outcomes: Sequence[DateOutcome]) -> BaseException | None:
+def _find_ending(outcomes: Sequence[DateOutcome]) -> BaseException | None:
     """Return the error after which no other date is run: an interruption, else that the driver was lost."""
     errors = [outcome.error for outcome in outcomes]
     kinds = (KeyboardInterrupt, DriverLostError)

@@ -44,7 +44,7 @@ class SparkHost(NightHost):
         require_packages_of_cluster(self._spark)
         self.inputs = self._sources.all()
         config, inputs = self._plan.config, self.host.inputs
-        return counted_cost(config, n_models=len(inputs.model_names), slice_values=_slice_values(config, inputs))
+        return counted_cost(config, n_models=len(inputs.model_names), slice_values=_count_slice_values(config, inputs))
 
     @override
     def look_up_size(self, name: str) -> tuple[int, int]:
@@ -79,7 +79,7 @@ class SparkHost(NightHost):
         return next(source for source in self._sources.all() if source.name == name)
 
 
-def _slice_values(config: EvaluationConfig, inputs: InputFrames) -> dict[str, int]:
+def _count_slice_values(config: EvaluationConfig, inputs: InputFrames) -> dict[str, int]:
     """Count the values of each slice, about, NULL among them: users that are not in the table may add one more.
 
     One pass over a few columns, without a shuffle of rows. The state of a sketch is one cell.

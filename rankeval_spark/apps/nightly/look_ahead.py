@@ -67,7 +67,7 @@ class LookAhead:
 
     def look_at_rows(self) -> LookAhead:
         """Find also what only rows show: inputs without one, or a baseline that is no model."""
-        self.errors += errors_of(self._count)
+        self.errors += errors_of(self._find_empty_inputs)
         compared = self._request.comparisons
         if compared is not None and compared.baseline is not None and self._request.models is None:
             for log in (each for each in self._opened if each.name == check_rows.RECOMMENDATIONS):
@@ -99,7 +99,7 @@ class LookAhead:
     def _require_baseline(self, log: FileInput) -> None:
         refuse_unknown_baseline(self._request, log.models(), where="comparisons.baseline")
 
-    def _count(self) -> None:
+    def _find_empty_inputs(self) -> None:
         """Find the inputs without a row, of the date or at all."""
         empty = []
         for each in self._opened:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -38,29 +38,28 @@ HELP: Final[Mapping[str, str]] = {
 def metrics_text(outcome: DateOutcome, evaluation: str) -> str:
     """Return the metrics of a date in the text format, families together; one that failed has few."""
     samples: dict[str, list[str]] = {name: [] for name in HELP}
-    for name, labels, value in _samples(outcome):
+    for name, labels, value in _list_samples(outcome):
         if value is not None and math.isfinite(value):
             pairs = {C.EVALUATION: evaluation, **labels}.items()
-            written = ",".join(f'{key}="{_escaped(text)}"' for key, text in pairs)
+            written = ",".join(f'{key}="{_escape(text)}"' for key, text in pairs)
             samples[name].append(f"{PREFIX}{name}{{{written}}} {value!r}")
-    return "".join(_family(name, lines) for name, lines in samples.items() if lines)
+    lines = []
+    for name, values in samples.items():
+        if values:
+            lines += [f"# HELP {PREFIX}{name} {HELP[name]}", f"# TYPE {PREFIX}{name} gauge", *values]
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _family(name: str, lines: Iterable[str]) -> str:
-    """Return the lines of one metric, each with its end."""
-    return "\n".join([f"# HELP {PREFIX}{name} {HELP[name]}", f"# TYPE {PREFIX}{name} gauge", *lines, ""])
-
-
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     r"""Escape a value of a label.
 
-    >>> print(_escaped('a "b"\n\\'))
+    >>> print(_escape('a "b"\n\\'))
     a \"b\"\n\\
     """
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def _samples(outcome: DateOutcome) -> Iterator[Sample]:
+def _list_samples(outcome: DateOutcome) -> Iterator[Sample]:
     """Yield the samples of a date."""
     day, result = outcome.evaluation_date, outcome.result
     yield "published", {}, int(result is not None)

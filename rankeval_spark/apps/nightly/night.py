@@ -21,9 +21,9 @@ from rankeval_spark.apps.nightly.night_host import ProcessHost
 from rankeval_spark.apps.nightly.night_plan import (
     NightPlan,
     empty_reason,
-    failures_recorded,
     new_run_id,
     record_failure,
+    record_failures,
     stage_results,
 )
 from rankeval_spark.apps.progress import Progress, Steps
@@ -128,7 +128,7 @@ def prepare_night(
         recorded = store.start(facts, publishing=() if before is None else (before.recorded.facts.run_id,))
         history = RunHistory(plan.config, facts, wait=None if before is None else before.wait)
         try:
-            host = host_of(spark, plan, progress)
+            host = choose_host(spark, plan, progress)
         except FaultsError as error:
             recorded.fail("read", error)
             raise
@@ -149,7 +149,7 @@ def spark_host(spark: SparkSession, plan: NightPlan, *, why: str = "", listener:
     return SparkHost(spark, plan)
 
 
-def host_of(spark: SparkSession, plan: NightPlan, listener: Progress | None = None) -> NightHost:
+def choose_host(spark: SparkSession, plan: NightPlan, listener: Progress | None = None) -> NightHost:
     """Return the host of a night: this process where it can, unless a session was chosen on purpose; else Spark.
 
     Raises FaultsError where this process sees what Spark would refuse, which takes ten seconds to start; also without
@@ -203,9 +203,9 @@ class PreparedNight:
 
     def compute(self) -> None:
         """Stage the tables and audit them, and let go of the rows."""
-        with failures_recorded(self.recorded, self.steps, self._inputs):
+        with record_failures(self.recorded, self.steps, self._inputs):
             with self.runner:
-                self.reason = self._compute()
+                self.reason = self._stage_tables()
             with self.steps.step("audit"):
                 self.recorded.audit()
 
@@ -214,9 +214,9 @@ class PreparedNight:
         recorded, steps, facts = self.recorded, self.steps, self.recorded.facts
         try:
             with translated_errors(), self.locks:
-                with failures_recorded(recorded, steps, self._inputs), steps.step("publish"):
+                with record_failures(recorded, steps, self._inputs), steps.step("publish"):
                     recorded.publish(inputs=self._inputs(), timings=steps.seconds, reason=self.reason)
-                of_checks = [_warning_of(row) for row in self._of_verdict("warn")]
+                of_checks = [_describe_warning(row) for row in self._rows_with_verdict("warn")]
                 metrics = recorded.rows.get(schemas.METRICS.name)
                 means = () if metrics is None else metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
                 return NightResult(
@@ -254,7 +254,7 @@ class PreparedNight:
             for read in self.runner.inputs
         ]
 
-    def _compute(self) -> str | None:
+    def _stage_tables(self) -> str | None:
         """Fill the staging area; return why there is nothing to measure, if so.
 
         The log is read once: its rows are checked while they are evaluated, and what is staged is published only if
@@ -270,21 +270,21 @@ class PreparedNight:
         except Exception as error:
             if interruption(error) is not None:
                 raise
-            self._check()  # what is wrong with the inputs says more than what failed for it
+            self._check_inputs()  # what is wrong with the inputs says more than what failed for it
             raise
-        reason = self._check()
+        reason = self._check_inputs()
         if reason is None:
-            self._measure()
+            self._stage_measures()
         else:  # nothing is measured, unless lists of named models are missing, or means were published before
             if self.plan.request.models is not None:
                 self.facts += [fact for fact in self.runner.list_facts() if fact.check == check_rows.MISSING_USERS]
-                self._refuse()
+                self._refuse_failed_checks()
             self.history.require_no_means(reason)
             self.recorded.discard()
-        self.recorded.stage(schemas.CHECKS.name, self._verdicts())
+        self.recorded.stage(schemas.CHECKS.name, self._judge_checks())
         return reason
 
-    def _check(self) -> str | None:
+    def _check_inputs(self) -> str | None:
         """Count what the rows show, and refuse them where a check says so; return why there is nothing, if so."""
         with self.steps.step("check") as step:
             facts = self.runner.input_facts()
@@ -309,10 +309,10 @@ class PreparedNight:
             has_refused = any(fact.count and fact.check in FAULTS for fact in self.facts)
             is_needed = self.plan.config.results.quarantine and has_refused
             self.recorded.quarantine(self.runner.write_refused if is_needed else None)
-            self._refuse(*self._unusable())
+            self._refuse_failed_checks(*self._find_unusable_inputs())
         return reason
 
-    def _measure(self) -> None:
+    def _stage_measures(self) -> None:
         """Look at the lists, and stage what follows from the rows of users."""
         runner = self.runner
         self.facts += runner.list_facts()
@@ -320,7 +320,7 @@ class PreparedNight:
         metrics = self.recorded.rows.get(schemas.METRICS.name)
         with self.steps.step("drift"):
             self.facts += [] if metrics is None else self.history.check_means(metrics)
-        self._refuse()
+        self._refuse_failed_checks()
         if self.plan.config.gates:  # whatever the rules say, the results are published
             with self.steps.step("gate") as step:
                 previous = self.history.previous(self.recorded)
@@ -329,26 +329,28 @@ class PreparedNight:
                 self.recorded.stage(schemas.GATES.name, rows)
                 step.n_rows = len(self.gates)
 
-    def _verdicts(self) -> pa.Table:
+    def _judge_checks(self) -> pa.Table:
         expected = self.plan.request.policies.expected_findings
         return check_rows.to_check_rows(self.facts, self.plan.config.checks, expected=expected)
 
-    def _refuse(self, *unusable_inputs: Fault) -> None:
+    def _refuse_failed_checks(self, *unusable_inputs: Fault) -> None:
         """Stop where a check says so, or an input cannot be used."""
-        self.checks = self._verdicts()
-        failed = self._of_verdict("error")
+        self.checks = self._judge_checks()
+        failed = self._rows_with_verdict("error")
         if failed or unusable_inputs:
             is_early = not unusable_inputs and {row["check"] for row in failed} == {check_rows.OPEN_WINDOWS}
-            raise (OpenWindowsError if is_early else ChecksFailedError)(*unusable_inputs, *map(self._fault_of, failed))
+            raise (OpenWindowsError if is_early else ChecksFailedError)(
+                *unusable_inputs, *map(self._check_fault, failed)
+            )
 
-    def _of_verdict(self, verdict: str) -> list[CheckRow]:
+    def _rows_with_verdict(self, verdict: str) -> list[CheckRow]:
         """Return the rows of the checks with a verdict."""
         if self.checks is None:
             return []
         rows: list[CheckRow] = self.checks.filter(pc.field("verdict") == verdict).to_pylist()
         return rows
 
-    def _unusable(self) -> list[Fault]:
+    def _find_unusable_inputs(self) -> list[Fault]:
         """Find inputs that have rows and none that can be used, whatever the thresholds of the checks are."""
         faults = []
         for name, n_rows in self.counts.items():
@@ -360,7 +362,7 @@ class PreparedNight:
                 faults.append(Fault(f"inputs.{name}", text, EXPECTED[name], fix_of(reasons)))
         return faults
 
-    def _fault_of(self, row: CheckRow) -> Fault:
+    def _check_fault(self, row: CheckRow) -> Fault:
         """Return the fault of a check that refuses the night."""
         check, where, expected = row["check"], f"{row['input']}, {row['check']}", f"at most {row['threshold']:.2%}"
         is_kept = self.plan.config.results.quarantine and check in FAULTS
@@ -391,7 +393,7 @@ class PreparedNight:
             fix = f"{fix}; {check_rows.ADVICE[check]}"
         if check in check_rows.OF_NIGHTS:
             fix = f"find out what changed; if the change is meant, raise checks.{check}.error"
-        return Fault(where, _counted(row), expected, fix)
+        return Fault(where, _describe_count(row), expected, fix)
 
     def _why_empty(self) -> str | None:
         """Return which input has no rows for the date; an input without any row at all is an error."""
@@ -415,13 +417,13 @@ class PreparedNight:
         return f"{self.plan.sample_share:.4g} of the users" if self.plan.sample_share < 1 else ""
 
 
-def _warning_of(row: CheckRow) -> str:
+def _describe_warning(row: CheckRow) -> str:
     """Return the line about a check that warns."""
     advice = f"; {check_rows.ADVICE[row['check']]}" if row["check"] in check_rows.ADVICE else ""
-    return f"{row['input']}, {row['check']}: {_counted(row)}{advice}"
+    return f"{row['input']}, {row['check']}: {_describe_count(row)}{advice}"
 
 
-def _counted(row: CheckRow) -> str:
+def _describe_count(row: CheckRow) -> str:
     """Write how often a check met its case, with a few of the keys concerned."""
     examples = f", for example {'; '.join(map(visible, row['sample_keys']))}" if row["sample_keys"] else ""
     return f"{row['count']:,} ({row['share']:.2%}){examples}"
@@ -432,7 +434,7 @@ def planned_inputs(spark: SparkSession, plan: NightPlan) -> tuple[list[tuple[Rea
 
     Raises ConfigError if the night has more rows than it may, or the baseline is no model of the log.
     """
-    with host_of(spark, plan) as runner:
+    with choose_host(spark, plan) as runner:
         cost = runner.read()
         cost.require_at_most(plan.config.results.most_rows)
         refuse_unknown_baseline(plan.request, runner.host.models, where="comparisons.baseline")

@@ -104,7 +104,7 @@ def has_judged_lists(results: Results, night: PastNight) -> bool:
     return bool(results.arrow(schemas.CHECKS.name, check=UNMATCHED_LISTS, **of_night).num_rows)
 
 
-def pinned(recorded: Event) -> EvaluationConfig:
+def pin_config(recorded: Event) -> EvaluationConfig:
     """Return the config of a run, validated, so that it reads the places that the run found, at their versions."""
     values = recorded_values(recorded["config"])
     for fact in recorded["inputs"]:
@@ -142,7 +142,7 @@ def record_failure(recorded: StagedRun, steps: Steps, inputs: Sequence[InputReco
 
 
 @contextmanager
-def failures_recorded(recorded: StagedRun, steps: Steps, inputs: Callable[[], Sequence[InputRecord]]) -> Iterator[None]:
+def record_failures(recorded: StagedRun, steps: Steps, inputs: Callable[[], Sequence[InputRecord]]) -> Iterator[None]:
     """Record an error within the block, with its step, and raise it as the error that a user can act on."""
     try:
         yield

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import __version__, allowed_folders, columns as C, schemas
 from rankeval_spark.apps.nightly.night import rehearse_night
-from rankeval_spark.apps.nightly.night_plan import new_run_id, pinned, plan_again
+from rankeval_spark.apps.nightly.night_plan import new_run_id, pin_config, plan_again
 from rankeval_spark.apps.published_runs import PastNight
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, nearest
 from rankeval_spark.inputs.spark import explain
@@ -158,7 +158,7 @@ def reproduce_run(
     ``scratch``.
     """
     night = run.night
-    plan = plan_again(night, pinned(night.row), night.measures)
+    plan = plan_again(night, pin_config(night.row), night.measures)
     with ExitStack() as stack:
         if scratch is None:
             master = spark.conf.get("spark.master", "") or ""

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from rankeval_spark import __version__, columns as C, schemas
 from rankeval_spark.apps.nightly.night import NightResult
 from rankeval_spark.apps.nightly.night_plan import (
-    failures_recorded,
     has_judged_lists,
     new_run_id,
     plan_again,
+    record_failures,
     stage_results,
 )
 from rankeval_spark.apps.progress import Progress, Steps
@@ -117,7 +117,7 @@ def score_night(root: str, night: PastNight, measures: MeasureSet, *, progress: 
         plan = plan_scoring(now, measures)
         run = store.start(plan.run(run_id))
         inputs = [InputRecord(**each, columns=now.input_columns.get(each["name"])) for each in now.row["inputs"]]
-        with failures_recorded(run, steps, lambda: inputs):
+        with record_failures(run, steps, lambda: inputs):
             results = results_of(root)
             found = _stage_users(run, steps, now, plan.request, results)
             _stage_rest(run, steps, now, plan.request, results, found)

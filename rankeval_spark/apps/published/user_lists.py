@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.nightly.night_plan import pinned, plan_again
+from rankeval_spark.apps.nightly.night_plan import pin_config, plan_again
 from rankeval_spark.apps.published_runs import read_means
 from rankeval_spark.engine.arrays import to_texts
 from rankeval_spark.errors import Fault, InputError
@@ -47,7 +47,7 @@ def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence
     ``users`` are ids as published tables have them: whole numbers as text. Raises InputError if an input or its version
     is gone, or no row of the night is of one of the users.
     """
-    plan = plan_again(night, pinned(night.row), night.measures)
+    plan = plan_again(night, pin_config(night.row), night.measures)
     # With the models that it published, one without a list for the users among them.
     names = {row[C.MODEL_ID] for row in read_means(root, night.evaluation, [night])} - {C.ONE_MODEL}
     models = tuple(sorted(names)) or plan.request.models

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rankeval_spark.apps.nightly.night_plan import pinned
+from rankeval_spark.apps.nightly.night_plan import pin_config
 from rankeval_spark.apps.published.reproduction import InputVersions, TableComparison, require_published
 from rankeval_spark.config import EvaluationConfig, validate_model
 from rankeval_spark.errors import ConfigError, InputError
@@ -31,7 +31,7 @@ def test_rerun_reads_the_recorded_places_at_the_recorded_versions(tmp_path: Path
         dict(name="segments", location="users.segments", version=0),
     ]
 
-    inputs = pinned(dict(config=written, inputs=recorded)).inputs
+    inputs = pin_config(dict(config=written, inputs=recorded)).inputs
 
     assert inputs.segments is not None
     assert [one.location(DAY) for one in (inputs.recommendations, inputs.held_out, inputs.segments)] == [
@@ -50,7 +50,7 @@ def test_rerun_of_a_log_with_a_place_for_each_model_reads_the_recorded_ones(tmp_
     location = written.inputs.recommendations.location(DAY)
     recorded = [dict(name="recommendations", location=location, version=None)]
 
-    log = pinned(dict(config=written.public_json(), inputs=recorded)).inputs.recommendations
+    log = pin_config(dict(config=written.public_json(), inputs=recorded)).inputs.recommendations
 
     assert log.paths == {"als": f"{tmp_path}/lists/als", "a, b": f"{tmp_path}/lists/b-2026-01-01"}
     assert log.location(DAY) == location
@@ -62,7 +62,7 @@ def test_recorded_place_is_held_to_the_rules_of_a_config(tmp_path: Path) -> None
     elsewhere = dict(name="held_out", location="ftp://example/held_out", version=1)
 
     with pytest.raises(ConfigError, match="file system 'ftp'"):
-        pinned(dict(config=written, inputs=[elsewhere]))
+        pin_config(dict(config=written, inputs=[elsewhere]))
 
 
 @pytest.mark.parametrize(

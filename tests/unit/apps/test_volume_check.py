@@ -56,9 +56,9 @@ def test_as_many_rows_as_ever_are_no_case_and_two_nights_say_nothing() -> None:
 
 
 def test_only_nights_that_read_the_input_alike_are_compared() -> None:
-    pinned = {"recommendations": {**LOG, "version": 7, "timestamp": None}}
+    pin_config = {"recommendations": {**LOG, "version": 7, "timestamp": None}}
     other = {"recommendations": {**LOG, "path": "another"}}
-    alike = [night(1, 100, inputs=pinned), night(2, 100, cutoffs=[5]), night(3, 100)]
+    alike = [night(1, 100, inputs=pin_config), night(2, 100, cutoffs=[5]), night(3, 100)]
     unlike = [night(4, 1, inputs=other), night(5, 1, models=["als"]), night(6, 1, inputs=other)]
     assert volumes(100, *alike, *unlike) == [(0, 100, [])]
     assert volumes(1, *unlike, night(7, 1, models=["als"]), night(8, 1, models=["als"]), models=["als"]) == [(0, 1, [])]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rankeval_spark.apps.nightly.backfill import DateOutcome, backfill_dates, chosen_dates, dates_between, exit_code
+from rankeval_spark.apps.nightly.backfill import DateOutcome, backfill_dates, dates_between, exit_code, list_dates
 from rankeval_spark.apps.nightly.night import NightResult
 from rankeval_spark.errors import ChecksFailedError, ConfigError, DriverLostError, Fault, InputError
 from tests.support.cli import rankeval
@@ -34,8 +34,8 @@ def test_range_of_more_than_ten_years_is_taken_for_a_typing_error() -> None:
 
 
 def test_named_dates_come_first_in_their_order_and_each_date_once() -> None:
-    assert chosen_dates(FIRST, THIRD, [THIRD, date(2023, 1, 1)]) == [THIRD, date(2023, 1, 1), FIRST, SECOND]
-    assert chosen_dates(None, None, [SECOND, FIRST, SECOND]) == [SECOND, FIRST]
+    assert list_dates(FIRST, THIRD, [THIRD, date(2023, 1, 1)]) == [THIRD, date(2023, 1, 1), FIRST, SECOND]
+    assert list_dates(None, None, [SECOND, FIRST, SECOND]) == [SECOND, FIRST]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_backfill_without_dates_or_with_half_a_range_is_refused(
     first: date | None, last: date | None, message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):
-        chosen_dates(first, last, [] if first is last else [SECOND])
+        list_dates(first, last, [] if first is last else [SECOND])
 
 
 def test_date_that_is_kept_is_not_run() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from rankeval_spark.apps.nightly.night import _counted
+from rankeval_spark.apps.nightly.night import _describe_count
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.terminal import console, headline, write_out
 from rankeval_spark.errors import Fault, InputError
@@ -107,7 +107,7 @@ def test_message_of_an_error_shows_names_as_they_are(monkeypatch: pytest.MonkeyP
 
 def test_example_of_a_check_cannot_pretend_to_be_a_line_of_ours() -> None:
     row: Any = {"count": 1, "share": 0.5, "sample_keys": ["ann\npublished nightly", HOSTILE]}
-    assert _counted(row) == rf"1 (50.00%), for example ann\npublished nightly; {SEEN}"
+    assert _describe_count(row) == rf"1 (50.00%), for example ann\npublished nightly; {SEEN}"
 
 
 @pytest.mark.parametrize("name", FORMULAS)

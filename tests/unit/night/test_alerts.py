@@ -206,7 +206,7 @@ def test_an_answer_other_than_2xx_is_a_warning_and_a_redirect_is_not_followed(
     tmp_path: Path, webhook: Webhook, answer: int
 ) -> None:
     webhook.answer = answer
-    (receiver,), _ = alerts.receivers_of(load_config(made(tmp_path).config))
+    (receiver,), _ = alerts.find_receivers(load_config(made(tmp_path).config))
     (warning,) = alerts.tell([receiver], VERDICT)
     assert warning == f"notify[0]: the webhook answered {answer}; nobody was told there"
     assert [path for path, _ in webhook.requests] == [SECRET]
@@ -317,7 +317,7 @@ def test_a_backfill_tells_of_each_date_and_of_none_that_is_kept(tmp_path: Path, 
 def test_messages_for_people_cannot_mention_anybody_or_hold_a_link(tmp_path: Path, webhook: Webhook) -> None:
     verdict = {**VERDICT, "evaluation": "<!channel> & [here](https://x.example)\x1b[2J"}
     forms = [{"url": HOOK, "form": form} for form in ("slack", "teams")]
-    receivers, _ = alerts.receivers_of(load_config(made(tmp_path, notify=forms).config))
+    receivers, _ = alerts.find_receivers(load_config(made(tmp_path, notify=forms).config))
     assert alerts.tell(receivers, verdict) == []
     slack, teams = sorted(webhook.bodies, key=lambda body: "type" in body)
     assert slack["text"].splitlines()[0] == (

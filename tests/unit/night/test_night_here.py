@@ -174,12 +174,12 @@ def without_run(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def test_a_pinned_version_is_read_here_until_its_files_are_gone(workspace: Workspace) -> None:
-    pinned = ("inputs.recommendations.version=0",)
+    pin_config = ("inputs.recommendations.version=0",)
     result = run(workspace)
     before = without_run(workspace.rows("user_metrics"))
     workspace.write("recommendations", nights.recommendations({FIRST: {"als": {"ann": "x y z"}}}))
 
-    again = run(workspace, FIRST, *pinned)
+    again = run(workspace, FIRST, *pin_config)
 
     assert again.n_rows == result.n_rows
     assert without_run(workspace.rows("user_metrics")) == before
@@ -187,7 +187,7 @@ def test_a_pinned_version_is_read_here_until_its_files_are_gone(workspace: Works
     for file in log.file_uris():
         Path(file).unlink()
     with pytest.raises(AssertionError, match="a session was started"):
-        run(workspace, FIRST, *pinned)
+        run(workspace, FIRST, *pin_config)
 
 
 def checks_of(workspace: Workspace, name: str) -> list[tuple[Any, ...]]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from rankeval_spark.apps.nightly.night_plan import pinned
+from rankeval_spark.apps.nightly.night_plan import pin_config
 from rankeval_spark.apps.published_runs import published_nights
 from rankeval_spark.errors import ConfigError
 from tests.support import nights, query_night
@@ -103,7 +103,7 @@ def test_a_night_with_keys_that_are_gone_is_read_with_one_warning(
 def test_the_plan_of_a_night_with_keys_that_are_gone_is_what_it_was(recorded: Workspace) -> None:
     (night,) = published_nights(recorded.root, dates=[SECOND])
     with pytest.warns(UserWarning, match=MESSAGE):
-        again = pinned(night.row)
+        again = pin_config(night.row)
     assert again.measure_set.measures == night.measures.measures
     assert (again.gates[0].at_least, "old_column" in again.inputs.held_out.columns) == (0.0, False)
 
@@ -113,7 +113,7 @@ def test_a_recorded_value_that_is_not_valid_is_still_refused(recorded: Workspace
     config = json.loads(night.row["config"])
     config["policies"]["ties"] = "by_luck"
     with pytest.raises(ConfigError, match="by_luck"):
-        pinned({**night.row, "config": json.dumps(config)})
+        pin_config({**night.row, "config": json.dumps(config)})
 
 
 def test_a_key_that_is_gone_makes_no_night_one_of_another_config(

@@ -19,8 +19,8 @@ CONTENT = b"a jar"
 @pytest.fixture(autouse=True)
 def _small_jars(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pin jars of a few bytes instead of the real ones."""
-    pinned = hashlib.sha256(CONTENT).hexdigest()
-    small = jars.Build("io.delta:one", {"one.jar": pinned, "two.jar": pinned})
+    pin_config = hashlib.sha256(CONTENT).hexdigest()
+    small = jars.Build("io.delta:one", {"one.jar": pin_config, "two.jar": pin_config})
     monkeypatch.setattr(jars, "BUILDS", dict.fromkeys(jars.BUILDS, small))
 
 

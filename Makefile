@@ -19,7 +19,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --requi
 # A virtual environment holds absolute paths, so one that was moved or copied with its checkout is made anew.
 HERE := $(shell pwd | cksum | cut -d' ' -f1)
 
-.PHONY: help setup setup-test demo doctor zip dist test test-version test-versions test-cluster test-faults test-stores test-peers test-peers-torch test-versions lint types quick unit pytest format docs site notebooks bench bench-peers lock clean
+.PHONY: help setup setup-test demo doctor zip dist test test-version test-versions test-cluster test-faults test-stores test-peers test-peers-torch test-versions lint types quick unit pytest format docs site notebooks bench bench-scale bench-peers lock clean
 
 help:  ## List the goals
 	@echo "rankeval-spark: make GOAL"
@@ -191,6 +191,9 @@ notebooks: setup-test  ## Run the notebooks of docs, and store what they show; A
 
 bench: setup-test  ## Time the whole evaluation against its floor, on 10 million rows
 	@$(IN_VENV) -m benchmarks.bench $(ARGS)
+
+bench-scale: setup-test  ## Time rows that are made on the fly; ARGS="rows --rows 1e9" for a billion (docs/scale.md)
+	@$(IN_VENV) -m benchmarks.scale $(ARGS)
 
 bench-peers: $(VENV)-peers/.has-peers  ## Time other libraries on the same rows, in an environment of their own
 	@$(VENV)-peers/bin/python -m benchmarks.peers $(ARGS)

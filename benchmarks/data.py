@@ -156,7 +156,8 @@ def held_out(spark: SparkSession, settings: DataSettings) -> DataFrame:
 
 def segments(spark: SparkSession, settings: DataSettings) -> DataFrame:
     """Make ``user_id`` and the columns of ``EVERY_SEGMENT``; a value is missing now and then."""
-    users = spark.range(settings.n_users, numPartitions=1).withColumnRenamed("id", "user_id")
+    n_files = max(1, settings.n_users // ROWS_PER_FILE)
+    users = spark.range(settings.n_users, numPartitions=n_files).withColumnRenamed("id", "user_id")
     return users.select("user_id", *(_segment(settings, name, size) for name, size in EVERY_SEGMENT.items()))
 
 

@@ -35,6 +35,7 @@ from rankeval_spark.spark.session.builder import require_packages
 from rankeval_spark.spark.session.machine_checks import require_packages_of_cluster
 from rankeval_spark.sums.check_counts import to_list_facts
 from rankeval_spark.sums.exposures import TRAIN
+from rankeval_spark.sums.grouping import n_buckets_of
 from rankeval_spark.sums.input_checks import ROWS, InputChecks, InputCounts
 from rankeval_spark.sums.input_warnings import warn_if_nothing_is_measured
 from rankeval_spark.sums.sums import ITEMS, LISTS, NO_WRITERS, USER_ROWS, Files, ListTotals
@@ -141,7 +142,8 @@ class OnSpark(Host[DataFrame]):
         plain, needs = self.request.copy_with(slices=()), self._counted_needs
         rows = user_rows.to_user_rows(self.inputs, plain, needs=needs, is_aggregated=True)
         sums = self.input_checks.sums
-        return self._merged(result_frames.to_packed(rows.frame, InputCounts(rows.job, sums)), sums)
+        counts = InputCounts(rows.job, sums)
+        return self._merged(result_frames.to_packed(rows.frame, counts, n_buckets=self._n_buckets), sums)
 
     @cached_property
     def _rows(self) -> MovedRows:
@@ -176,12 +178,22 @@ class OnSpark(Host[DataFrame]):
 
         tables = (USER_ROWS,) if keeps_users else tuple(writers)
         totals = ListTotals(rows.job, sums, tables, has_text_ids=bool(writers))
-        return result_frames.with_catalogues(result_frames.to_packed(rows.frame, totals, writers), sums, items_of)
+        packed = result_frames.to_packed(rows.frame, totals, writers, self._n_buckets)
+        return result_frames.with_catalogues(packed, sums, items_of, self._n_buckets)
 
     def _merged(self, packed: DataFrame, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
         """Merge what workers added up, and what is counted of the other inputs."""
-        others = result_frames.pack_input_partials(self.inputs, self.input_checks) if ITEMS in sums else None
-        return result_frames.to_totals(packed if others is None else packed.unionByName(others), sums)
+        n_buckets = self._n_buckets
+        if ITEMS in sums:
+            others = result_frames.pack_input_partials(self.inputs, self.input_checks, n_buckets)
+            packed = packed if others is None else packed.unionByName(others)
+        return result_frames.to_totals(packed, sums, n_buckets)
+
+    @cached_property
+    def _n_buckets(self) -> int:
+        """Buckets in which partial rows meet: one number, since rows that are kept were packed by it."""
+        usual = self.given.recommendations.sparkSession.conf.get("spark.sql.shuffle.partitions") or ""
+        return n_buckets_of(int(usual) if usual.isdecimal() else 0)
 
     @property
     def user_metrics(self) -> DataFrame:

@@ -44,6 +44,20 @@ def sort_by_key(table: pa.Table, names: Sequence[str]) -> pa.Table:
 COLUMNS: Final = "sum string, bucket int, rows binary"  # packed rows as Spark reads them
 SCHEMA: Final = pa.schema({"sum": pa.string(), "bucket": pa.int32(), "rows": pa.binary()}.items())
 N_BUCKETS: Final = 64
+"""Buckets of the keys of a sum. The rows of a bucket meet in the memory of one worker."""
+
+MAX_BUCKETS: Final = 1024
+MOVED_PARTITIONS: Final = 8  # partitions of users for each bucket, where these are many
+
+
+def n_buckets_of(n_partitions: int) -> int:
+    """Return the buckets of a job whose users are in up to so many partitions.
+
+    Each partition has a row for up to all items of the catalogue: with 4,000 partitions and a million items a 64th of
+    these is 1.5 GB. Smaller buckets are more work: each packed row takes 0.6 KB and 35 microseconds.
+    """
+    return min(MAX_BUCKETS, max(N_BUCKETS, n_partitions // MOVED_PARTITIONS))
+
 
 NULL_TEXT: Final = "\0"  # NULL in the text of a key whose hash is its bucket
 _BETWEEN_COLUMNS, _BETWEEN_VALUES = "\1", "\2"  # joins the columns of such a key, and the values of a list in it
@@ -64,7 +78,9 @@ def refuse_large(rows: pa.Table, *, most: int) -> pa.Table:
     return rows
 
 
-def split_by_key_bucket(rows: pa.RecordBatch, key: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def split_by_key_bucket(
+    rows: pa.RecordBatch, key: Sequence[str], n_buckets: int = N_BUCKETS
+) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Cut partial rows by the bucket of their key; all are in bucket 0 without one."""
     if not key or not rows.num_rows:
         yield 0, rows
@@ -73,7 +89,7 @@ def split_by_key_bucket(rows: pa.RecordBatch, key: Sequence[str]) -> Iterator[tu
     if len(key) > 1 or column.null_count or pa.types.is_list(column.type):
         column = pc.binary_join_element_wise(*(_to_key_text(rows[name]) for name in key), _BETWEEN_COLUMNS)
     codes = to_codes(column)  # keys are hashed once each
-    bucket = (hash_users(codes.values) % N_BUCKETS).astype(np.uint8)[codes.code]
+    bucket = (hash_users(codes.values) % n_buckets).astype(np.uint16)[codes.code]
     order = np.argsort(bucket, kind="stable")
     found, starts = np.unique(bucket[order], return_index=True)
     if len(found) == 1:

@@ -37,15 +37,15 @@ def spark_environment() -> dict[str, str]:
 
 
 @contextmanager
-def standalone_cluster(folder: Path, *, n_workers: int) -> Iterator[str]:
-    """Start a master and workers of one core each, yield the master's address, and end them."""
+def standalone_cluster(folder: Path, *, n_workers: int, cores: int = 1, memory: str = "1g") -> Iterator[str]:
+    """Start a master and workers with so many cores each, yield the master's address, and end them."""
     with ExitStack() as running:
         log = running.enter_context(_daemon(folder, "master", f"{_PACKAGE}.master.Master", "--port", "0"))
         master = _said(log, _MASTER)
         workers = []
         for number in range(1, n_workers + 1):
-            options = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"work-{number}"), master)
-            worker = _daemon(folder, f"worker-{number}", f"{_PACKAGE}.worker.Worker", *options)
+            options = ("--cores", str(cores), "--memory", memory, "--work-dir", str(folder / f"work-{number}"))
+            worker = _daemon(folder, f"worker-{number}", f"{_PACKAGE}.worker.Worker", *options, master)
             workers.append(running.enter_context(worker))
         for log in workers:
             _said(log, _REGISTERED)

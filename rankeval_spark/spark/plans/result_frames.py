@@ -97,7 +97,12 @@ def to_user_values(user_metrics: DataFrame, *, requested: Iterable[RequestedValu
     )
 
 
-def to_packed(rows: DataFrame, addition: Addition, writers: Mapping[str, Writer] = NO_WRITERS) -> DataFrame:
+def to_packed(
+    rows: DataFrame,
+    addition: Addition,
+    writers: Mapping[str, Writer] = NO_WRITERS,
+    n_buckets: int = grouping.N_BUCKETS,
+) -> DataFrame:
     """Plan the pass over ``rows``, in which all rows of a user are in one partition.
 
     Rows of tables with one of the ``writers`` go to files, which every attempt at a task writes again: the packed rows
@@ -109,7 +114,7 @@ def to_packed(rows: DataFrame, addition: Addition, writers: Mapping[str, Writer]
             if name in writers:
                 writers[name].add(pa.Table.from_batches([found]))
             else:
-                yield from pack_by_key(name, found, addition.sums)
+                yield from pack_by_key(name, found, addition.sums, n_buckets)
         for name, writer in writers.items():
             yield grouping.pack(name, 0, writer.drain())
 
@@ -127,36 +132,35 @@ def write_rows(rows: DataFrame, writer: Writer) -> None:
     writer.adopt(rows.mapInArrow(write, "add string").toArrow())
 
 
-def with_catalogues(packed_rows: DataFrame, sums: Mapping[str, Sum], items_of: Callable[[str], DataFrame]) -> DataFrame:
+def with_catalogues(
+    packed_rows: DataFrame,
+    sums: Mapping[str, Sum],
+    items_of: Callable[[str], DataFrame],
+    n_buckets: int = grouping.N_BUCKETS,
+) -> DataFrame:
     """Add the partial rows of the items of the catalogues that sums read; ``items_of`` returns their ids."""
     for catalogue, readers in group_by_catalogue(sums).items():
-        packed_rows = packed_rows.union(to_packed(items_of(catalogue), CatalogueItems(readers)))
+        packed_rows = packed_rows.union(to_packed(items_of(catalogue), CatalogueItems(readers), n_buckets=n_buckets))
     return packed_rows
 
 
-def pack_by_key(name: str, rows: pa.RecordBatch, sums: Mapping[str, Sum]) -> Iterator[pa.RecordBatch]:
+def pack_by_key(
+    name: str, rows: pa.RecordBatch, sums: Mapping[str, Sum], n_buckets: int = grouping.N_BUCKETS
+) -> Iterator[pa.RecordBatch]:
     """Pack rows of a sum by their key's bucket, and those of tables unchanged."""
-    for bucket, of_bucket in grouping.split_by_key_bucket(rows, sums[name].key if name in sums else ()):
+    for bucket, of_bucket in grouping.split_by_key_bucket(rows, sums[name].key if name in sums else (), n_buckets):
         yield grouping.pack(name, bucket, of_bucket)
 
 
-def to_merged(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> DataFrame:
+def to_merged(packed_rows: DataFrame, sums: Mapping[str, Sum], n_buckets: int = grouping.N_BUCKETS) -> DataFrame:
     """Plan the merging of all sums: by sum and bucket, where their partial rows meet, and again of what these make."""
-    most = 2 * grouping.MAX_ROWS // grouping.N_BUCKETS  # of a bucket: twice the mean, since some have more than others
+    # Of a bucket twice the mean, since some have more than others; of more and smaller buckets four times.
+    most = 4 * grouping.MAX_ROWS // max(n_buckets, 2 * grouping.N_BUCKETS)
 
     def merge_in(group_rows: DataFrame, names: Collection[str]) -> DataFrame:
         def merge(key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
-            """Finish the sum of a bucket: rows for the sum that it goes into, or small rows of a table."""
             name, bucket = (part.as_py() for part in key)
-            if name not in names:
-                return group
-            sum_ = sums[name]
-            finished = sum_.finish(grouping.unpack(group["rows"]))
-            if sum_.into is None:
-                few = grouping.refuse_large(finished, most=most if sum_.key else grouping.MAX_ROWS)
-                return pa.Table.from_batches([grouping.pack(name, bucket, few)])
-            parts = (pack_by_key(sum_.into, batch, sums) for batch in finished.combine_chunks().to_batches())
-            return pa.Table.from_batches(list(chain(*parts)), grouping.SCHEMA)
+            return merge_bucket(sums, name, bucket, group, n_buckets, most) if name in names else group
 
         return group_rows.groupBy("sum", "bucket").applyInArrow(merge, grouping.COLUMNS)
 
@@ -165,9 +169,36 @@ def to_merged(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> DataFrame:
     return merge_in(found, later) if later else found
 
 
-def to_totals(packed_rows: DataFrame, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
-    """Run the job that makes all sums."""
-    found = to_merged(packed_rows, sums).toArrow()
+def merge_bucket(
+    sums: Mapping[str, Sum],
+    name: str,
+    bucket: int,
+    packed_rows: pa.Table,
+    n_buckets: int,
+    most: int = grouping.MAX_ROWS,
+) -> pa.Table:
+    """Finish the sum of a bucket, in a worker: packed rows of the sum that it goes into, or one row of its table.
+
+    More than ``most`` rows of a bucket are refused there, so that they never reach the driver.
+    """
+    sum_ = sums[name]
+    finished = sum_.finish(grouping.unpack(packed_rows["rows"]))
+    if sum_.into is None:
+        few = grouping.refuse_large(finished, most=most if sum_.key else grouping.MAX_ROWS)
+        return pa.Table.from_batches([grouping.pack(name, bucket, few)])
+    parts = (pack_by_key(sum_.into, batch, sums, n_buckets) for batch in finished.combine_chunks().to_batches())
+    return pa.Table.from_batches(list(chain(*parts)), grouping.SCHEMA)
+
+
+def to_totals(
+    packed_rows: DataFrame, sums: Mapping[str, Sum], n_buckets: int = grouping.N_BUCKETS
+) -> dict[str, pa.Table]:
+    """Run the job that makes all sums; ``n_buckets`` is that of the packed rows."""
+    return read_totals(to_merged(packed_rows, sums, n_buckets).toArrow(), sums)
+
+
+def read_totals(found: pa.Table, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
+    """Return the tables of the sums from their packed rows, in the driver."""
     names = pc.unique(found["sum"]).to_pylist()
     tables = {name: grouping.unpack(found.filter(pc.equal(found["sum"], name))["rows"]) for name in names}
     return adjust_sums(sums, tables)
@@ -194,7 +225,7 @@ def to_rows(packed_rows: DataFrame, name: str, types: Mapping[str, str], *, coun
     return map_in_arrow(packed_rows.where(F.col("sum").isin(*read)).select(*columns), unpacked, types)
 
 
-def pack_input_partials(inputs: InputFrames, asked: InputChecks) -> DataFrame | None:
+def pack_input_partials(inputs: InputFrames, asked: InputChecks, n_buckets: int) -> DataFrame | None:
     """Plan the packed partial rows of the other inputs; None without any."""
     frames = {"train": inputs.train, "items": inputs.items, "segments": inputs.segment_table}
     given = {name: frame for name, frame in frames.items() if frame is not None}
@@ -210,17 +241,19 @@ def pack_input_partials(inputs: InputFrames, asked: InputChecks) -> DataFrame | 
         found.append((SEGMENT_VALUES, to_segment_values(given["segments"], names=asked.texts)))
     sums = asked.sums
     packed = (
-        frame.mapInArrow(partial(_pack_partials, name=name, sum_=sums[name]), grouping.COLUMNS) for name, frame in found
+        frame.mapInArrow(partial(_pack_partials, name=name, sum_=sums[name], n_buckets=n_buckets), grouping.COLUMNS)
+        for name, frame in found
     )
     return reduce(DataFrame.unionByName, packed) if found else None
 
 
-def _pack_partials(batches: Iterable[pa.RecordBatch], *, name: str, sum_: Sum) -> Iterator[pa.RecordBatch]:
+def _pack_partials(
+    batches: Iterable[pa.RecordBatch], *, name: str, sum_: Sum, n_buckets: int
+) -> Iterator[pa.RecordBatch]:
     for rows in batches:  # in the types of what workers add up, which may be NULL
         plain = pa.schema([(field.name, field.type) for field in rows.schema])
-        yield from pack_by_key(
-            name, rows.cast(sum_.schema if plain.names == sum_.schema.names else plain), {name: sum_}
-        )
+        typed = rows.cast(sum_.schema if plain.names == sum_.schema.names else plain)
+        yield from pack_by_key(name, typed, {name: sum_}, n_buckets)
 
 
 def to_tallies(frame: DataFrame, checks: RowChecks) -> DataFrame:

@@ -217,6 +217,23 @@ def test_a_result_with_a_row_for_almost_every_user_names_the_slice(
         result.leaderboard()
 
 
+def test_partial_rows_of_many_partitions_meet_in_more_buckets(spark: SparkSession) -> None:
+    users = [f"u{number}" for number in range(30)]
+    log, judged = ranking(spark, dict.fromkeys(users, "a b c")), judgements(spark, {user: {"b": 1} for user in users})
+    segments = table(spark, "user_id phone", *((user, f"p{place % 7}") for place, user in enumerate(users)))
+
+    def rows() -> list[dict[str, object]]:
+        measures = ["RR@3", "Entropy@2"]
+        result = evaluate(log, judged, measures=measures, segments=segments, slices=["phone"])
+        return [*result.metrics.toArrow().to_pylist(), *result.checks.toArrow().to_pylist()]
+
+    few = rows()
+    spark.conf.set("spark.sql.adaptive.coalescePartitions.enabled", "true")
+    spark.conf.set("spark.sql.shuffle.partitions", "1000")
+    assert rows() == few
+    assert {row["value"] for row in few if row.get("measure") == "RR"} == {1 / 2}
+
+
 def test_a_small_result_keeps_its_rows_next_to_an_empty_chunk(spark: SparkSession) -> None:
     result = evaluate(ranking(spark, {"u": "a"}), judgements(spark, {"u": {"a": 1}}), measures=["P@1"])
     rows = pa.table({"n": [1, 2]})

@@ -93,7 +93,7 @@ def workspace_overrides(workspace: Path, config_path: Path) -> list[str]:
     places = {
         f"inputs.{name}.path": (path, f"{folder}/logs/{name}") for name, path in written.items() if path is not None
     }
-    places["results.root"] = (config.results.root, f"{folder}/results")
+    places["results.root"] = (config.results.root or "", f"{folder}/results")
     return [f"{key}={json.dumps(new, ensure_ascii=False)}" for key, (old, new) in places.items() if old != new]
 
 

@@ -411,15 +411,28 @@ def runs(
 @_command("rankeval register /data/results --for duckdb")
 def register(
     results: shared.Root,
-    dialect: Annotated[str, typer.Option("--for", help="Whose SQL: duckdb or spark")],
+    dialect: Annotated[str | None, typer.Option("--for", help="Whose SQL: duckdb or spark")] = None,
     schema: Annotated[str | None, typer.Option(help="Schema of the views; the current one by default")] = None,
+    tables: Annotated[
+        bool, typer.Option("--tables", help="Make external tables in Spark's catalog instead; needs no --for")
+    ] = False,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="With --tables: take the section spark of this config")
+    ] = None,
 ) -> None:
-    """Print the SQL that makes views of the results in a catalog; nothing is run."""
-    from rankeval_spark.results import Results, views  # noqa: PLC0415 - pyarrow takes a moment
-    from rankeval_spark.results.roots import normalise  # noqa: PLC0415 - as above
+    """Print the SQL that makes views of the results in a catalog; nothing is run. With --tables, make tables there."""
+    if tables or dialect is None:
+        from rankeval_spark.cli.published import register_tables_command  # noqa: PLC0415 - imports pyspark
 
-    Results(results).table_versions()
-    made = views.statements(normalise(results), dialect, schema=schema, where="--for")
+        if dialect is not None or not tables:
+            found = "neither of them" if dialect is None else "both"
+            raise ConfigError(Fault("--for and --tables", found, "one of them", "write --for duckdb to print views"))
+        register_tables_command(results, schema, config)
+        return
+    from rankeval_spark.results import Results  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.results.published_results import view_statements  # noqa: PLC0415 - as above
+
+    made = view_statements(Results(results), dialect, schema=schema, where="--for")
     write_out("".join(f"{statement};\n\n" for statement in made.values()))
 
 

@@ -29,7 +29,7 @@ from rankeval_spark.apps.written_files import require_file, write_atomically
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.shared_options import start
 from rankeval_spark.cli.show import COLUMNS as MEANS, RowSelection, selected_rows
-from rankeval_spark.cli.terminal import console, json_text, progress, say_note, write_out
+from rankeval_spark.cli.terminal import console, json_text, progress, say_done, say_note, write_out
 from rankeval_spark.config import load_config, parse_date
 from rankeval_spark.config.spark_settings import is_reference
 from rankeval_spark.errors import REDACTED, ConfigError, ExitCode, Fault, InputError
@@ -265,6 +265,20 @@ def maintenance_lines(done: Maintained, options: MaintenanceOptions) -> Iterator
 
 
 MAX_COLUMNS: Final = 5
+
+
+def register_tables_command(root: str, schema: str | None, path: Path | None) -> None:
+    """Make external tables of a results root in a schema of Spark's catalog, and say which are new."""
+    from rankeval_spark.results import catalog  # noqa: PLC0415 - imports pyspark
+
+    given = load_config(path).spark if path else None
+    options = {"master": given.master, "settings": given.resolved_settings()} if given else {}
+    results_of(root).table_versions()  # before Spark starts: there are results
+    spark = start("rankeval register", **options)
+    for name, is_new in catalog.register_tables(spark, root, schema, "--schema").items():
+        say_done(f"{name}: {'made' if is_new else 'there already'}")
+    if catalog.is_in_memory(spark, schema):
+        say_note("the catalog of this session is in memory: its tables end with it; --config names another catalog")
 
 
 def reproduce_command(root: str, run_id: str, path: Path | None, scratch: str | None, *, is_json: bool) -> None:

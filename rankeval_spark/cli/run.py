@@ -33,6 +33,7 @@ from rankeval_spark.cli.terminal import (
     json_text,
     progress,
     say_done,
+    say_note,
     say_warning,
     write_out,
 )
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config import EvaluationConfig
 
 METRICS_FILE: Final = "--metrics-file"
+SCHEMA: Final = "results.schema"
 
 
 @dataclass(frozen=True)
@@ -115,10 +117,10 @@ def run_command(
 ) -> None:
     """Evaluate one date, or show what that would read and compute."""
     config, (evaluation_date,) = config_and_dates(path, overrides, [("--date", day)])
+    spark, schema = session_of_nights(config), config.results.schema
+    config = at_schema(spark, config)
     if is_dry:
         LookAhead(config, evaluation_date).look_at_rows().require()  # all that a run is refused for, at once
-    spark = session_of_nights(config)
-    if is_dry:
         _show_plan(spark, config, evaluation_date, sample_share, is_json=is_json)
         return
     listeners = Listeners.from_config(config, evaluation_name(config, sample_share), metrics_file)
@@ -131,6 +133,7 @@ def run_command(
         raise
     outcome = backfill.DateOutcome(evaluation_date, result, seconds=time.perf_counter() - started)
     listeners.tell(outcome)
+    _register(spark, config, schema)
     if is_json:
         write_out(json_text(listeners.to_document(outcome), indent=None))
     else:
@@ -156,9 +159,10 @@ def backfill_command(  # noqa: PLR0913 - an option each
     config, read = config_and_dates(path, overrides, [*ends, *(("--date", day) for day in days)])
     of_range = dict(zip((where for where, _ in ends), read, strict=False))
     dates = backfill.list_dates(of_range.get("--from"), of_range.get("--to"), read[len(ends) :])
+    spark, schema = session_of_nights(config), config.results.schema
+    config = at_schema(spark, config)
     name = evaluation_name(config, sample_share)
     listeners = Listeners.from_config(config, name, metrics_file)
-    spark = session_of_nights(config)
     kept = published_dates(config, name) if only_missing else {}
     outcomes: list[backfill.DateOutcome] = []
     out, before = console(is_error=True), None
@@ -175,6 +179,8 @@ def backfill_command(  # noqa: PLR0913 - an option each
         for outcome in backfill.backfill_dates(dates, prepare, kept=kept):
             outcomes.append(outcome)
             listeners.tell(outcome)
+        if any(outcome.result for outcome in outcomes):
+            _register(spark, config, schema)
     finally:  # who stops it in the middle wants to know how far it came
         if is_json:
             write_out(json_text([listeners.to_document(outcome) for outcome in outcomes], indent=None))
@@ -190,6 +196,31 @@ def session_of_nights(config: EvaluationConfig) -> SparkSession:
     name = f"rankeval {config.evaluation}"
     options: dict[str, Any] = {"master": config.spark.master, "settings": config.spark.resolved_settings()}
     return on_demand(partial(new_session, name, **options), why=wants_spark(config))
+
+
+def at_schema(spark: SparkSession, config: EvaluationConfig) -> EvaluationConfig:
+    """Return a config with its root; where it names a schema instead, Spark says where that is, and has no other table.
+
+    ConfigError where the location of the schema cannot be a root, or a table of it is of another place.
+    """
+    schema = config.results.schema
+    if schema is None:
+        return config
+    from rankeval_spark.results import catalog  # noqa: PLC0415 - imports pyspark
+
+    root = catalog.root_of(spark, schema, SCHEMA)
+    catalog.registered_names(spark, root, schema, SCHEMA)
+    return config.model_copy(update={"results": config.results.at(root)})
+
+
+def _register(spark: SparkSession, config: EvaluationConfig, schema: str | None) -> None:
+    """Register what was published at a schema in it."""
+    if schema is not None:
+        from rankeval_spark.results import catalog  # noqa: PLC0415 - imports pyspark
+
+        made = catalog.register_tables(spark, config.results.location, schema, SCHEMA)
+        new = ", ".join(name for name, is_new in made.items() if is_new)
+        say_note(f"registered in {schema}: {new or 'nothing new'}")
 
 
 def run_one(

@@ -6,9 +6,10 @@ import hashlib
 import json
 import os
 import re
+import warnings
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -45,7 +46,7 @@ from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.requested_measures import measures_of, model_faults
 from rankeval_spark.config.slicing import band_faults
-from rankeval_spark.errors import Fault
+from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.time_zones import UTC
 
 # Reserved names: maintenance and samples of users are recorded under them, such as ``rankeval.maintain``.
@@ -91,10 +92,25 @@ def _check_gate(gate: Gate, info: ValidationInfo) -> Gate:
 _NAME_OF_SCHEMA: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){1,2}")
 
 
-class ResultsConfig(ModelWithPaths):
+def _schema_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", text):
+        raise fault_error(Fault("", repr(text), "the name of a schema, such as analytics or main.analytics"))
+    return text
+
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", UserWarning)  # pydantic keeps a deprecated method of this name
+
+    class _ResultsOfSchema(ModelWithPaths):
+        schema: Annotated[str, AfterValidator(_schema_name)] | None = None  # type: ignore[assignment]  # the method again
+        """Instead of root: a schema of Spark's catalog, as `[catalog.]schema`. A run asks Spark for its location, which
+        has to be a folder or in an object store, publishes there, and registers the tables in the schema."""
+
+
+class ResultsConfig(_ResultsOfSchema):
     """Location and options of the results."""
 
-    root: RootText
+    root: RootText | None = None
     """Folder of the published tables, relative to the config file."""
     lists: Flag = False
     """Also publish one compact row per list, so that `rankeval score` can compute further measures later."""
@@ -113,21 +129,34 @@ class ResultsConfig(ModelWithPaths):
 
     @property
     def location(self) -> str:
-        """Absolute path of the results root."""
+        """Absolute path of the results root; ConfigError where only Spark knows it, see :meth:`at`."""
+        if self.root is None:
+            found = f"the schema {self.schema}, whose location Spark knows"
+            raise ConfigError(Fault("results.schema", found, "results.root, the path of the results"))
         return resolve_path(self.root, self._folder)
+
+    def at(self, root: str) -> Self:
+        """Return the same at the location of the schema."""
+        return self.model_copy(update={"root": root, "schema": None})
 
     @field_validator("root")
     @classmethod
-    def _one_root_for_all_dates(cls, root: str) -> str:
-        if "{" in root:
+    def _one_root_for_all_dates(cls, root: str | None) -> str | None:
+        if root is not None and "{" in root:
             raise fault_error(Fault("", repr(root), "one folder for all dates", "remove the placeholder"))
         return root
 
     @model_validator(mode="after")
-    def _root_is_no_schema(self) -> ResultsConfig:
-        if _NAME_OF_SCHEMA.fullmatch(self.root) and not Path(self.location).exists():
+    def _one_place(self) -> ResultsConfig:
+        if self.root is None and self.schema is None:
+            fix = "write root: results for a folder next to this file"
+            raise fault_error(Fault("", "no 'results.root'", "this key, or schema: a schema of a catalog", fix))
+        if self.root is not None and self.schema is not None:
+            fix = "remove root: a run finds the location of the schema"
+            raise fault_error(Fault(".root", "both root and schema", "one of them", fix))
+        if self.root and _NAME_OF_SCHEMA.fullmatch(self.root) and not Path(self.location).exists():
             expected = "a folder, or an address such as s3://bucket/results: was a schema of a catalog meant?"
-            fix = f"write ./{self.root} for a folder of this name; rankeval register makes views of a root in a schema"
+            fix = f"write ./{self.root} for a folder of this name, or schema: {self.root}"
             raise fault_error(Fault(".root", repr(self.root), expected, fix))
         return self
 

@@ -149,7 +149,8 @@ def check_roots(config: EvaluationConfig, date: dt.date, environment: Mapping[st
         for name, input_ in config.inputs.given.items()
         for key, location in input_.locations(date).items()
     }
-    locations["results.root"] = config.results.location
+    if config.results.root is not None:
+        locations["results.root"] = config.results.location
     require_allowed(*locations.items(), environment=environment)
 
 

@@ -553,14 +553,13 @@ class Results(Generic[Frame]):
         ConfigError
             There are no results at the root, neither a session nor a connection, or the schema is no plain name.
         """
-        self.table_versions()
         if self._session is None and connection is None:
             found, fix = "none", "register(duckdb.connect()), or Results(spark, root).register()"
             raise ConfigError(Fault("register(connection=)", found, "a connection of DuckDB", fix))
         dialect = "spark" if connection is None else "duckdb"
         run = connection.execute if self._session is None else self._session.sql
         is_temporary = connection is None and schema is None
-        made = views.statements(self._root, dialect, schema=schema, is_temporary=is_temporary)
+        made = view_statements(self, dialect, schema=schema, is_temporary=is_temporary)
         for statement in made.values():
             run(statement)
         return list(made)
@@ -610,6 +609,13 @@ def results_of(root: str) -> Results[pa.Table]:
     results = Results(root)
     results._checks_names = False
     return results
+
+
+def view_statements(results: Results[Any], dialect: str, **options: Any) -> dict[str, str]:  # noqa: ANN401 - of `views.statements`
+    """Return the statements that make the views of published results, by name, see :func:`views.statements`."""
+    users = schemas.USER_METRICS.name
+    columns = results._small.scan(users).schema.names if users in results.table_versions() else ()
+    return views.statements(results._root, dialect, user_columns=columns, **options)
 
 
 def results_at(spark: SparkSession, root: str, table_versions: Mapping[str, int]) -> Results[DataFrame]:

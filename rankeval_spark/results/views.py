@@ -7,6 +7,7 @@ views that are joined while a run publishes can be of two runs. ``Results`` pins
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +15,69 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.report.defaults import SAMPLE
 from rankeval_spark.results.journal import FAILED, PUBLISHED
+
+_LATEST: Final = "latest_"  # begins the names of views of the newest night
+_NESTED: Final = ("array", "map", "struct")  # types that no view has
+_SAMPLES: Final = "sample_keys"
+_OF_MEASURES: Final = "Value of a measure, see run_measures; NULL where it is undefined or was not requested at this k"
+_ERROR: Final = {"error_stage": "Stage that failed", "error_message": "What went wrong, in a line"}
+_ENDED: Final = ("status", "recorded_at")
+_OTHERS: Final[Mapping[str, tuple[str, schemas.Schema, tuple[str, ...], Mapping[str, str]]]] = {
+    C.QUANTILES: (
+        "one quantile of the users' values of one measure",
+        schemas.METRICS,
+        (C.MODEL_ID, C.SLICE, "slice_value", C.MEASURE, C.K, "n_users", C.QUANTILE_ERROR),
+        {
+            "share": "Share of the users, such as 0.5 for the median",
+            C.VALUE: "The least value of a user that at least this share do not exceed",
+        },
+    ),
+    "runs": (
+        schemas.RUNS.grain,
+        schemas.RUNS,
+        (*_ENDED, "reason", "sample_share", "code_version", "config", "config_hash", "failed_checks"),
+        {**_ERROR, "error_type": "Type of the failure"},
+    ),
+    "nights": (
+        "one night, with the outcome of the run that started last",
+        schemas.RUNS,
+        (*_ENDED, "reason", "failed_checks"),
+        {**_ERROR, "has_results": "True if a run of the night was published"},
+    ),
+    "run_stages": (
+        "one stage of one ended run",
+        schemas.RUNS,
+        _ENDED,
+        {"stage": "Name of the stage", "seconds": "How long it took"},
+    ),
+    "run_inputs": (
+        "one input of one ended run",
+        schemas.RUNS,
+        _ENDED,
+        {
+            "input": "Name of the input",
+            "location": "Where it was read",
+            "format": "Format of its files or table",
+            "version": "Delta version; NULL: no Delta table",
+            "n_rows": "Rows that were read",
+        },
+    ),
+    "run_measures": (
+        "one measure at one cutoff of one ended run",
+        schemas.RUNS,
+        _ENDED,
+        {
+            C.MEASURE: schemas.METRICS.field(C.MEASURE).comment,
+            C.K: schemas.METRICS.field(C.K).comment,
+            "column_name": "Column of user_metrics; NULL: none",
+            "name": "Canonical name",
+            "options": "Value of every option",
+            "policies": "Value of every policy of the run",
+            "group_rule": "Which items its item group has; NULL: all items",
+        },
+    ),
+}
+"""What a row of each view of other columns is, and these: of a table, and its own."""
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _NIGHT: Final = "evaluation, evaluation_date"
@@ -65,8 +129,9 @@ def statements(
     schema: str | None = None,  # schema that exists, with or without its catalog; the current one where left out
     is_temporary: bool = False,  # whether the views end with the session
     where: str = "dialect",  # what names the dialect, for messages
+    user_columns: Collection[str] = (),  # columns of `user_metrics`, whose measures get comments
 ) -> dict[str, str]:
-    """Return the statements that create or replace the views, by name.
+    """Return the statements that create or replace the views, by name; for DuckDB also those of their comments.
 
     Raises ConfigError: there is no such dialect, it cannot find the root, or the schema is no plain name.
     """
@@ -81,7 +146,32 @@ def statements(
     kind = "TEMPORARY VIEW" if is_temporary else "VIEW"
     made = selects(root, DIALECTS[dialect])
     views = {f"{prefix}{name}": select for name, select in made.items()}
-    return {name: f"CREATE OR REPLACE {kind} {name} AS\n{select}" for name, select in views.items()}
+    created = {name: f"CREATE OR REPLACE {kind} {name} AS\n{select}" for name, select in views.items()}
+    if dialect == "duckdb":
+        created = {name: ";\n".join([text, *_comments(name, user_columns)]) for name, text in created.items()}
+    return created
+
+
+def _comments(name: str, user_columns: Collection[str]) -> Iterator[str]:
+    """Yield the statements that explain a view and its columns, with or without its schema."""
+    view = name.rpartition(".")[2]
+    table = view.removeprefix(_LATEST)
+    if table in _OTHERS:
+        rows, source, names, own = _OTHERS[table]
+        of_columns = {each: source.field(each).comment for each in (*C.RUN_KEY, *names)} | dict(own)
+    else:
+        schema = next(one for one in _SHOWN if one.name == table)
+        rows = schema.grain
+        of_columns = {each.name: each.comment for each in schema.fields if not each.type.startswith(_NESTED)}
+        of_columns |= {"examples": schema.field(_SAMPLES).comment} if _SAMPLES in schema.field_names() else {}
+        if schema is schemas.USER_METRICS:
+            measures = [each for each in user_columns if each not in schema.field_names()]
+            of_columns |= dict.fromkeys(measures, _OF_MEASURES)
+    newest = ", of the newest night of each evaluation" if view != table else ""
+    texts = {f"VIEW {name}": f"{rows[:1].upper()}{rows[1:]}{newest}"}
+    texts |= {f'COLUMN {name}."{each}"': comment for each, comment in of_columns.items()}
+    for what, comment in texts.items():
+        yield "COMMENT ON {} IS '{}'".format(what, comment.replace("'", "''"))
 
 
 def selects(root: str, dialect: Dialect) -> dict[str, str]:
@@ -104,7 +194,7 @@ def selects(root: str, dialect: Dialect) -> dict[str, str]:
     definition += f",\n  {options} AS options,\n  {policies} AS policies, each.group_rule"
     return {
         **shown,
-        **{f"latest_{name}": f"{select}\nWHERE ({_NIGHT}) IN ({newest})" for name, select in shown.items()},
+        **{f"{_LATEST}{name}": f"{select}\nWHERE ({_NIGHT}) IN ({newest})" for name, select in shown.items()},
         "runs": _runs(runs, dialect),
         "nights": _nights(runs, dialect),
         "run_stages": _exploded(runs, "map_entries(timings)", "each.key AS stage, each.value AS seconds", dialect),
@@ -121,10 +211,10 @@ _SHOWN: Final = tuple(schema for schema in schemas.PUBLISHED if schema is not sc
 
 def _plain(table: str, schema: schemas.Schema, dialect: Dialect) -> str:
     """Leave out the columns of a table that are no numbers, texts and dates."""
-    others = [field.name for field in schema.fields if field.type.startswith(("array", "map", "struct"))]
+    others = [field.name for field in schema.fields if field.type.startswith(_NESTED)]
     columns = f"* {dialect.without} ({', '.join(others)})" if others else "*"
-    if "sample_keys" in others:
-        columns += f", {dialect.joined}(sample_keys, ', ') AS examples"
+    if _SAMPLES in others:
+        columns += f", {dialect.joined}({_SAMPLES}, ', ') AS examples"
     return f"SELECT {columns} FROM {table}"
 
 

@@ -51,7 +51,7 @@ class LookAhead:
         size = partial(least_cost(config).require_at_most, results.most_rows)
         self.errors = errors_of(size, partial(check_roots, config, day))
         places = [fault.where for error in self.errors for fault in error.faults]
-        if "results.root" not in places:
+        if "results.root" not in places and results.root is not None:
             self.errors += errors_of(partial(check_root, results.location))
         for name, source in config.inputs.given.items():  # those outside the allowed folders are not looked at
             if not any(place.startswith(f"inputs.{name}.") for place in places):
@@ -79,7 +79,7 @@ class LookAhead:
         config = self._config
         if self.errors:
             return self
-        if config.results.on_busy == "fail":
+        if config.results.on_busy == "fail" and config.results.root is not None:
             night = NightKey(config.evaluation, self._day)
             self.errors += errors_of(partial(refuse_busy_night, config.results.location, night))
         self.why_spark = wants_spark(config)
@@ -109,8 +109,9 @@ class LookAhead:
             raise InputError(*(no_row_fault(each.name, each.location) for each in wholly))
         names = [each.name for each in empty if each.name in (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)]
         if names:
-            self.reason, root = empty_reason(self._day, names), self._config.results.location
-            with suppress(ConfigError):  # no results yet; what is wrong with a root is among the errors
+            self.reason = empty_reason(self._day, names)
+            with suppress(ConfigError):  # no results yet, or at a schema; what is wrong with a root is among the errors
+                root = self._config.results.location
                 require_no_means(root, NightKey(self._config.evaluation, self._day), self.reason)
 
 
@@ -118,6 +119,8 @@ def wants_spark(config: EvaluationConfig) -> str | None:
     """Return why Spark computes every night of a config; None where that depends on the inputs."""
     if config.spark.always:
         return "spark.always is true"
+    if config.results.schema is not None:
+        return "results.schema is of Spark's catalog"
     if is_chosen(config.spark.master):
         return "a Spark was chosen, by spark.master, spark-submit, SPARK_REMOTE or an active session"
     return None

@@ -334,6 +334,23 @@ def test_no_view_has_an_array_or_a_map(database: duckdb.DuckDBPyConnection) -> N
     assert nested == []
 
 
+def test_views_of_duckdb_explain_themselves_and_their_columns(workspace: Workspace) -> None:
+    columns = "FROM duckdb_columns() WHERE NOT internal"
+    told = (
+        f"SELECT comment {columns} AND table_name = 'latest_user_metrics' AND column_name IN ('k', 'ndcg') ORDER BY 1"
+    )
+    with views_of(workspace.root) as database:
+        found = database.execute("SELECT view_name, comment FROM duckdb_views() WHERE NOT internal").fetchall()
+        silent = database.execute(f"SELECT table_name, column_name {columns} AND comment IS NULL").fetchall()
+        texts = [text for (text,) in database.execute(told).fetchall()]
+    assert len(found) > 15
+    assert [name for name, comment in found if not comment] == silent == []
+    assert texts == [
+        "Cutoff; 0 = whole list",
+        "Value of a measure, see run_measures; NULL where it is undefined or was not requested at this k",
+    ]
+
+
 def test_the_command_prints_the_statements(workspace: Workspace) -> None:
     done = rankeval("register", workspace.root, "--for", "duckdb", "--schema", "evaluations")
     assert (done.code, done.err) == (0, "")

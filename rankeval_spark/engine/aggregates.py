@@ -139,11 +139,11 @@ class AggregateLayout:
         block = np.cumsum([0, *map(len, values[:-1])]) // BATCH_BYTES
         ends = [*(np.flatnonzero(np.diff(block)) + 1).tolist(), len(keys)]
         for start, end in pairwise([0, *ends]):
-            own = [column.slice(start, end - start) for column in columns]
+            block_columns = [column.slice(start, end - start) for column in columns]
             offsets = pa.py_buffer(np.cumsum([0, *map(len, values[start:end])], dtype=np.int32))
             data = [None, offsets, pa.py_buffer(b"".join(values[start:end]))]
             cells = pa.Array.from_buffers(pa.binary(), end - start, data)
-            yield pa.RecordBatch.from_arrays([*own, cells], schema=PARTIAL)
+            yield pa.RecordBatch.from_arrays([*block_columns, cells], schema=PARTIAL)
 
     def pool(self, rows: pa.Table, *, quantiles: Sequence[float] = ()) -> pa.RecordBatch:
         """Unite rows of PARTIAL, and of SPREAD where there was a bootstrap: one row for each group and measure.
@@ -176,28 +176,30 @@ class AggregateLayout:
         pooled = {
             **{name: combine_chunks(by_group[name]) for name in GROUP},
             "measure_index": to_arrow(np.tile(np.arange(n_measures, dtype=np.int32), n_groups)),
-            **{name: nan_to_null(found.ravel()) for name, found in columns.items()},
+            **{name: nan_to_null(numbers.ravel()) for name, numbers in columns.items()},
             **{name: to_arrow(summed[repeated, index]) for index, name in enumerate(COUNTS)},
         }
         if quantiles:  # lists of as many numbers, NULL where no user has a value
             cells, measure = rows[COUNTED_VALUES].to_pylist(), np.arange(n_measures)
-            of_cells = (
-                (ValueCounts.from_bytes(cell, n_measures), own * n_measures + measure)
-                for cell, own in zip(cells, group.tolist(), strict=True)
+            cells_by_row = (
+                (ValueCounts.from_bytes(cell, n_measures), row_group * n_measures + measure)
+                for cell, row_group in zip(cells, group.tolist(), strict=True)
             )
-            counted = value_counts.merge_counts(of_cells, len(repeated))
-            found = nan_to_null(counted.quantiles(quantiles).ravel())
-            pooled[QUANTILES] = pa.FixedSizeListArray.from_arrays(found, len(quantiles))
+            counted = value_counts.merge_counts(cells_by_row, len(repeated))
+            quantile_values = nan_to_null(counted.quantiles(quantiles).ravel())
+            pooled[QUANTILES] = pa.FixedSizeListArray.from_arrays(quantile_values, len(quantiles))
             pooled[QUANTILE_GRID] = to_arrow(counted.error)
         return pa.RecordBatch.from_pydict(pooled)
 
     def _merge_moments(self, parts: np.ndarray, group: np.ndarray, n_groups: int) -> dict[str, np.ndarray]:
         """Unite moments whose rows are in the order of their groups."""
-        n, mean, m2, m3, *of_weights = parts
+        n, mean, m2, m3, *weight_numbers = parts
         if not self.weighted:
-            found = Moments(n.astype(np.int64), mean, m2, m3).merge_rows(group, n_groups)
-            return dict(zip(MOMENTS, found.numbers, strict=True))
-        weighted = Ratios.from_numbers(n, mean, m2, *of_weights[:3], m3, *of_weights[3:]).merge_rows(group, n_groups)
+            merged = Moments(n.astype(np.int64), mean, m2, m3).merge_rows(group, n_groups)
+            return dict(zip(MOMENTS, merged.numbers, strict=True))
+        weighted = Ratios.from_numbers(n, mean, m2, *weight_numbers[:3], m3, *weight_numbers[3:]).merge_rows(
+            group, n_groups
+        )
         names = (*MOMENTS[:3], *WEIGHTED[:3], MOMENTS[3], *WEIGHTED[3:])
         return dict(zip(names, weighted.numbers, strict=True))
 
@@ -323,11 +325,11 @@ class Users:
         row_of = user * len(models.dictionary) + to_numpy(models.indices)
         found, first, row_of = np.unique(row_of, return_index=True, return_inverse=True)
         to_cells = membership_matrix(row_of * len(ks) + cutoff_positions(kept, ks), len(found) * len(ks))
-        above, below = (
+        numerator_sums, denominator_sums = (
             (to_cells @ np.where(is_defined, values, 0.0)[has_value]).reshape(len(found), -1)
             for values in (numerators, denominators)
         )
-        return cls(users[user[first]], above, below, pc.take(kept, to_arrow(first)))
+        return cls(users[user[first]], numerator_sums, denominator_sums, pc.take(kept, to_arrow(first)))
 
     def yield_states(
         self, few: list[tuple[int, Key]], group: np.ndarray, ks: tuple[int, ...]
@@ -338,12 +340,14 @@ class Users:
         """
         order = np.argsort(group, kind="stable")
         ends = np.searchsorted(group[order], [[place, place + 1] for place, _ in few])
-        above, below = (np.split(values, len(ks), axis=1) for values in (self.numerators, self.denominators))
+        numerators, denominators = (
+            np.split(values, len(ks), axis=1) for values in (self.numerators, self.denominators)
+        )
         for (_, key), (start, end) in zip(few, ends.tolist(), strict=True):
-            own = order[start:end]
-            for position, k in enumerate(ks):
-                columns = np.hstack([above[position][own], below[position][own]])
-                yield key, k, self.hashes[own].tobytes() + columns.tobytes()
+            users = order[start:end]
+            for place, k in enumerate(ks):
+                columns = np.hstack([numerators[place][users], denominators[place][users]])
+                yield key, k, self.hashes[users].tobytes() + columns.tobytes()
 
 
 def columns_in_order(rows: pa.RecordBatch | pa.Table, schema: pa.Schema) -> list[pa.Array | pa.ChunkedArray]:

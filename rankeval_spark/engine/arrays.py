@@ -155,11 +155,12 @@ def encode_rows(table: pa.Table, names: Iterable[str], *, in_order: bool = False
     """Return numbers of rows, the same where some columns agree: int64; ``in_order``: they follow the order of rows."""
     code, n_codes = np.zeros(table.num_rows, dtype=np.int64), 1
     for name in names:
-        own = renumber_by_id(to_codes(table[name])) if in_order else to_codes(table[name])
-        if n_codes * (own.n_values + 1) > _MAX_CODES:
+        column_codes = renumber_by_id(to_codes(table[name])) if in_order else to_codes(table[name])
+        if n_codes * (column_codes.n_values + 1) > _MAX_CODES:
             _, code = np.unique(code, return_inverse=True)
             n_codes = int(code.max(initial=0)) + 1
-        code, n_codes = code * (own.n_values + 1) + own.code + 1, n_codes * (own.n_values + 1)
+        n_values = column_codes.n_values + 1  # NULL, which has the code -1, among them
+        code, n_codes = code * n_values + column_codes.code + 1, n_codes * n_values
     return code
 
 

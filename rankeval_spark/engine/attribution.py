@@ -182,12 +182,16 @@ def _attribute_to_shown(times: _Times, n_models: int, rules: AttributionRules) -
     shown_in = times.list_code[row]
     pair_of_model = times.pair_of_row[row] * n_models + times.model[row]
     with_item = _TimeIndex(pair_of_model, times.shown[shown_in], times.place[shown_in])
-    own = with_item.find_window(times.pair.code[event] * n_models + model, time, rules.window)
+    item_ranges = with_item.find_window(times.pair.code[event] * n_models + model, time, rules.window)
     owner = np.full(len(event), ABSENT)
-    for lists, entry, (start, stop) in ((timed, in_time.entry, (first, end)), (shown_in, with_item.entry, own)):
-        found = np.flatnonzero(stop > start)
-        chosen = stop[found] - 1 if rules.claim == "last_touch" else start[found]
-        owner[found] = lists[entry[chosen]]
+    # Any list in the window first; then lists with the item, which take their place.
+    for lists, entry, (start, stop) in (
+        (timed, in_time.entry, (first, end)),
+        (shown_in, with_item.entry, item_ranges),
+    ):
+        has_list = np.flatnonzero(stop > start)
+        chosen = stop[has_list] - 1 if rules.claim == "last_touch" else start[has_list]
+        owner[has_list] = lists[entry[chosen]]
     is_claimed = owner >= 0
     return times.row[event[is_claimed]], owner[is_claimed]
 

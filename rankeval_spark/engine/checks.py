@@ -320,8 +320,8 @@ def _null_key_check(key: Sequence[str]) -> Check:
 
 def _own_item_check(policy: OwnItem, *, drops: bool) -> list[Check]:
     """Return the check of rows whose item is the query itself, where the policy does not keep all of them."""
-    own = Check("own_item", Same(C.USER_ID, C.ITEM_ID), drops=drops, is_fault=False)
-    return [] if policy == "keep" else [own]
+    check = Check("own_item", Same(C.USER_ID, C.ITEM_ID), drops=drops, is_fault=False)
+    return [] if policy == "keep" else [check]
 
 
 def _every_check() -> Iterator[Check]:

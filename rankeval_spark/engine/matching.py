@@ -195,15 +195,15 @@ class ListKeys:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         names = self.list_id.dictionary
         model: IntVector = np.zeros(len(table), dtype=np.int64)
-        own = model
+        list_name = model
         if C.MODEL_ID in table.columns:
             model = index_in(table.columns[C.MODEL_ID], to_texts(batch.models))
         if C.LIST_ID in table.columns:
-            own = index_in(table.columns[C.LIST_ID].cast(names.type), names)
+            list_name = index_in(table.columns[C.LIST_ID].cast(names.type), names)
         n_names, n_models = len(names), max(len(batch.models), 1)
         keys = to_arrow((self.user * n_models + self.model) * n_names + to_numpy(self.list_id.indices))
-        found = index_in(to_arrow((table.user * n_models + model) * n_names + own), keys)
-        has_list = (found >= 0) & (model >= 0) & (own >= 0)
+        found = index_in(to_arrow((table.user * n_models + model) * n_names + list_name), keys)
+        has_list = (found >= 0) & (model >= 0) & (list_name >= 0)
         return found[has_list], np.flatnonzero(has_list)
 
 
@@ -255,9 +255,9 @@ def _lists_of_users(
         has_list = is_listed | is_judged
         slots: IntVector = np.flatnonzero(has_list)
         return slots, np.zeros(len(slots), dtype=np.int64), one_list, (np.cumsum(has_list) - 1)[slot]
-    own, empty = renumber_by_id(to_codes(batch.log.columns[C.LIST_ID])), np.flatnonzero(is_judged & ~is_listed)
-    names = pa.concat_arrays([own.values, one_list.cast(own.values.type)])
-    code = np.append(own.code, np.full(len(empty), own.n_values))
+    list_ids, empty = renumber_by_id(to_codes(batch.log.columns[C.LIST_ID])), np.flatnonzero(is_judged & ~is_listed)
+    names = pa.concat_arrays([list_ids.values, one_list.cast(list_ids.values.type)])
+    code = np.append(list_ids.code, np.full(len(empty), list_ids.n_values))
     slots, name, place = _find_distinct_pairs(np.append(slot, empty), code, n_codes=len(names))
     return slots, name, names, place
 
@@ -267,9 +267,9 @@ def _find_distinct_pairs(slot: IntVector, code: IntVector, *, n_codes: int) -> t
     pair = slot * n_codes + code
     in_order = np.sort(pair)
     distinct = in_order[starts_of_runs(in_order)]
-    found = to_codes(to_arrow(pair))
+    codes_of_pairs = to_codes(to_arrow(pair))
     slots, codes = np.divmod(distinct, max(n_codes, 1))
-    return slots, codes, np.searchsorted(distinct, to_numpy(found.values))[found.code]
+    return slots, codes, np.searchsorted(distinct, to_numpy(codes_of_pairs.values))[codes_of_pairs.code]
 
 
 @dataclass(frozen=True)

@@ -273,11 +273,11 @@ class DifferenceAggregator:
         has_list[1, model[is_evaluated], owner[is_evaluated]] = True
         for slicing in find_slicings(pc.take(lists, to_arrow(first)), self.slices):
             groups = membership_matrix(slicing.group, len(slicing.values))
-            parts = [
-                groups @ flag.T.astype(np.float64)  # (groups, models); a pair at a time, for there may be many
-                for own in has_list
-                for flag in (own, *(each & own for each in (own if self.requested.all_pairs else own[:1])))
-            ]
+            parts = []  # (groups, models) each: owners with a list of each model, then with one of another model too
+            for listed in has_list:
+                compared = listed if self.requested.all_pairs else listed[:1]
+                for flags in (listed, *(other & listed for other in compared)):  # one by one, for there may be many
+                    parts.append(groups @ flags.T.astype(np.float64))
             for values, of_group in zip(slicing.values, np.stack(parts, axis=1), strict=True):
                 key = ComparisonKey(None, None, slicing.index, values, NO_CUTOFF, names)
                 yield key, kind, of_group.tobytes()
@@ -366,8 +366,8 @@ class _Chunk:
                     for place, k in enumerate(self.requested.ks):
                         columns = self.requested.mean_positions_at(k)
                         if is_shown[group] and columns:
-                            own = difference[place][users][:, columns]
-                            yield key._replace(k=k), VALUES, rank_tests.differences_to_bytes(own)
+                            user_differences = difference[place][users][:, columns]
+                            yield key._replace(k=k), VALUES, rank_tests.differences_to_bytes(user_differences)
 
     def add_replicate_sums(self, held: ReplicateBuffer) -> Iterator[Partial]:
         """Add up the differences with random weights and signs.
@@ -393,33 +393,33 @@ class _Chunk:
                 if "randomization" in requested.tests:
                     signs = paired_tests.sign_sums(difference, self.hashes, requested.draws, groups)
                     sums[SIGNS] = signs[:, None]
-                for local, (index, group) in enumerate(meaning):
-                    of_pairs = {kind: np.split(each[local], len(pairs), axis=1) for kind, each in sums.items()}
-                    for number, pair in enumerate(pairs):
+                for row, (index, group) in enumerate(meaning):
+                    sums_by_pair = {kind: np.split(each[row], len(pairs), axis=1) for kind, each in sums.items()}
+                    for position, pair in enumerate(pairs):
                         if shown[pair][index][group]:
                             key = self._key(pair, self.slicings[index], group)
-                            for kind, own in of_pairs.items():
-                                yield from self._hold(held, key, kind, own[number])
+                            for kind, pair_sums in sums_by_pair.items():
+                                yield from self._hold(held, key, kind, pair_sums[position])
 
     def aggregate_all_models(self, held: ReplicateBuffer) -> Iterator[Partial]:
         """Aggregate all models at once: those with users in the group, on the users that have values under all."""
-        present = [np.stack([slicing.has_any(own) for own in self.is_there]) for slicing in self.slicings]
+        present = [np.stack([slicing.has_any(users) for users in self.is_there]) for slicing in self.slicings]
         for pattern in np.unique(np.concatenate(present, axis=1), axis=1).T:
-            own = [(each == pattern[:, None]).all(axis=0) for each in present]
-            yield from self._aggregate_models(np.flatnonzero(pattern), own, held)
+            has_pattern = [(has_model == pattern[:, None]).all(axis=0) for has_model in present]
+            yield from self._aggregate_models(np.flatnonzero(pattern), has_pattern, held)
 
     def _aggregate_models(
-        self, models: np.ndarray, own: Sequence[np.ndarray], held: ReplicateBuffer
+        self, models: np.ndarray, is_aggregated: Sequence[np.ndarray], held: ReplicateBuffer
     ) -> Iterator[Partial]:
         """Aggregate some models over the groups that have them, by slice, and no others."""
         place, position = self.requested.slots
-        names = tuple(self.models[each] for each in models)
+        names = tuple(self.models[model] for model in models)
         values = self.values[models][:, place, :, position].transpose(2, 1, 0)  # users, models, slots
         centred = multiple_testing.centre_by_user(values)
         rounding = multiple_testing.squared_rounding(values, centred)
         with_means = np.concatenate([centred, multiple_testing.user_means(values)], axis=1).reshape(len(values), -1)
-        for slicing, is_own in zip(self.slicings, own, strict=True):
-            users = np.flatnonzero(is_own[slicing.group])
+        for slicing, is_group in zip(self.slicings, is_aggregated, strict=True):
+            users = np.flatnonzero(is_group[slicing.group])
             group, n_groups = slicing.group[users], len(slicing.values)
             found = moments.moments_by_group(with_means[users], group, n_groups)
             sums = membership_matrix(group, n_groups)
@@ -427,24 +427,25 @@ class _Chunk:
                 absolute = sums @ np.nan_to_num(np.abs(centred[users])).sum(axis=1)
             parts = np.concatenate([found.n, found.mean, found.m2, sums @ rounding[users], absolute], axis=1)
             states = parts.reshape(n_groups, -1, len(place))
-            for number in np.flatnonzero(is_own).tolist():
-                key = ComparisonKey(None, None, slicing.index, slicing.values[number], 0, names)
+            for group_index in np.flatnonzero(is_group).tolist():
+                key = ComparisonKey(None, None, slicing.index, slicing.values[group_index], 0, names)
                 yield from (
-                    (each, CENTRED, state.tobytes()) for each, state in self._split_by_cutoff(key, states[number])
+                    (cutoff_key, CENTRED, state.tobytes())
+                    for cutoff_key, state in self._split_by_cutoff(key, states[group_index])
                 )
         if "randomized_tukey" not in self.requested.tests:
             return
         for block, meaning in self._group_blocks(centred[0].size):  # users whose models are in random order
             groups = SliceGroups(block, len(meaning))
             permuted = multiple_testing.permuted_sums(centred, self.hashes, self.requested.draws, groups)
-            for local, (index, number) in enumerate(meaning):
-                if own[index][number]:
-                    key = ComparisonKey(None, None, index, self.slicings[index].values[number], 0, names)
+            for local, (index, group_index) in enumerate(meaning):
+                if is_aggregated[index][group_index]:
+                    key = ComparisonKey(None, None, index, self.slicings[index].values[group_index], 0, names)
                     yield from self._hold(held, key, ORDERS, permuted[local])
 
     def _hold(self, held: ReplicateBuffer, key: ComparisonKey, kind: str, sums: np.ndarray) -> Iterator[Partial]:
-        for each, own in self._split_by_cutoff(key, sums):
-            yield from held.add(each, kind, own)
+        for cutoff_key, cutoff_sums in self._split_by_cutoff(key, sums):
+            yield from held.add(cutoff_key, kind, cutoff_sums)
 
     def _split_by_cutoff(self, key: ComparisonKey, parts: np.ndarray) -> Iterator[tuple[ComparisonKey, np.ndarray]]:
         """Split parts of shape (n_parts, n_slots, ...) by cutoff."""

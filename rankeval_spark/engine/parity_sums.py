@@ -106,12 +106,14 @@ class _PairCounts:
         if is_disparity(measure):
             has_it = has_category(batch.known_items[N.ITEM_CATEGORIES], str(measure.options["category"]))
             user, trained = self._train_pairs
-            own_of, own = (np.bincount(some, minlength=n_users)[self.user] for some in (user[has_it[trained]], user))
+            n_profile_in_category, n_profile = (
+                np.bincount(rows_of, minlength=n_users)[self.user] for rows_of in (user[has_it[trained]], user)
+            )
             return [
                 np.bincount(pair[has_it[item]], minlength=n_pairs),
-                own_of,
+                n_profile_in_category,
                 np.bincount(pair, minlength=n_pairs),
-                own,
+                n_profile,
             ]
         if N.GROUP_RELEVANT in measure.needs:  # but for items that users have
             rel, judgements = cast("float", measure.options["rel"]), ranked.judgements

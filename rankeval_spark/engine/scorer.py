@@ -111,25 +111,27 @@ def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
 
 def _to_shared(others: pa.Array, owner: IntVector, rank: IntVector, items: pa.Array) -> dict[str, Shared]:
     """Match the items of each list with those that other models list; a second copy meets the second."""
-    lists = {model: struct_fields(of_model) for model, of_model in struct_fields(others).items()}
-    codes, n_codes = _encode_together([items, *(their["items"].flatten() for their in lists.values())])
+    lists = {model: struct_fields(other_list) for model, other_list in struct_fields(others).items()}
+    codes, n_codes = _encode_together([items, *(other_lists["items"].flatten() for other_lists in lists.values())])
 
     def in_order(owner: IntVector, rank: IntVector, code: IntVector) -> tuple[IntVector, IntVector, IntVector]:
         same = owner * n_codes + code  # a number for each list and item
         order = np.argsort(same, kind="stable")  # items come in the order of list and rank
         return same[order], owner[order], rank[order]
 
-    own, own_list, own_rank = in_order(owner, rank, codes[0])
-    copy = np.arange(len(own)) - np.searchsorted(own, own)
+    item_keys, list_of_item, rank_of_item = in_order(owner, rank, codes[0])
+    copy = np.arange(len(item_keys)) - np.searchsorted(item_keys, item_keys)
     shared = {}
-    for (model, their), code in zip(lists.items(), codes[1:], strict=True):
-        of_model, ranks = parent_indices(their["items"]), to_numpy(their["ranks"].flatten())
-        other, _, other_rank = in_order(of_model, ranks, code)
-        place = np.searchsorted(other, own) + copy
-        here = np.flatnonzero(place < len(other))
-        here = here[other[place[here]] == own[here]]
-        depth = np.maximum(own_rank[here], other_rank[place[here]])
-        shared[model] = Shared(own_list[here], depth, np.nan_to_num(_floats(their["length"])), of_model, ranks)
+    for (model, other_lists), code in zip(lists.items(), codes[1:], strict=True):
+        other_list, ranks = parent_indices(other_lists["items"]), to_numpy(other_lists["ranks"].flatten())
+        other_keys, _, rank_of_other = in_order(other_list, ranks, code)
+        place = np.searchsorted(other_keys, item_keys) + copy
+        matched = np.flatnonzero(place < len(other_keys))
+        matched = matched[other_keys[place[matched]] == item_keys[matched]]
+        depth = np.maximum(rank_of_item[matched], rank_of_other[place[matched]])
+        shared[model] = Shared(
+            list_of_item[matched], depth, np.nan_to_num(_floats(other_lists["length"])), other_list, ranks
+        )
     return shared
 
 

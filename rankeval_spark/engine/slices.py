@@ -112,10 +112,11 @@ def find_groups(
         column = table[name].combine_chunks()
         if not pa.types.is_dictionary(column.type):
             column = column.dictionary_encode(null_encoding="encode")
-        labels, own = column.dictionary.to_pylist(), column.indices
-        if own.null_count:
-            own, labels = pc.coalesce(own, to_arrow(np.array([len(labels)])).cast(own.type)[0]), [*labels, None]
-        code, n_codes = code * len(labels) + to_numpy(own), n_codes * len(labels)
+        labels, indices = column.dictionary.to_pylist(), column.indices
+        if indices.null_count:  # NULL gets a code of its own, after those of the labels
+            indices = pc.coalesce(indices, to_arrow(np.array([len(labels)])).cast(indices.type)[0])
+            labels = [*labels, None]
+        code, n_codes = code * len(labels) + to_numpy(indices), n_codes * len(labels)
         columns.append(labels)
     found, group = _find_distinct(code, n_codes)
     values: list[list[str | None]] = []
@@ -125,7 +126,7 @@ def find_groups(
     models, *slice_values = reversed(values)
     by_row = zip(*slice_values, strict=True) if slice_values else repeat((), len(models))
     cutoffs = (ks[position] for position in found.tolist())
-    return [(str(model), tuple(own), k) for model, own, k in zip(models, by_row, cutoffs, strict=True)], group
+    return [(str(model), tuple(key), k) for model, key, k in zip(models, by_row, cutoffs, strict=True)], group
 
 
 def _find_distinct(code: np.ndarray, n_codes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -233,8 +233,8 @@ class Usable:
         log = self.tables.recommendations.table
         if C.MODEL_ID not in log.column_names:
             return (C.ONE_MODEL,)
-        names = run_in_threads(pc.unique, (part[C.MODEL_ID] for part in split_rows(log)), self.n_threads)
-        return tuple(sorted({name for some in names for name in some.to_pylist() if name is not None}))
+        names_by_part = run_in_threads(pc.unique, (part[C.MODEL_ID] for part in split_rows(log)), self.n_threads)
+        return tuple(sorted({name for names in names_by_part for name in names.to_pylist() if name is not None}))
 
     @property
     def has_one_list(self) -> bool:

@@ -156,11 +156,11 @@ def _cosine_blocks(
     n_users, n_items = np.diff(by_item.indptr), owned.shape[1]
     most = np.minimum(by_item[items] @ np.diff(owned.indptr), n_items)  # cells of each row that are not 0, at most
     for start, end in _split_by_size(most, MAX_CELLS):
-        own = items[start:end]
-        together = (by_item[own] @ owned).tocsr()
-        of_both = np.repeat(n_users[own], np.diff(together.indptr)).astype(np.int64) * n_users[together.indices]
+        block_items = items[start:end]
+        together = (by_item[block_items] @ owned).tocsr()
+        of_both = np.repeat(n_users[block_items], np.diff(together.indptr)).astype(np.int64) * n_users[together.indices]
         together.data /= np.sqrt(of_both.astype(np.float64))
-        if len(own) * n_items <= 2 * MAX_CELLS:
+        if len(block_items) * n_items <= 2 * MAX_CELLS:
             yield _CosineBlock(start, end, together.toarray())
         else:
             together.sort_indices()  # scipy finds single cells by bisection
@@ -184,13 +184,15 @@ def _mean_similarities(owned: sparse.csr_array, user: IntVector, item: IntVector
             alike, at_once = np.flatnonzero(width == columns), max(AT_ONCE // columns, 1)
             for start in range(0, len(alike), at_once):
                 chosen = alike[start : start + at_once]
-                own, column = rows[chosen], np.arange(columns)
-                is_own = column < n_owned[own, None]
-                at = np.where(is_own, owned.indptr[user[own], None] + column, 0)
-                cosines = part.at(np.repeat(of_row[chosen], columns), owned.indices[at].ravel()).reshape(is_own.shape)
-                cosines[~is_own] = 0  # zeros come first, and change no sum
+                chosen_rows, column = rows[chosen], np.arange(columns)
+                is_profile_item = column < n_owned[chosen_rows, None]
+                at = np.where(is_profile_item, owned.indptr[user[chosen_rows], None] + column, 0)
+                cosines = part.at(np.repeat(of_row[chosen], columns), owned.indices[at].ravel()).reshape(
+                    is_profile_item.shape
+                )
+                cosines[~is_profile_item] = 0  # zeros come first, and change no sum
                 cosines.sort(axis=1)
-                total[own] = np.cumsum(cosines, axis=1)[:, -1]
+                total[chosen_rows] = np.cumsum(cosines, axis=1)[:, -1]
     mean: FloatVector = total / n_owned
     return mean
 

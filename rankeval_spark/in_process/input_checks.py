@@ -60,7 +60,7 @@ def input_partials(usable: Usable, wanted: InputChecks) -> Iterator[tuple[str, p
     if wanted.texts and tables.segments is not None:
         segments = wanted.of_rows["segments"].usable(tables.segments.table)
         values = ((name, pc.unique(segments[name]).drop_null().to_pylist()) for name in wanted.texts)
-        rows = [{"segment": name, "value": value} for name, own in values for value in own]
+        rows = [{"segment": name, "value": value} for name, segment_values in values for value in segment_values]
         yield SEGMENT_VALUES, pa.RecordBatch.from_pylist(rows, SegmentValues.schema)
 
 
@@ -220,8 +220,8 @@ def _unmatched_ids_text(log: pa.Table, judged: pa.Table) -> str:
     listed, named = (pc.unique(pc.binary_join_element_wise(*part, "\0")) for part in parts)
     if pc.any(pc.is_in(named, value_set=listed)).as_py():
         return ""
-    one, other = (pc.min(table[C.LIST_ID]).as_py() for table in (judged, log))
-    return f"no list of held_out is in the log; ids of lists are compared as text, such as {one!r} and {other!r}"
+    judged_id, log_id = (pc.min(table[C.LIST_ID]).as_py() for table in (judged, log))
+    return f"no list of held_out is in the log; ids of lists are compared as text, such as {judged_id!r} and {log_id!r}"
 
 
 def _moment_text(time: pa.Scalar) -> str:

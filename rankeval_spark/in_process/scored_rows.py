@@ -35,9 +35,9 @@ def to_user_values(user_metrics: pa.Table, measures: MeasureSet) -> pa.Table:
     keys = [none[name] for name in C.LIST_KEY]
     parts = [pa.Table.from_arrays([*keys, pa.nulls(0, pa.string()), none[C.K], pa.nulls(0, pa.float64())], names)]
     for measure in measures.per_list:
-        own = user_metrics.filter(pc.equal(user_metrics[C.K], measure.k))
-        columns = [*(own[name] for name in C.LIST_KEY), pa.repeat(measure.label, own.num_rows)]
-        parts.append(pa.Table.from_arrays([*columns, own[C.K], own[measure.column]], names))
+        rows_at_k = user_metrics.filter(pc.equal(user_metrics[C.K], measure.k))
+        columns = [*(rows_at_k[name] for name in C.LIST_KEY), pa.repeat(measure.label, rows_at_k.num_rows)]
+        parts.append(pa.Table.from_arrays([*columns, rows_at_k[C.K], rows_at_k[measure.column]], names))
     return sort_by_key(pa.concat_tables(parts), (*C.LIST_KEY, C.MEASURE, C.K))
 
 

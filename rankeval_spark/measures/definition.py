@@ -208,8 +208,8 @@ class Definition:
     @cached_property
     def options(self) -> tuple[Option, ...]:
         """Options of the kernel and those that follow from what it is, as they are printed: ``rel`` first, by name."""
-        own = read_options(self.kernel, get_type_hints(self.kernel, include_extras=True))
-        needs = {*resolve_for_options(self.needs, {option.name: option.default for option in own})}
+        kernel_options = read_options(self.kernel, get_type_hints(self.kernel, include_extras=True))
+        needs = {*resolve_for_options(self.needs, {option.name: option.default for option in kernel_options})}
         is_of_judgements = self.kind == "list" and needs <= OF_JUDGEMENTS
         takes_group = is_of_judgements if self.group is None else self.group
         reads_ranks = takes_group and HIT_SCORES not in needs
@@ -222,7 +222,9 @@ class Definition:
             JUDGED_ONLY_OPTION if takes_judged_only else None,
             WEIGHTED_OPTION if self.weighted else None,
         )
-        return tuple(sorted((*own, *filter(None, general)), key=lambda option: (option.name != "rel", option.name)))
+        return tuple(
+            sorted((*kernel_options, *filter(None, general)), key=lambda option: (option.name != "rel", option.name))
+        )
 
     def option(self, name: str) -> Option | None:
         """Return the option called ``name``, in any case."""
@@ -267,8 +269,8 @@ class Definition:
         parts = [", ".join(usual), *(["items or train"] if has_catalogue else [])]
         for option in self.options:
             for choice in option.choices:
-                more = [given for given in required({**self.defaults, option.name: choice}) if given not in usual]
-                parts += [f"{', '.join(more)} with {option.name}={option_text(choice)}"] if more else []
+                additional = [given for given in required({**self.defaults, option.name: choice}) if given not in usual]
+                parts += [f"{', '.join(additional)} with {option.name}={option_text(choice)}"] if additional else []
         return "; ".join(part for part in parts if part)
 
 

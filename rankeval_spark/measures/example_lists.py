@@ -129,7 +129,7 @@ class Ranking(NamedTuple):
         groups = [*self.missed_groups, *[""] * len(self.missed)]
         weights = self.missed_weights or [1.0] * len(self.missed)
         judged = zip(self.missed, self.missed_values or self.missed, groups, weights, strict=False)
-        return [Judgement(gain, value, own, weight=weight) for gain, value, own, weight in judged]
+        return [Judgement(gain, value, groups_of_item, weight=weight) for gain, value, groups_of_item, weight in judged]
 
     def __str__(self) -> str:
         """Write the gain at each rank, - where there is no judgement, what the list misses, and what else is known."""

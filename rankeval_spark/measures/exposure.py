@@ -161,7 +161,7 @@ class Offered(NamedTuple):
         catalogue, no_items = " ".join(self.groups), ("",) * len(self.lists)
         wanted = self.relevant or no_items if need == GROUP_RELEVANT else (catalogue,) * len(self.lists)
         rows = [row for row in zip(self.lists, wanted, self.own or no_items, strict=True) if row[0]]
-        possible = [set(items.split()) - set(own.split()) for _, items, own in rows]
+        possible = [set(items.split()) - set(profile.split()) for _, items, profile in rows]
         hits = [items & set(row[0].split()[: k or None]) for items, row in zip(possible, rows, strict=True)]
         groups = [group.split() for group in self.groups]
         return [_count_members(hits, group) for group in groups], [_count_members(possible, group) for group in groups]
@@ -183,9 +183,9 @@ class Preferred(NamedTuple):
         """Count items of the category, and all items: among the recommended ones, and in the training data."""
         shown = [items.split()[: k or None] for items in self.lists]
         rows = zip(self.lists, self.own or ("",) * len(self.lists), strict=True)
-        own = [set(items.split()) for shown_items, items in rows if shown_items]
-        in_category = [_count_members(shown, self.category.split()), _count_members(own, self.category.split())]
-        return in_category, [sum(map(len, shown)), sum(map(len, own))]
+        profiles = [set(items.split()) for shown_items, items in rows if shown_items]
+        in_category = [_count_members(shown, self.category.split()), _count_members(profiles, self.category.split())]
+        return in_category, [sum(map(len, shown)), sum(map(len, profiles))]
 
 
 @dataclass(frozen=True, eq=False)

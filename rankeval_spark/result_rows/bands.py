@@ -101,9 +101,11 @@ class Quantiles:
             band, spread, number, n = (to_numpy(column) for column in batch.column(0).flatten().flatten())
             row: dict[str, Any] = {}
             for place, wanted in self.bands.items():
-                own = np.flatnonzero(band == place)
-                own = own[np.argsort(number[own])]
-                edges = _quantiles(number[own], n[own], float(spread[own][0]) if len(own) else math.nan, wanted.shares)
+                rows = np.flatnonzero(band == place)
+                rows = rows[np.argsort(number[rows])]
+                edges = _quantiles(
+                    number[rows], n[rows], float(spread[rows][0]) if len(rows) else math.nan, wanted.shares
+                )
                 row |= {f"_{name}_{place}": found for name, found in edge_lists(edges, wanted).items()}
             types = {name: pa.list_(pa.float64() if name.startswith("_edges") else pa.string()) for name in row}
             yield pa.RecordBatch.from_pylist([row], pa.schema(types))

@@ -170,7 +170,7 @@ def measure_events_end(parts: Iterable[tuple[int | None, int | None, int]]) -> C
 
     A part is the end of a model's last window, the newest interaction, and the length of a window, in microseconds.
     """
-    ends, newest, lengths = ([*some] for some in zip(*parts, strict=True)) if (parts := [*parts]) else ([], [], [])
+    ends, newest, lengths = ([*column] for column in zip(*parts, strict=True)) if (parts := [*parts]) else ([], [], [])
     last = max((end for end in ends if end is not None), default=None)
     if last is None:
         return CheckCount(RECOMMENDATIONS, EVENTS_END, 0, 0)

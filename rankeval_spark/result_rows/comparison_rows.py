@@ -167,9 +167,9 @@ class PairTests:
             of_sums["effect_size"] = np.full(len(ratio.p[0]), np.nan)
             # Where all denominators are equal, the ratio of sums is the mean of the users' ratios, and so is its test.
             is_ratio = ~pairs.has_one_denominator[0]
-            own = np.array(self.requested.ratio_positions)[is_ratio]
+            ratio_columns = np.array(self.requested.ratio_positions)[is_ratio]
             for name, values in of_sums.items():
-                of_t[name][own] = values[is_ratio]
+                of_t[name][ratio_columns] = values[is_ratio]
         return of_t
 
 
@@ -367,10 +367,10 @@ class ComparisonRows:
                 if test not in OF_ALL_MODELS and measures:
                     rows.append(self._test_rows((first, model), where, test, measures, tests.numbers(test)))
             return pa.concat_tables(rows)
-        names = [tuple(own) for own in group["models"].to_pylist()]
-        models = models_in_order({name for own in names for name in own}, self.requested.baseline)
+        names = [tuple(names_of_part) for names_of_part in group["models"].to_pylist()]
+        models = models_in_order({name for names_of_part in names for name in names_of_part}, self.requested.baseline)
         # A chunk of users without one of the models has no user with values under all of them.
-        states = group_states(group.filter(pa.array([own == models for own in names])))
+        states = group_states(group.filter(pa.array([names_of_part == models for names_of_part in names])))
         sizes = {"n_models": len(models), "n_measures": len(means)}
         for test in (name for name in self.requested.tests if name in OF_ALL_MODELS and len(models) > 1):
             found = compare_all_models(test, states, self.requested, self.reported, **sizes)
@@ -388,7 +388,7 @@ class ComparisonRows:
         for kind in paired_differences.LISTED, paired_differences.LISTED_USERS:
             of_each, of_both = np.zeros((2, len(models))), np.zeros((2, len(models), len(models)))
             states = zip(parts, group["kind"].to_pylist(), group["state"].to_pylist(), strict=True)
-            for names, state in ((names, state) for names, own, state in states if own == kind):
+            for names, state in ((names, state) for names, kind_of_state, state in states if kind_of_state == kind):
                 counts = np.frombuffer(state).reshape(2, -1, len(names))
                 places = np.array([models.index(name) for name in names])
                 of_each[:, places] += counts[:, 0]
@@ -496,11 +496,11 @@ def clip_differences(found: Numbers, bounds: np.ndarray) -> Numbers:
 
 
 def group_states(group: pa.Table) -> Mapping[str, Sequence[bytes]]:
-    """Sort aggregates by kind, in an order of their own, so that equal partitions give equal bits as they arrive."""
+    """Group aggregates by kind and sort them, so that bits do not depend on the order in which partitions arrive."""
     states: dict[str, list[bytes]] = {}
     for kind, state in zip(group["kind"].to_pylist(), group["state"].to_pylist(), strict=True):
         states.setdefault(kind, []).append(state)
-    return {kind: sorted(own) for kind, own in states.items()}
+    return {kind: sorted(states_of_kind) for kind, states_of_kind in states.items()}
 
 
 def _withhold_few_common(rows: pa.Table, reason: str) -> pa.Table:

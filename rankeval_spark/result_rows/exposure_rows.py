@@ -316,8 +316,8 @@ class ParityRows:
         everyone = sums.sum(axis=1, keepdims=True)
         without = np.concatenate([everyone, everyone - sums], axis=1)
         ends = np.cumsum([_count_sums(measure) for measure in self.measures])
-        for measure, own in zip(self.measures, np.split(without, ends[:-1], axis=2), strict=True):
-            taken, possible = np.split(own.reshape(-1, own.shape[2]), 2, axis=1)
+        for measure, measure_sums in zip(self.measures, np.split(without, ends[:-1], axis=2), strict=True):
+            taken, possible = np.split(measure_sums.reshape(-1, measure_sums.shape[2]), 2, axis=1)
             values = measure.entry.values(Rates(taken, possible), measure.options).reshape(-1, 1 + N_GROUPS)
             shrinkage: np.ndarray | float = 1.0
             if not is_disparity(measure):  # near 0 the error of a spread of rates is no deviation, as of a root

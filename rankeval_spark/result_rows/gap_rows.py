@@ -222,8 +222,8 @@ class GapBootstrap:
             if gap.can_be_tested:
                 tests.setdefault((gap.slice, gap.model, gap.groups), []).append(test)
         found: dict[str, dict[str, list[_GroupSet]]] = {}
-        for (slice_, model, groups), own in tests.items():
-            found.setdefault(slice_, {}).setdefault(model, []).append((groups, tuple(own)))
+        for (slice_, model, groups), tests_of_set in tests.items():
+            found.setdefault(slice_, {}).setdefault(model, []).append((groups, tuple(tests_of_set)))
         return found
 
     def draw(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -250,14 +250,14 @@ class GapBootstrap:
                     places: dict[tuple[str | None, ...], int] = {name: place for place, name in enumerate(names)}
                     in_model = [places.get(name, -1) if owner == model else -1 for owner, name, _ in keys]
                     place = np.array(in_model, dtype=np.int64)[group]
-                    own = np.flatnonzero(place >= 0)
+                    rows = np.flatnonzero(place >= 0)
                     gaps = [self.gaps[test] for test in tests]
                     n, names_of = len(self.measures), self.measures.index  # columns of a measure at its cutoff
                     columns = [self.ks.index(gap.k) * n + names_of(self.columns[gap.measure]) for gap in gaps]
-                    of_tests, means = values[own][:, columns], np.column_stack([gap.mean for gap in gaps])
-                    groups = SliceGroups(place[own][None], len(means))
-                    distances = of_tests - means[place[own]]
-                    yield tests, weighted_sums(distances, users.hashes[own], self.draws, groups)
+                    of_tests, means = values[rows][:, columns], np.column_stack([gap.mean for gap in gaps])
+                    groups = SliceGroups(place[rows][None], len(means))
+                    distances = of_tests - means[place[rows]]
+                    yield tests, weighted_sums(distances, users.hashes[rows], self.draws, groups)
 
     def merge(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
         """Compute the p of one test from the sums of all partitions, in sorted order."""

@@ -77,19 +77,19 @@ def to_group_rows(sliced: pa.Table) -> Iterator[pa.RecordBatch]:
 def to_item_rows(rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield the rows about groups of items of each model and slicing, everyone among the slicings."""
     is_of_items = [_split_item_group(label) is not None for label in rows[C.MEASURE].to_pylist()]
-    for own in _by_slicing(rows.filter(pa.array(is_of_items, pa.bool_()))):
+    for item_rows in _by_slicing(rows.filter(pa.array(is_of_items, pa.bool_()))):
         places: dict[Any, int] = {}  # of each slice and measure, in the order in which they come
         names: dict[str, int] = {}
-        measure, group = np.zeros((2, own.num_rows), dtype=np.int64)
-        cells = zip(*(own[name].to_pylist() for name in (C.SLICE_VALUES, C.MEASURE, C.K)), strict=True)
+        measure, group = np.zeros((2, item_rows.num_rows), dtype=np.int64)
+        cells = zip(*(item_rows[name].to_pylist() for name in (C.SLICE_VALUES, C.MEASURE, C.K)), strict=True)
         for row, (values, label, k) in enumerate(cells):
             whole, name = _split_item_group(label) or ("", "")
             measure[row] = places.setdefault((tuple(values), whole, k), len(places))
             group[row] = names.setdefault(name, len(names))
         if len(names) > 1:
             measures = [(whole, k) for _, whole, k in places]
-            compared = to_numpy(pc.is_valid(own[C.VALUE])) & ~are_undecided(own)
-            lists = _SideBySide(own, (measures, measure), ([[name] for name in names], group), compared)
+            compared = to_numpy(pc.is_valid(item_rows[C.VALUE])) & ~are_undecided(item_rows)
+            lists = _SideBySide(item_rows, (measures, measure), ([[name] for name in names], group), compared)
             yield lists.to_item_batch([list(values) for values, _, _ in places])
 
 

@@ -181,8 +181,8 @@ class LengthCounts(NamedTuple):
     def without(self, group: int, is_shown: BoolVector) -> np.ndarray:
         """Sum over the pairs of lists of the other users, for some holders."""
         times = self.times.copy()
-        own = self.of_group.group == group
-        times[self.of_group.holder[own]] -= self.of_group.times[own]
+        is_of_group = self.of_group.group == group
+        times[self.of_group.holder[is_of_group]] -= self.of_group.times[is_of_group]
         chosen = np.flatnonzero(is_shown[self.holder])
         return sum_over_pairs(self.holder[chosen], self.length[chosen], times[chosen])
 
@@ -228,8 +228,8 @@ def to_entries(
     if by_length is not None:
         pairs, left = _pair_sums_without_groups(shown, by_length)
         weights += [
-            np.concatenate([ours, -np.repeat(ours, n_groups), theirs[remains]])
-            for ours, theirs in zip(pairs, left, strict=True)
+            np.concatenate([pair_total, -np.repeat(pair_total, n_groups), pair_total_without[remains]])
+            for pair_total, pair_total_without in zip(pairs, left, strict=True)
         ]
     code, values = renumber(np.concatenate([total, before, rest[remains]]))
     key = np.concatenate([cell * (N_GROUPS + 1), without, without[remains]]) * len(values) + code

@@ -172,10 +172,11 @@ class MetricRows:
 
     def _columns(self, rows: pa.RecordBatch, is_ratio: np.ndarray) -> dict[str, pa.Array]:
         n, measure = rows["n"].to_numpy(), rows["measure_index"].to_numpy()
-        is_proportion = np.array([own.is_proportion for own in self.measures.by_column.values()])[measure]
+        proportions = np.array([measure.is_proportion for measure in self.measures.by_column.values()])
+        is_proportion = proportions[measure]
         is_exempt = is_proportion & (not set(DRAWN) <= set(rows.schema.names))  # Wilson's interval needs no spread
-        of_uncertainty = (read_doubles(rows, name) for name in ("n", "m2", "m3", N_NONZERO))
-        is_uncertain = intervals.are_uncertain(*of_uncertainty) & ~is_exempt
+        moment_columns = (read_doubles(rows, name) for name in ("n", "m2", "m3", N_NONZERO))
+        is_uncertain = intervals.are_uncertain(*moment_columns) & ~is_exempt
         return {
             **slice_columns(rows, self.reported.names),
             C.MEASURE: pa.array(self.measures.labels, pa.string()).take(rows["measure_index"]),
@@ -198,12 +199,12 @@ class MetricRows:
     def _estimates(self, rows: pa.RecordBatch, is_ratio: np.ndarray, is_proportion: np.ndarray) -> dict[str, pa.Array]:
         """Compute the published means, their spread, and the interval by bootstrap or by the moments."""
         measure, confidence = rows["measure_index"].to_numpy(), self.reported.confidence
-        of_users = [intervals.to_linked(link, own) for link, own in zip(self._links, self._bounds, strict=True)]
+        user_bounds = [intervals.to_linked(link, ends) for link, ends in zip(self._links, self._bounds, strict=True)]
         found = metric_spread(
             rows,
             is_proportion=is_proportion,
             is_ratio=is_ratio,
-            bounds=np.array(of_users)[measure],
+            bounds=np.array(user_bounds)[measure],
             confidence=confidence,
         )
         is_drawn = set(DRAWN) <= set(rows.schema.names)
@@ -218,7 +219,9 @@ class MetricRows:
             n = read_doubles(rows, "n")
             is_equal = intervals.are_equal(n, read_doubles(rows, "mean"), read_doubles(rows, "m2")) & ~is_proportion
             of_equal = intervals.equal_values_interval(n, value, (bounds[0], bounds[1]), confidence)
-            low, high = (np.where(is_equal, own, end) for own, end in zip(of_equal, (low, high), strict=True))
+            low, high = (
+                np.where(is_equal, equal_end, end) for equal_end, end in zip(of_equal, (low, high), strict=True)
+            )
             method = np.where(np.isnan(of_equal[0]), "none", "wilson")
             method = np.where(is_equal, method, found["ci_method"].to_numpy(zero_copy_only=False))
         # Cut off at the least and greatest value of the measure, or at the value where that is outside.
@@ -285,8 +288,8 @@ def metric_spread(
     bounds = np.where(is_open[:, None], (-np.inf, np.inf), bounds)
     m3, lean = read_doubles(rows, "m3"), read_doubles(rows, LEAN)
     ends = np.array(intervals.skewed_interval(n, mean, m2, m3, (bounds[:, 0], bounds[:, 1]), confidence, lean=lean))
-    own = is_proportion
-    ends[:, own] = intervals.wilson_interval(n[own], mean[own], m2[own], confidence)
+    is_wilson = is_proportion
+    ends[:, is_wilson] = intervals.wilson_interval(n[is_wilson], mean[is_wilson], m2[is_wilson], confidence)
     ends[:, np.isnan(read_doubles(rows, "mean")) | np.isnan(m2)] = np.nan
     method = np.where(is_proportion, "wilson", np.where(is_ratio, "delta", "hall"))
     method = np.where(np.isnan(ends[0]), "none", method)
@@ -335,8 +338,8 @@ class BootstrapIntervals:
         if cells:
             parts.extend(self._draw_users(cells))
         spread = np.hstack(bootstrap_spread(np.array(parts).reshape(-1, *shape), self.level))
-        own = {name: pa.array([value.as_py()], value.type) for name, value in zip(GROUP, key, strict=True)}
-        tables = (moments, pa.Table.from_pydict({**own, SPREAD: doubles_to_cells(spread[None])}))
+        key_columns = {name: pa.array([value.as_py()], value.type) for name, value in zip(GROUP, key, strict=True)}
+        tables = (moments, pa.Table.from_pydict({**key_columns, SPREAD: doubles_to_cells(spread[None])}))
         return pa.concat_tables(
             [pa.Table.from_arrays(columns_in_order(table, WITH_SPREAD), schema=WITH_SPREAD) for table in tables]
         )
@@ -366,10 +369,10 @@ def to_leaderboard(
     rows = metrics.filter(pc.equal(metrics[C.SLICE], C.ALL_USERS)).to_pylist()
     by_model: dict[str, dict[str, Any]] = {}
     for row in rows:
-        own = by_model.setdefault(row[C.MODEL_ID], {C.MODEL_ID: row[C.MODEL_ID], "n_users": 0})
+        model_row = by_model.setdefault(row[C.MODEL_ID], {C.MODEL_ID: row[C.MODEL_ID], "n_users": 0})
         if (row[C.MEASURE], row[C.K]) in wanted:
-            own["n_users"] = max(own["n_users"], row["n_users"])
-            own[wanted[row[C.MEASURE], row[C.K]]] = row[C.VALUE]
+            model_row["n_users"] = max(model_row["n_users"], row["n_users"])
+            model_row[wanted[row[C.MEASURE], row[C.K]]] = row[C.VALUE]
     first, sign = next(iter(wanted.values())), 1 if is_lower_better else -1
 
     def place(row: dict[str, Any]) -> tuple[bool, float, str]:

@@ -119,11 +119,11 @@ class NightChanges:
             *(change.value, change.low, change.high),
             *(found.std_error, found.freedom, *tests),
         )
-        own = {name: each[0, wanted] for name, each in zip(NUMBERS, numbers, strict=True)}
+        number_columns = {name: each[0, wanted] for name, each in zip(NUMBERS, numbers, strict=True)}
         bounds = np.array([[*self.measures.by_column.values()][place].bounds for place in wanted]).reshape(-1, 2)
         return {
             **{name: pa.array(each[0, wanted]) for name, each in zip(COUNTS, counts, strict=True)},
-            **{name: nan_to_null(each) for name, each in clip_differences(own, bounds).items()},
+            **{name: nan_to_null(each) for name, each in clip_differences(number_columns, bounds).items()},
             "ci_level": pa.array([self.reported.confidence] * len(wanted), pa.float64()),
             "is_small": pa.array(fewest[0, wanted] < self.reported.min_size),
         }

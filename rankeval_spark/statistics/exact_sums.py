@@ -28,21 +28,21 @@ def exact_sums(
     array([1., 1.])
     """
     first = np.cumsum(lengths) - lengths
-    total, left = numbers[first], np.zeros(len(first))
+    total, error_sum = numbers[first], np.zeros(len(first))
     is_exact = lengths <= _MAX_STEPS
     with np.errstate(over="ignore", invalid="ignore"):  # a sum on the way can exceed the range of a double
         for step in range(1, min(int(lengths.max(initial=0)), _MAX_STEPS)):
             group = np.flatnonzero(is_exact & (lengths > step))
             total[group], error = _two_sum(total[group], numbers[first[group] + step])
-            left[group], lost = _two_sum(left[group], error)
+            error_sum[group], lost = _two_sum(error_sum[group], error)
             is_exact[group] = lost == 0
-        sums: NDArray[np.float64] = total + left
+        sums: NDArray[np.float64] = total + error_sum
     for place in np.flatnonzero(~is_exact).tolist():
-        own = numbers[first[place] : first[place] + lengths[place]].tolist()
+        group_numbers = numbers[first[place] : first[place] + lengths[place]].tolist()
         try:
-            sums[place] = math.fsum(own)
+            sums[place] = math.fsum(group_numbers)
         except OverflowError:  # of a sum on the way; that of all numbers may still be a double
-            exact = sum(map(Fraction, own))
+            exact = sum(map(Fraction, group_numbers))
             try:
                 sums[place] = float(exact)
             except OverflowError:

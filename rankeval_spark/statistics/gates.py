@@ -143,11 +143,11 @@ def no_significant_regression(
     """
     early = [_early_verdict(row, least_users) for row in rows]
     p_worse = [row.p_less if row.better == "higher" else row.p_greater for row in rows]
-    p = np.array([math.nan if verdict else own for own, verdict in zip(p_worse, early, strict=True)])
+    p = np.array([math.nan if verdict else p_of_row for p_of_row, verdict in zip(p_worse, early, strict=True)])
     adjusted = adjust(p, np.zeros(len(p), dtype=np.int64), correction="holm", alpha=alpha)
     return [
-        verdict or _regression_verdict(row, float(own), max(int(size), 1), alpha)
-        for row, verdict, own, size in zip(rows, early, adjusted.p, adjusted.family_size, strict=True)
+        verdict or _regression_verdict(row, float(p_of_row), max(int(size), 1), alpha)
+        for row, verdict, p_of_row, size in zip(rows, early, adjusted.p, adjusted.family_size, strict=True)
     ]
 
 

@@ -51,8 +51,8 @@ def hash_bytes(
     starts, lengths = ends[:-1], np.diff(ends)
     hashes = np.empty(len(lengths), dtype=np.uint64)
     for length in np.unique(lengths).tolist():
-        own = np.flatnonzero(lengths == length)
-        hashes[own] = _xxh64(text[starts[own][:, None] + np.arange(length)], seed)
+        same_length = np.flatnonzero(lengths == length)
+        hashes[same_length] = _xxh64(text[starts[same_length][:, None] + np.arange(length)], seed)
     return hashes.view(np.int64)
 
 

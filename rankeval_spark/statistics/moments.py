@@ -82,8 +82,8 @@ class Moments:
     def place_in_slots(self, slots: NDArray[np.integer], size: int) -> Moments:
         """Return moments of `size` groups: each group in its slot, the other slots empty."""
         placed = Moments.empty(size, self.n.shape[1], has_cubes=self.m3 is not None)
-        for all_slots, own in zip(placed.numbers, self.numbers, strict=True):
-            all_slots[slots] = own
+        for all_slots, numbers in zip(placed.numbers, self.numbers, strict=True):
+            all_slots[slots] = numbers
         return placed
 
     def merge_rows(self, group: NDArray[np.integer], n_groups: int) -> Moments:

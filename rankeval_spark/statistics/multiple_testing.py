@@ -145,19 +145,19 @@ def tukey_test(
     ([[-1.0, -2.75, -1.75]], [[0.0948, 0.001, 0.01]])
     """
     n_models = means.shape[1]
-    one, other = np.array(list(combinations(range(n_models), 2))).T
+    first, second = np.array(list(combinations(range(n_models), 2))).T
     many = np.where(n > 1, n, np.nan)
     freedom = (n_models - 1) * (many - 1)
     squares, (least, most) = m2.sum(axis=1), SQUARES
     variance = np.where((squares == 0) | ((squares >= least) & (squares <= most)), squares, np.nan) / freedom
-    delta = means[:, one] - means[:, other]
+    delta = means[:, first] - means[:, second]
     rounding = np.broadcast_to(rounding, n.shape)
     has_spread = np.sqrt(variance) > rounding
     std_error = np.where(has_spread, np.sqrt(variance / many), np.nan)
     distinct, position = np.unique(freedom, return_inverse=True)
     quantiles = [
-        np.nan if np.isnan(own) else distributions.studentized_range_quantile(level, n_models, float(own))
-        for own in distinct
+        np.nan if np.isnan(number) else distributions.studentized_range_quantile(level, n_models, float(number))
+        for number in distinct
     ]
     half = (np.array(quantiles)[position] * std_error)[:, None]
     tails = distributions.studentized_range_tail(
@@ -204,12 +204,13 @@ def randomised_p(
     The share of the random orders in which the range of the means is at least the difference, ``(1 + #{range* >=
     |difference| - eps}) / (1 + B)``, with eps 1e-13 of ``absolute``; adjusted for all pairs (Carterette 2012).
     """
-    one, other = np.array(list(combinations(range(len(totals)), 2))).T
+    first, second = np.array(list(combinations(range(len(totals)), 2))).T
     with np.errstate(over="ignore", invalid="ignore"):
         ranges = np.sort(sums.max(axis=0) - sums.min(axis=0), axis=-1)
-        ends = np.abs(totals[one] - totals[other]).T - SUM_ROUNDING * absolute[:, None]
+        ends = np.abs(totals[first] - totals[second]).T - SUM_ROUNDING * absolute[:, None]
     n_extreme = [
-        ranges.shape[1] - np.searchsorted(own, end, side="left") for own, end in zip(ranges, ends, strict=True)
+        ranges.shape[1] - np.searchsorted(row_ranges, end, side="left")
+        for row_ranges, end in zip(ranges, ends, strict=True)
     ]
     counts = np.array(n_extreme, dtype=np.float64).reshape(ends.shape)
     is_known = np.isfinite(ends) & np.isfinite(ranges).all(axis=-1, keepdims=True)

@@ -107,9 +107,13 @@ class RatioNights:
         for night in (self.now, self.before):
             base = np.where(night.denominator.mean > 0, night.denominator.mean, np.nan)
             gradients.append((1 / base, -night.numerator.mean / base**2))
-        own, earlier = gradients
-        of_now = np.stack([*own, *own], axis=-1)  # a later value is the difference plus the earlier value
-        of_before = np.stack([np.zeros_like(earlier[0]), np.zeros_like(earlier[0]), *earlier], axis=-1)
+        gradient_now, gradient_before = gradients
+        of_now = np.stack(
+            [*gradient_now, *gradient_now], axis=-1
+        )  # a later value is the difference plus the gradient_before value
+        of_before = np.stack(
+            [np.zeros_like(gradient_before[0]), np.zeros_like(gradient_before[0]), *gradient_before], axis=-1
+        )
         about_means = np.einsum("...i,...ij,...j->...", of_now, self.common.cross, of_before)
         off_now, off_before = (np.sum(each * self.common.means, axis=-1) for each in (of_now, of_before))
         products = np.nan_to_num(about_means) + self.common.n * np.nan_to_num(off_now * off_before)
@@ -125,11 +129,11 @@ def nights_by_group(
     A user whose group changed is in each group on one night only.
     """
     is_common = (group_now == group_before)[:, None] & ~np.isnan(now) & ~np.isnan(before)
-    above, below = (np.where(is_common, each, np.nan) for each in (now, before))
+    now_common, before_common = (np.where(is_common, each, np.nan) for each in (now, before))
     return Nights(
         moments.moments_by_group(now, group_now, n_groups),
         moments.moments_by_group(before, group_before, n_groups),
-        ratios.ratio_moments_by_group(above, below, group_now, n_groups),
+        ratios.ratio_moments_by_group(now_common, before_common, group_now, n_groups),
     )
 
 
@@ -142,11 +146,13 @@ def ratio_nights_by_group(
 ) -> RatioNights:
     """Aggregate the numerators and denominators of the users of each group, as :func:`nights_by_group` does values."""
     in_both = (group_now == group_before)[:, None]
-    above, below = (tuple(np.where(in_both, each, np.nan) for each in night) for night in (now, before))
+    now_common, before_common = (tuple(np.where(in_both, each, np.nan) for each in night) for night in (now, before))
     return RatioNights(
         ratios.ratio_moments_by_group(*now, group_now, n_groups),
         ratios.ratio_moments_by_group(*before, group_before, n_groups),
-        paired_ratios.ratio_pairs_by_group((above[0], above[1]), (below[0], below[1]), group_now, n_groups),
+        paired_ratios.ratio_pairs_by_group(
+            (now_common[0], now_common[1]), (before_common[0], before_common[1]), group_now, n_groups
+        ),
     )
 
 

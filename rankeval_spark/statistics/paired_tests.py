@@ -111,8 +111,8 @@ class Differences:
 
     def to_bytes(self) -> list[bytes]:
         """Write the aggregates of each group."""
-        own = (self.low, self.high, self.absolute, self.n_wins, self.n_losses, self.above, self.below)
-        parts = [np.stack((*self.moments.numbers, *own), axis=-1, dtype=np.float64), self.few]
+        single = (self.low, self.high, self.absolute, self.n_wins, self.n_losses, self.above, self.below)
+        parts = [np.stack((*self.moments.numbers, *single), axis=-1, dtype=np.float64), self.few]
         return [state.tobytes() for state in np.concatenate(parts, axis=-1)]
 
     @classmethod
@@ -126,9 +126,9 @@ class Differences:
 
     def take_columns(self, positions: Sequence[int]) -> Differences:
         """Keep some of the columns."""
-        own = slice(None), list(positions)
+        cells = slice(None), list(positions)
         _, *others = fields(self)
-        return Differences(self.moments.take(own), *(getattr(self, each.name)[own] for each in others))
+        return Differences(self.moments.take(cells), *(getattr(self, each.name)[cells] for each in others))
 
     @property
     def n(self) -> Counts:
@@ -311,18 +311,21 @@ def all_signs_p(
     if differences.shape[1] > MAX_FEW:
         message = f"found {differences.shape[1]} differences, expected at most {MAX_FEW}: use sign_sums for more"
         raise ValueError(message)
-    known = np.zeros((len(differences), MAX_FEW))
-    known[:, : differences.shape[1]] = np.nan_to_num(differences)
-    _, exponent = np.frexp(np.abs(known).max(axis=1, keepdims=True))
-    known = np.ldexp(known, -exponent)  # so that sums are doubles
-    one, other = known[:, :_HALF] @ _SIGNS.T, np.sort(known[:, _HALF:] @ _SIGNS.T, axis=1)
-    far = np.abs(known.sum(axis=1)) - SUM_ROUNDING * np.abs(known).sum(axis=1)
-    # Sums of either half, and how many of the other half's are too small to reach the end
-    below = [
-        int(np.searchsorted(ordered, end - sums).sum()) for sums, ordered, end in zip(one, other, far, strict=True)
+    scaled = np.zeros((len(differences), MAX_FEW))
+    scaled[:, : differences.shape[1]] = np.nan_to_num(differences)
+    _, exponent = np.frexp(np.abs(scaled).max(axis=1, keepdims=True))
+    scaled = np.ldexp(scaled, -exponent)  # so that sums are doubles
+    first_sums, second_sums = scaled[:, :_HALF] @ _SIGNS.T, np.sort(scaled[:, _HALF:] @ _SIGNS.T, axis=1)
+    least_extreme = np.abs(scaled.sum(axis=1)) - SUM_ROUNDING * np.abs(scaled).sum(axis=1)
+    # Sums of either half, and how many of the second_sums half's are too small to reach the end
+    n_too_small = [
+        int(np.searchsorted(ordered, end - sums).sum())
+        for sums, ordered, end in zip(first_sums, second_sums, least_extreme, strict=True)
     ]
-    shares = 1.0 - np.array(below, dtype=np.float64) / one.shape[1] ** 2  # by symmetry also of sums of the other sign
-    return np.where(far <= 0, 1.0, np.minimum(2 * shares, 1.0))
+    shares = (
+        1.0 - np.array(n_too_small, dtype=np.float64) / first_sums.shape[1] ** 2
+    )  # by symmetry also of sums of the second_sums sign
+    return np.where(least_extreme <= 0, 1.0, np.minimum(2 * shares, 1.0))
 
 
 def why_untested(differences: Differences, *, least_users: int = MIN_USERS) -> NDArray[np.str_]:

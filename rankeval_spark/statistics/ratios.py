@@ -33,10 +33,13 @@ class Ratios:
     @classmethod
     def from_numbers(cls, n: NDArray[np.number], *numbers: Matrix) -> Ratios:
         """Build from :attr:`numbers`."""
-        mean, m2, below_mean, below_m2, cross, *more = numbers
-        users, (m3, below_m3, *cubes) = n.astype(np.int64), more or (None, None)
-        above, below = Moments(users, mean, m2, m3), Moments(users, below_mean, below_m2, below_m3)
-        return cls(above, below, cross, tuple(cubes))
+        mean, m2, denominator_mean, denominator_m2, cross, *cubed = numbers
+        users, (m3, denominator_m3, *cubes) = n.astype(np.int64), cubed or (None, None)
+        numerator, denominator = (
+            Moments(users, mean, m2, m3),
+            Moments(users, denominator_mean, denominator_m2, denominator_m3),
+        )
+        return cls(numerator, denominator, cross, tuple(cubes))
 
     @property
     def numbers(self) -> tuple[NDArray[Any], ...]:
@@ -48,15 +51,15 @@ class Ratios:
     def merge(self, other: Ratios) -> Ratios:
         """Return the moments of both sets of users together; the products merge as squares and cubes do."""
         n = self.numerator.n + other.numerator.n
-        own, its = (each.numerator.n / np.maximum(n, 1) for each in (self, other))
-        above = np.nan_to_num(other.numerator.mean - self.numerator.mean)
-        below = np.nan_to_num(other.denominator.mean - self.denominator.mean)
-        weight = own * other.numerator.n
+        own_share, other_share = (each.numerator.n / np.maximum(n, 1) for each in (self, other))
+        numerator_step = np.nan_to_num(other.numerator.mean - self.numerator.mean)
+        denominator_step = np.nan_to_num(other.denominator.mean - self.denominator.mean)
+        weight = own_share * other.numerator.n
         cubes: tuple[Matrix, ...] = ()
         if self.cubes and other.cubes:
-            apart = weight * (own - its)
-            mixed, of_above, of_below = (
-                own * after - its * before
+            apart = weight * (own_share - other_share)
+            cross_term, numerator_term, denominator_term = (
+                own_share * after - other_share * before
                 for before, after in (
                     (self.cross, other.cross),
                     (self.numerator.m2, other.numerator.m2),
@@ -64,13 +67,19 @@ class Ratios:
                 )
             )
             cubes = (
-                self.cubes[0] + other.cubes[0] + above * (above * below * apart + 2 * mixed) + below * of_above,
-                self.cubes[1] + other.cubes[1] + below * (above * below * apart + 2 * mixed) + above * of_below,
+                self.cubes[0]
+                + other.cubes[0]
+                + numerator_step * (numerator_step * denominator_step * apart + 2 * cross_term)
+                + denominator_step * numerator_term,
+                self.cubes[1]
+                + other.cubes[1]
+                + denominator_step * (numerator_step * denominator_step * apart + 2 * cross_term)
+                + numerator_step * denominator_term,
             )
         return Ratios(
             self.numerator.merge(other.numerator),
             self.denominator.merge(other.denominator),
-            self.cross + other.cross + above * below * weight,
+            self.cross + other.cross + numerator_step * denominator_step * weight,
             cubes,
         )
 
@@ -97,14 +106,14 @@ class Ratios:
         sums = moments.membership_matrix(group, n_groups)
         cubes: tuple[Matrix, ...] = ()
         both = (self.numerator, self.denominator)
-        above, below = (moments.deviations_and_means(each, group, sums)[0] for each in both)
+        numerator_step, denominator_step = (moments.deviations_and_means(each, group, sums)[0] for each in both)
         with np.errstate(over="ignore", invalid="ignore"):
-            products = self.cross + self.numerator.n * above * below
+            products = self.cross + self.numerator.n * numerator_step * denominator_step
             if self.cubes:
                 mixed = self.cross + products
                 cubes = (
-                    sums @ (self.cubes[0] + above * mixed + below * self.numerator.m2),
-                    sums @ (self.cubes[1] + below * mixed + above * self.denominator.m2),
+                    sums @ (self.cubes[0] + numerator_step * mixed + denominator_step * self.numerator.m2),
+                    sums @ (self.cubes[1] + denominator_step * mixed + numerator_step * self.denominator.m2),
                 )
         return Ratios(
             self.numerator.merge_rows(group, n_groups),
@@ -118,16 +127,16 @@ def ratio_moments_by_group(
     numerator: Matrix, denominator: Matrix, group: NDArray[np.integer], n_groups: int, *, has_cubes: bool = False
 ) -> Ratios:
     """Return the moments of each pair of columns in each group, both NaN where undefined; with cubes on request."""
-    above, below = (
+    numerator_moments, denominator_moments = (
         Columns.from_values(values).by_group(group, n_groups, has_cubes=has_cubes)
         for values in (numerator, denominator)
     )
     sums = moments.membership_matrix(group, n_groups)
     with np.errstate(over="ignore", invalid="ignore"):
-        from_means = numerator - above.mean[group], denominator - below.mean[group]
+        from_means = numerator - numerator_moments.mean[group], denominator - denominator_moments.mean[group]
         products = np.nan_to_num(from_means[0] * from_means[1])
         cubes = [sums @ (products * np.nan_to_num(each)) for each in from_means] if has_cubes else []
-    return Ratios(above, below, sums @ products, tuple(cubes))
+    return Ratios(numerator_moments, denominator_moments, sums @ products, tuple(cubes))
 
 
 def linearise(
@@ -156,13 +165,13 @@ def linearise(
             -2 * ratio * cross,
             ratio**2 * moments.nan_if_beyond_doubles(below_m2, below),
         )
-        left = terms[0] + terms[1] + terms[2]
+        sum_of_terms = terms[0] + terms[1] + terms[2]
         size = np.abs(terms[0]) + np.abs(terms[1]) + np.abs(terms[2])
         # Where all numerators are equal, even the first term is only the rounding of their mean.
-        is_rounding = left <= _ROUNDING * (size + _ROUNDING * mean**2)
+        is_rounding = sum_of_terms <= _ROUNDING * (size + _ROUNDING * mean**2)
         square = below**2
-        is_lost = ~(np.isfinite(left) & np.isfinite(square))
-        return ratio, np.where(is_lost, np.nan, np.where(is_rounding, 0.0, left) / square)
+        is_lost = ~(np.isfinite(sum_of_terms) & np.isfinite(square))
+        return ratio, np.where(is_lost, np.nan, np.where(is_rounding, 0.0, sum_of_terms) / square)
 
 
 def skewness_terms(

@@ -128,13 +128,13 @@ class ShownItems(Sum):
             held_by, of_group = np.divmod(triple[is_first], N_GROUPS)
             for place, k in enumerate(self.ks):
                 kept = np.flatnonzero(times[:, place])
-                own = held_by[kept]
-                held_cell, held_item = np.divmod(own[starts_of_runs(own)], items.n_values or 1)
+                holders_at_k = held_by[kept]
+                held_cell, held_item = np.divmod(holders_at_k[starts_of_runs(holders_at_k)], items.n_values or 1)
                 by_length, known = None, is_known[held_item]
                 if k in lengths:
                     row = np.flatnonzero(band <= place)
                     by_length = LengthCounts.of(holder[row], lengths[k][row], group[row], n_shown[row])
-                at_k = ShownCounts(own, of_group[kept], times[kept, place])
+                at_k = ShownCounts(holders_at_k, of_group[kept], times[kept, place])
                 entries = to_entries(at_k, cell=held_cell, is_known=known, n_cells=len(cells), by_length=by_length)
                 yield to_entry_rows(entries, columns, k=k)
 
@@ -152,14 +152,14 @@ def _listed_items(part: Part, ks: Sequence[int]) -> tuple[RankedLists, pa.Table,
     for k in ks:  # with few cutoffs far faster than a binary search
         if k != C.WHOLE_LIST:
             band += (rank > k).view(np.uint8)
-    own = to_arrow(ranked.listed - part.start)
+    list_places = to_arrow(ranked.listed - part.start)
     names = [name for name in (C.MODEL_ID, PACKED) if name in part.lists]
-    lists = unpack_segments(pa.Table.from_pydict({name: pc.take(part.lists[name], own) for name in names}))
+    lists = unpack_segments(pa.Table.from_pydict({name: pc.take(part.lists[name], list_places) for name in names}))
     for place, name in enumerate(lists.column_names):  # NULL is no value: dictionaries with one cannot be united
         column = combine_chunks(lists[name])
         column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
         lists = lists.set_column(place, name, column.dictionary_encode())
-    group = jackknife_groups(pc.take(part.lists[C.USER_ID], own)).astype(np.int32)
+    group = jackknife_groups(pc.take(part.lists[C.USER_ID], list_places)).astype(np.int32)
     return ranked, lists.append_column(GROUP, to_arrow(group)), band
 
 
@@ -209,7 +209,9 @@ class Exposures(_WholeSliceSum):
             cells, cell = find_groups(lists, names)
             shape = (len(cells), N_GROUPS, n_bands + 1)
             bucket = (cell * N_GROUPS + group) * (n_bands + 1)
-            counts = (np.bincount(bucket[row] + own, minlength=np.prod(shape)).reshape(shape) for row, own in places)
+            counts = (
+                np.bincount(bucket[row] + row_band, minlength=np.prod(shape)).reshape(shape) for row, row_band in places
+            )
             n_lists, n_users = (np.cumsum(each, axis=2) for each in counts)
             columns = entry_keys(index, cells)
             for place, k in enumerate(self.ks):

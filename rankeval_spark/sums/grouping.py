@@ -31,7 +31,10 @@ def apply_by_key(
     ordered = pc.take(table, to_arrow(np.argsort(group, kind="stable")))
     groups = (ordered.slice(start, end - start) for start, end in pairwise(ends))
     return pa.concat_tables(
-        [schema.empty_table(), *(make(tuple(own[name][0] for name in names), own) for own in groups)]
+        [
+            schema.empty_table(),
+            *(make(tuple(group_rows[name][0] for name in names), group_rows) for group_rows in groups),
+        ]
     )
 
 

@@ -228,7 +228,7 @@ class InputChecks:
         return facts
 
     def _names(self) -> list[tuple[str, CheckName]]:
-        """Return the inputs and checks of the facts of tallies, in their order."""
+        """Return the inputs and checks input_name the facts input_name tallies, in their order."""
         of_judgements: list[CheckName] = [check_rows.DUPLICATES, check_rows.ZERO_RELEVANT, check_rows.UNMATCHED_ITEMS]
         if C.LIST_ID in self.of_rows["held_out"].key:
             of_judgements.append(row_kinds.UNMATCHED_LISTS)
@@ -236,10 +236,15 @@ class InputChecks:
             of_judgements.append(row_kinds.HELD_OUT_IN_TRAIN)
         after: dict[str, list[CheckName]] = {"held_out": of_judgements, "items": [check_rows.DUPLICATES]}
         of_rows: dict[str, list[tuple[str, CheckName]]] = {
-            of: [(of, name) for name in (N_ROWS, *(check.name for check in rows.checks), *after.get(of, []))]
-            for of, rows in self.of_rows.items()
+            input_name: [
+                (input_name, name)
+                for name in (N_ROWS, *(check.name for check in rows.checks), *after.get(input_name, []))
+            ]
+            for input_name, rows in self.of_rows.items()
         }
-        names = [name for of, own in of_rows.items() if of != "segments" for name in own]
+        names = [
+            name for input_name, input_checks in of_rows.items() if input_name != "segments" for name in input_checks
+        ]
         if self.catalogue is not None:
             names.append(("recommendations", check_rows.UNKNOWN_ITEMS))
             names += [("recommendations", check_rows.UNKNOWN_ROWS)] if self.drops_unknown else []

@@ -66,10 +66,10 @@ class UserTotals:
         for rows in split_by_user(map(self._with_packed_segments, batches), most_rows=sys.maxsize):
             night = to_numpy(rows[NIGHT])
             evaluated = rows.append_column(IS_EVALUATED, to_arrow(np.ones(rows.num_rows, dtype=np.bool_)))
-            own = [evaluated.filter(to_arrow(night == number)) for number in range(self.n_nights)]
-            users = [self._users(of_night) for of_night in own]
+            rows_by_night = [evaluated.filter(to_arrow(night == number)) for number in range(self.n_nights)]
+            users = [self._users(of_night) for of_night in rows_by_night]
             for name, sum_ in self.sums.items():
-                yield from ((name, partial) for partial in sum_.add_users(users, own))
+                yield from ((name, partial) for partial in sum_.add_users(users, rows_by_night))
 
     def _with_packed_segments(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
@@ -112,9 +112,9 @@ class NightDifferences(Sum):
         found, first, place = np.unique(encode_rows(keys, _KEY), return_index=True, return_inverse=True)
         both = pc.take(keys.select([C.MODEL_ID, C.K]), to_arrow(first))
         ends = np.cumsum([night.num_rows for night in nights])
-        for night, own, prefix in zip(nights, np.split(place, ends[:-1]), ("", EARLIER), strict=True):
+        for night, place_of_row, prefix in zip(nights, np.split(place, ends[:-1]), ("", EARLIER), strict=True):
             row = np.full(len(found), ABSENT)
-            row[own] = np.arange(night.num_rows)
+            row[place_of_row] = np.arange(night.num_rows)
             columns = {name: night[name] for name in (*self.compared.measures.columns, *self.compared.denominators)}
             if names:
                 values, start = combine_chunks(night[PACKED]).flatten(), np.arange(night.num_rows) * len(names)

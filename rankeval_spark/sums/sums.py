@@ -258,7 +258,9 @@ def finish_sums(sums: Mapping[str, Sum], partials: Iterable[tuple[str, pa.Record
         if sum_.into is not None and name in by_sum:
             for rows in sum_.finish(pa.Table.from_batches(by_sum.pop(name))).to_batches():
                 by_sum.setdefault(sum_.into, []).append(rows)
-    return adjust_sums(sums, {name: sums[name].finish(pa.Table.from_batches(own)) for name, own in by_sum.items()})
+    return adjust_sums(
+        sums, {name: sums[name].finish(pa.Table.from_batches(batches)) for name, batches in by_sum.items()}
+    )
 
 
 def adjust_sums(sums: Mapping[str, Sum], tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:

@@ -202,7 +202,7 @@ def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:
     is_unknown = known[position] != sought
     if is_unknown.any():
         grade = option_text(float(sought[is_unknown].max()))
-        expected = f"only {', '.join(option_text(own) for own, _ in gain_map.pairs)} above 0"
+        expected = f"only {', '.join(option_text(mapped_grade) for mapped_grade, _ in gain_map.pairs)} above 0"
         place = f"measures, gains={option_text(gain_map)}"
         fix = f"give {grade} a gain in the map, or correct the grades"
         raise JudgementError(Fault(place, f"a judgement with grade {grade}", expected, fix))

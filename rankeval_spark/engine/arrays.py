@@ -75,6 +75,7 @@ def to_texts(values: Iterable[str | None]) -> pa.Array:
 
 
 def _bits(flags: BoolVector) -> NDArray[np.uint8]:
+    """Pack truth values into bits, in Arrow's order."""
     return np.packbits(flags, bitorder="little")
 
 

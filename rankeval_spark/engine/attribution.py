@@ -84,21 +84,31 @@ class _Times:
 
 
 class _TimeIndex:
-    """Entries by owner and time, to be searched."""
+    """Entries sorted by owner and time, so that those of an owner in a span of time are a range.
 
-    def __init__(self, owner: IntVector, time: IntVector, place: IntVector) -> None:
+    >>> index = _TimeIndex(np.array([1, 0, 1]), np.array([30, 10, 20]), np.array([0, 0, 0]))
+    >>> index.entry, index.find_window(np.array([1]), np.array([25]), 10)
+    (array([1, 2, 0]), (array([1]), array([2])))
+    """
+
+    def __init__(
+        self,
+        owner: IntVector,  # (n_entries,) code of whom each entry is of
+        time: IntVector,  # (n_entries,) in microseconds
+        place: IntVector,  # (n_entries,) orders entries of one owner and time
+    ) -> None:
         self._times = np.unique(time)
         key = owner * (len(self._times) + 1) + np.searchsorted(self._times, time)
         self.entry = np.lexsort((place, key))
         self._keys = key[self.entry]
 
     def count_before(self, owner: IntVector, time: IntVector, *, or_at: bool = False) -> IntVector:
-        """Count entries that sort before an owner and a time, all of smaller owners among them."""
+        """Count entries that sort before an owner and a time (``or_at``: that time too), all smaller owners' too."""
         rank = np.searchsorted(self._times, time, side="right" if or_at else "left")
         return np.searchsorted(self._keys, owner * (len(self._times) + 1) + rank)
 
     def find_window(self, owner: IntVector, time: IntVector, window: int) -> tuple[IntVector, IntVector]:
-        """Return the range of an owner's entries that are before ``time`` and not before ``time - window``."""
+        """Return the first place in :attr:`entry`, and the end, of owners' entries in ``[time - window, time)``."""
         return self.count_before(owner, time - window), self.count_before(owner, time)
 
 
@@ -119,7 +129,7 @@ def attribute(
     """
     times = _read_times(batch, keys, list_code)
     events, lists = _attribute_to_shown(times, len(batch.models), rules)
-    # All interactions of a user belong to their lists without a row.
+    # All interactions of a user belong to their lists without a row too.
     empty = np.flatnonzero(times.n_rows == 0)
     by_user = np.argsort(batch.held_out.user, kind="stable")
     users = batch.held_out.user[by_user]

@@ -179,6 +179,7 @@ def _nth_id(ids: pa.Array, place: int) -> object:
 
 
 def _is_null(values: pa.Array) -> BoolVector:
+    """Return which cells are NULL."""
     return to_numpy(pc.is_null(values))
 
 

@@ -161,6 +161,7 @@ class Job:
 
 
 def _key_columns(batch: Batch, keys: ListKeys) -> dict[str, pa.Array]:
+    """Build model, user and list id of each list."""
     models = to_texts(batch.models)
     return {
         C.MODEL_ID: pc.take(models, to_arrow(keys.model)),
@@ -170,4 +171,5 @@ def _key_columns(batch: Batch, keys: ListKeys) -> dict[str, pa.Array]:
 
 
 def _slice_lists(others: Mapping[str, pa.Array], lists: CompactLists, start: int, n_lists: int) -> dict[str, pa.Array]:
+    """Return all columns of ``n_lists`` lists, from the one at ``start``."""
     return {**{name: column.slice(start, n_lists) for name, column in others.items()}, **lists.part(start, n_lists)}

@@ -263,7 +263,11 @@ def _lists_of_users(
 
 
 def _find_distinct_pairs(slot: IntVector, code: IntVector, *, n_codes: int) -> tuple[IntVector, IntVector, IntVector]:
-    """Find the distinct pairs of a slot and a code, in their order, and the place of each pair among them."""
+    """Find the distinct pairs of a slot and a code, in their order, and the place of each pair among them.
+
+    >>> _find_distinct_pairs(np.array([7, 2, 7]), np.array([0, 1, 0]), n_codes=2)
+    (array([2, 7]), array([1, 0]), array([1, 0, 1]))
+    """
     pair = slot * n_codes + code
     in_order = np.sort(pair)
     distinct = in_order[starts_of_runs(in_order)]

@@ -191,13 +191,13 @@ def models_in_order(models: Iterable[str], baseline: str | None) -> tuple[str, .
 class Slicing:
     """One slice: the values that occur, and the group of each user among them."""
 
-    index: int
-    values: list[tuple[str | None, ...]]
-    group: np.ndarray
+    index: int  # place of the slice among all
+    values: list[tuple[str | None, ...]]  # of each group
+    group: np.ndarray  # (n_users,) int, place of the user's values
 
-    def has_any(self, is_one: np.ndarray) -> np.ndarray:
-        """Return which groups have a user who is one."""
-        counts: np.ndarray = np.bincount(self.group[is_one], minlength=len(self.values))
+    def has_any(self, is_counted: np.ndarray) -> np.ndarray:
+        """Return which groups have a user with the flag, (n_users,): bool (n_groups,)."""
+        counts: np.ndarray = np.bincount(self.group[is_counted], minlength=len(self.values))
         return counts > 0
 
 
@@ -471,7 +471,10 @@ class _Chunk:
         return slicing.has_any(self.is_there[model] & (self.is_there[first] | is_of_baseline))
 
     def _group_blocks(self, n_columns: int) -> Iterator[tuple[np.ndarray, list[tuple[int, int]]]]:
-        """Yield as many groups of users at a time as fit: each user's code by slice, and what each code means."""
+        """Yield as many groups of users at a time as fit: each user's code by slice, and (slice, group) of each code.
+
+        Codes count from 0 in each block; a user who is in no group of the block has -1.
+        """
         meaning = [(slicing.index, group) for slicing in self.slicings for group in range(len(slicing.values))]
         starts = np.cumsum([0, *(len(slicing.values) for slicing in self.slicings[:-1])])
         codes = np.stack([slicing.group + start for slicing, start in zip(self.slicings, starts, strict=True)])

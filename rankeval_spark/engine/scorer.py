@@ -110,21 +110,21 @@ def _to_matrix(vectors: pa.Array | None) -> FloatMatrix | None:
 
 
 def _to_shared(others: pa.Array, owner: IntVector, rank: IntVector, items: pa.Array) -> dict[str, Shared]:
-    """Match the items of each list with those that other models list; a second copy meets the second."""
+    """Match the items of each list with those that other models list; the n-th copy of an item with the n-th."""
     lists = {model: struct_fields(other_list) for model, other_list in struct_fields(others).items()}
     codes, n_codes = _encode_together([items, *(other_lists["items"].flatten() for other_lists in lists.values())])
 
-    def in_order(owner: IntVector, rank: IntVector, code: IntVector) -> tuple[IntVector, IntVector, IntVector]:
-        same = owner * n_codes + code  # a number for each list and item
-        order = np.argsort(same, kind="stable")  # items come in the order of list and rank
-        return same[order], owner[order], rank[order]
+    def sort_by_item(owner: IntVector, rank: IntVector, code: IntVector) -> tuple[IntVector, IntVector, IntVector]:
+        key = owner * n_codes + code  # one number for each list and item
+        order = np.argsort(key, kind="stable")  # copies stay in the order of their ranks
+        return key[order], owner[order], rank[order]
 
-    item_keys, list_of_item, rank_of_item = in_order(owner, rank, codes[0])
-    copy = np.arange(len(item_keys)) - np.searchsorted(item_keys, item_keys)
+    item_keys, list_of_item, rank_of_item = sort_by_item(owner, rank, codes[0])
+    copy = np.arange(len(item_keys)) - np.searchsorted(item_keys, item_keys)  # 0 for the first copy of an item
     shared = {}
     for (model, other_lists), code in zip(lists.items(), codes[1:], strict=True):
         other_list, ranks = parent_indices(other_lists["items"]), to_numpy(other_lists["ranks"].flatten())
-        other_keys, _, rank_of_other = in_order(other_list, ranks, code)
+        other_keys, _, rank_of_other = sort_by_item(other_list, ranks, code)
         place = np.searchsorted(other_keys, item_keys) + copy
         matched = np.flatnonzero(place < len(other_keys))
         matched = matched[other_keys[place[matched]] == item_keys[matched]]

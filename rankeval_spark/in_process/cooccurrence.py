@@ -130,6 +130,7 @@ def to_pairs(
 
 
 def _keep_ranks(ranked: pa.Table, depth: int) -> pa.Table:
+    """Keep the rows down to a rank; all of them for 0."""
     return ranked.filter(to_arrow(to_numpy(ranked[C.RANK]) <= depth)) if depth else ranked
 
 
@@ -170,7 +171,8 @@ def _cosine_blocks(
 def _mean_similarities(owned: sparse.csr_array, user: IntVector, item: IntVector) -> FloatVector:
     """Mean similarity of each item to all items of the user; 0 for an item that no user has (-1).
 
-    Cosines with the items of a user are added up in ascending order: in another one the last bit differs.
+    Cosines with the items of a user are added up in ascending order: in another one the last bit differs. Pairs whose
+    users have about as many items, up to the same power of 2, are worked on together as a matrix of cosines.
     """
     total, n_owned = np.zeros(len(item)), np.diff(owned.indptr)[user]
     order = np.argsort(item, kind="stable")
@@ -179,7 +181,7 @@ def _mean_similarities(owned: sparse.csr_array, user: IntVector, item: IntVector
     for part in _cosine_blocks(owned, items):
         first, last = np.searchsorted(place, [part.start, part.end])
         rows, of_row = order[first:last], place[first:last]
-        width = 1 << np.ceil(np.log2(n_owned[rows])).astype(np.int64)
+        width = 1 << np.ceil(np.log2(n_owned[rows])).astype(np.int64)  # columns that hold the items of the user
         for columns in np.unique(width):
             alike, at_once = np.flatnonzero(width == columns), max(AT_ONCE // columns, 1)
             for start in range(0, len(alike), at_once):

@@ -225,4 +225,5 @@ def _unmatched_ids_text(log: pa.Table, judged: pa.Table) -> str:
 
 
 def _moment_text(time: pa.Scalar) -> str:
+    """Write a timestamp in UTC; "no time" for NULL."""
     return micros_text(time.value) if time.is_valid else "no time"

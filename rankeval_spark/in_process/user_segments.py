@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 def _n_interactions(users: Codes, _: pa.Table) -> FloatVector:
+    """Count the rows of each user."""
     return np.bincount(users.code, minlength=users.n_values).astype(np.float64)
 
 

@@ -272,6 +272,7 @@ def _item_facts(rankings: Sequence[Ranking]) -> ItemFacts:
 
 
 def _field_of_fact(fact: str) -> str:
+    """Return the field of :class:`Item` or :class:`Background` that holds a fact."""
     return _NAMES.get(fact, fact.partition("_")[2])
 
 
@@ -299,12 +300,14 @@ def _build_shared(lengths: Sequence[int], backgrounds: Sequence[Background]) -> 
 
 
 def _to_matrix(vectors: Sequence[Sequence[float] | None]) -> FloatMatrix:
+    """Stack vectors of one length; a row of NaN for None."""
     n_features = max((len(vector) for vector in vectors if vector is not None), default=0)
     rows = [[math.nan] * n_features if vector is None else list(vector) for vector in vectors]
     return np.array(rows, dtype=np.float64).reshape(len(vectors), n_features)
 
 
 def _repeat_index(rows: Sequence[Sequence[object]]) -> IntVector:
+    """Repeat the position of each row as often as it has entries: [0, 0, 2] for lengths 2, 0 and 1."""
     return np.repeat(np.arange(len(rows)), [len(row) for row in rows])
 
 

@@ -209,4 +209,5 @@ class Rates:
 
 
 def _count_members(by_list: Sequence[Collection[str]], group: Collection[str]) -> int:
+    """Count the items of all lists that belong to a group."""
     return sum(item in group for items in by_list for item in items)

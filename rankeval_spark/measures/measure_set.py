@@ -251,4 +251,5 @@ def _restrict_lists(lists: Lists, is_judged_only: bool, group: str | None, is_we
 
 
 def _cutoff_sort_key(k: int) -> tuple[bool, int]:
+    """Sort cutoffs ascending, 0 (the whole list) last."""
     return (k == WHOLE_LIST, k)

@@ -232,10 +232,12 @@ def option_text(value: OptionValue | Mapping[float, float]) -> str:
 
 
 def _parse_number(text: str) -> float:
+    """Read a decimal number; NaN where the text is none."""
     return float(text) if _NUMBER.fullmatch(text) else math.nan
 
 
 def _unquote(text: str) -> str:
+    """Strip a pair of single or double quotes around a text, if any."""
     is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
     return text[1:-1] if is_quoted else text
 

@@ -181,12 +181,14 @@ def _score_likeness(wanted: str) -> list[tuple[Searched, float]]:
 
 
 def _similar_words(words: Collection[str], others: Collection[str]) -> frozenset[str]:
+    """Return the words that are like any of the others."""
     return frozenset(word for word in words if any(_is_similar_word(word, other) for other in others))
 
 
 def _rarity(words: Collection[str]) -> float:
-    n_called, found = len(_all_names()), _word_counts()
-    return sum(math.log((n_called + 1) / (found.get(word, 0) + 0.5)) for word in words)
+    """Sum the inverse document frequencies of words: log((N + 1) / (n + 1/2)) for a word of n of N measures."""
+    n_measures, n_with_word = len(_all_names()), _word_counts()
+    return sum(math.log((n_measures + 1) / (n_with_word.get(word, 0) + 0.5)) for word in words)
 
 
 @cache

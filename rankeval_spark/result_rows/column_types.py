@@ -118,4 +118,5 @@ def type_name(type_: str | Json) -> str:
 def _field_json(
     name: str, type_: str | dict[str, Any], metadata: Mapping[str, str], *, is_nullable: bool = True
 ) -> dict[str, Any]:
+    """Build the JSON of a ``StructField``."""
     return {"name": name, "type": type_, "nullable": is_nullable, "metadata": dict(metadata)}

@@ -239,6 +239,7 @@ def _estimates(baseline: np.ndarray, found: Comparison | RatioComparison, change
 
 
 def _reason_or_no_users(n: np.ndarray, reason: np.ndarray) -> np.ndarray:
+    """Replace the reason by ``no_common_users`` where n is 0."""
     return np.where(n == 0, "no_common_users", reason).astype(object)
 
 

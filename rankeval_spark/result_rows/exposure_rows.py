@@ -259,7 +259,7 @@ class ExposureRows:
 
 
 def _split_by_slice(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.ndarray]]:
-    """Yield the entries of a cutoff in parts of whole slices: keys of the slices, entries, and the slice of each.
+    """Yield the entries of a cutoff in parts of whole slices: keys of the slices, entries, and each entry's slice.
 
     A part has at most :data:`ENTRIES_AT_ONCE` entries, or one slice.
     """

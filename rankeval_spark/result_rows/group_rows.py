@@ -111,6 +111,7 @@ def number_keys(table: pa.Table, names: Sequence[str]) -> tuple[IntVector, IntVe
 
 
 def _by_slicing(rows: pa.Table) -> Iterator[pa.Table]:
+    """Yield the rows of each model and slicing."""
     pair = encode_rows(rows, (C.MODEL_ID, C.SLICE))
     for code in np.unique(pair).tolist():
         yield rows.filter(pa.array(pair == code))

@@ -72,6 +72,7 @@ def sum_by_key(key: IntVector, weights: Sequence[FloatVector], *, n_keys: int) -
 
 
 def _is_dense(key: IntVector, n_keys: int) -> bool:
+    """Return True if counting in an array of all keys is cheaper than sorting."""
     return n_keys <= max(_ROOM * len(key), _SMALL)
 
 

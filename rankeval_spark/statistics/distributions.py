@@ -118,5 +118,6 @@ def _chi_points(freedom: Values) -> tuple[Values, Values]:
 
 
 def _range_cdf(width: Values, n_groups: int) -> Values:
+    """Return P(range < width) of ``n_groups`` standard normal numbers, see :func:`studentized_range_tail`."""
     inner = _BELOW - special.ndtr(_POINTS - width[..., None])
     return n_groups * ((inner ** (n_groups - 1)) @ _OUTER)

@@ -234,10 +234,12 @@ def no_baseline(what: str, versus: str, hint: str = "") -> GateVerdict:
 
 
 def _undecided_verdict(outcome: Outcome, sentence: str) -> GateVerdict:
+    """Return a verdict without a comparison: observed and bound are NaN."""
     return GateVerdict(outcome, math.nan, math.nan, sentence)
 
 
 def _verdict(evidence: Evidence, passes: bool, observed: float, bound: float, text: str) -> GateVerdict:
+    """Return the verdict of a comparison; its sentence is what was judged, the text and the outcome."""
     outcome: Outcome = "passed" if passes else "failed"
     return GateVerdict(outcome, float(observed), bound, f"{evidence.what} {text}: {outcome}.")
 
@@ -257,4 +259,5 @@ def _change_in_words(evidence: Evidence, gain: Estimate, is_relative: bool) -> s
 
 
 def _amount(number: float, is_relative: bool) -> str:
+    """Write a number with four digits, or a share as a percentage."""
     return f"{100 * number:.3g} %" if is_relative else f"{number:.4g}"

@@ -336,16 +336,19 @@ def _exponents(values: Values) -> NDArray[np.int32]:
 
 
 def _max_per_row(values: Values) -> Values:
+    """Return the greatest number along the last axis; -inf where all are NaN."""
     greatest: Values = np.fmax.reduce(values, axis=-1, initial=-np.inf)
     return greatest
 
 
 def _min_per_row(values: Values) -> Values:
+    """Return the least number along the last axis; inf where all are NaN."""
     least: Values = np.fmin.reduce(values, axis=-1, initial=np.inf)
     return least
 
 
 def _ratio(low: Values, high: Values) -> Values:
+    """Divide the least value by the greatest; NaN where the greatest is not above 0 or the least is below it."""
     has_ratio = (high > 0) & (low >= 0) & np.isfinite(high)
     ratio: Values = np.divide(low, high, out=np.full(np.shape(low), np.nan), where=has_ratio)
     return ratio

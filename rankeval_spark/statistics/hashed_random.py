@@ -177,6 +177,7 @@ def _xxh64(text: NDArray[np.uint8], seed: int) -> Words:
 
 
 def _round(acc: Words, lane: Words) -> Words:
+    """Mix 8 bytes into an accumulator: the round of XXH64."""
     return _rotate_left(acc + lane * _PRIMES[1], 31) * _PRIMES[0]
 
 

@@ -230,4 +230,5 @@ def _t_quantile(freedom: Values, probability: float) -> Values:
 
 
 def _as_arrays(*values: ArrayLike) -> tuple[Values, ...]:
+    """Broadcast numbers to float64 arrays of one shape."""
     return tuple(np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in values)))

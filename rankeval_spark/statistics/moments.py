@@ -205,12 +205,13 @@ def may_lose_squares(m2: Matrix, mean: Matrix) -> NDArray[np.bool_]:
 
 
 def _differs_from_mean(distance: Matrix, mean: Matrix) -> NDArray[np.bool_]:
+    """Return where a distance from the mean is more than rounding."""
     is_apart: NDArray[np.bool_] = np.abs(distance) > _EQUAL * np.abs(mean)
     return is_apart
 
 
 def _mark_lost_squares(m2: Matrix, is_apart: NDArray[np.bool_]) -> Matrix:
-    """Keep in mind that squares of deviations were lost."""
+    """Replace a sum of squares of 0 by :data:`_LOST` where deviations are not 0: their squares underflowed."""
     return np.where(is_apart & (m2 == 0), _LOST, m2)
 
 

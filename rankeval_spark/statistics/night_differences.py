@@ -108,12 +108,10 @@ class RatioNights:
             base = np.where(night.denominator.mean > 0, night.denominator.mean, np.nan)
             gradients.append((1 / base, -night.numerator.mean / base**2))
         gradient_now, gradient_before = gradients
-        of_now = np.stack(
-            [*gradient_now, *gradient_now], axis=-1
-        )  # a later value is the difference plus the gradient_before value
-        of_before = np.stack(
-            [np.zeros_like(gradient_before[0]), np.zeros_like(gradient_before[0]), *gradient_before], axis=-1
-        )
+        zero = np.zeros_like(gradient_before[0])
+        # (..., 4) by the parts of `common`: a later value is the difference plus the earlier value
+        of_now = np.stack([*gradient_now, *gradient_now], axis=-1)
+        of_before = np.stack([zero, zero, *gradient_before], axis=-1)
         about_means = np.einsum("...i,...ij,...j->...", of_now, self.common.cross, of_before)
         off_now, off_before = (np.sum(each * self.common.means, axis=-1) for each in (of_now, of_before))
         products = np.nan_to_num(about_means) + self.common.n * np.nan_to_num(off_now * off_before)
@@ -146,13 +144,11 @@ def ratio_nights_by_group(
 ) -> RatioNights:
     """Aggregate the numerators and denominators of the users of each group, as :func:`nights_by_group` does values."""
     in_both = (group_now == group_before)[:, None]
-    now_common, before_common = (tuple(np.where(in_both, each, np.nan) for each in night) for night in (now, before))
+    common = [np.where(in_both, values, np.nan) for values in (*now, *before)]
     return RatioNights(
         ratios.ratio_moments_by_group(*now, group_now, n_groups),
         ratios.ratio_moments_by_group(*before, group_before, n_groups),
-        paired_ratios.ratio_pairs_by_group(
-            (now_common[0], now_common[1]), (before_common[0], before_common[1]), group_now, n_groups
-        ),
+        paired_ratios.ratio_pairs_by_group((common[0], common[1]), (common[2], common[3]), group_now, n_groups),
     )
 
 
@@ -216,10 +212,12 @@ def relative_change_of_nights(nights: Nights, *, level: float) -> Change:
 
 
 def _zero_if_rounding(values: Values, scale: Values) -> Values:
+    """Replace values by 0 that are below 1e-13 of a scale."""
     return np.where(np.abs(values) <= _ROUNDING * scale, 0.0, values)
 
 
 def _degrees_of_freedom(now: Moments, before: Moments) -> Values:
+    """Return n - 1 of the smaller night; NaN below two users."""
     fewest = np.minimum(now.n, before.n)
     return np.where(fewest > 1, fewest - 1.0, np.nan)
 

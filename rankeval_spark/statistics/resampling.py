@@ -251,5 +251,6 @@ def studentized_p(
 
 
 def _is_mostly_empty(statistics: Values) -> NDArray[np.bool_]:
+    """Return where more than 5 % of the replicates, the last axis, are NaN."""
     empty: NDArray[np.bool_] = np.isnan(statistics).mean(axis=-1) > MAX_EMPTY
     return empty

@@ -172,6 +172,7 @@ def _finest_exponent(values: Doubles, least: int) -> int:
     def is_few(exponent: int) -> bool:
         return int(np.count_nonzero(np.diff(_round_down(values, np.int64(exponent))))) < MAX_VALUES
 
+    # `coarse` is always few enough and `fine` is not: steps that double find `fine`, then bisection closes the gap.
     coarse = int(np.frexp(values[-1] / 2 - values[0] / 2)[1]) + 1 - _STEPS
     fine, step = least, 1
     while coarse - step > fine:  # values mostly fill their range: the first steps find it

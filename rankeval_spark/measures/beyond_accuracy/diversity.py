@@ -282,13 +282,10 @@ def _aware_diversity(
     """
     facts, n_lists = cut.lists.known_items, cut.lists.n_lists
     rank = facts.item_rank - running_count_by_list(1 - known, facts.item_list, n_lists=n_lists)
-
-    def discount(ranks: FloatVector) -> FloatVector:
-        return 1 / np.log2(ranks + 1) if log2 else np.ones(len(ranks))
-
-    def value_at(k: float) -> FloatVector:
+    values = np.zeros((n_lists, cut.k.size))
+    for column, k in enumerate(cut.k[0]):
         kept = np.flatnonzero((known > 0) & (facts.item_rank <= k))
-        owner, ranks, counts = facts.item_list[kept], rank[kept], counted[kept]
+        owner, ranks, counts = facts.item_list[kept], rank[kept], counted[kept]  # (n_kept,)
         # Distances of each item to the others that count, those next below it counting most. Items are compared with
         # those one place below, two places below and so on: no more pairs are held than there are items.
         total, weight = np.zeros(len(owner)), np.zeros(len(owner))
@@ -299,15 +296,19 @@ def _aware_diversity(
             distance = 1 - similarity(kept[earlier], kept[later])
             # The item itself counts nothing here; the item above it is as near as the next one below.
             for item, other, gap in ((earlier, later, ranks[later] - ranks[earlier]), (later, earlier, np.ones(1))):
-                worth = discount(gap) * counts[other]
+                worth = _discount(gap, log2) * counts[other]
                 total[item] += worth * distance
                 weight[item] += worth
             step += 1
-        place = discount(ranks)
-        of_list = sum_by_list(owner, place * counts * divide_or_zero(total, weight), n_lists=n_lists)
-        return divide_or_zero(of_list, sum_by_list(owner, place, n_lists=n_lists))
+        discounts = _discount(ranks, log2)
+        diversity = sum_by_list(owner, discounts * counts * divide_or_zero(total, weight), n_lists=n_lists)
+        values[:, column] = divide_or_zero(diversity, sum_by_list(owner, discounts, n_lists=n_lists))
+    return values
 
-    return np.stack([value_at(k) for k in cut.k[0]], axis=1)
+
+def _discount(ranks: FloatVector, log2: bool) -> FloatVector:
+    """D(i) of each rank: 1 / log2(i + 1), or 1."""
+    return 1 / np.log2(ranks + 1) if log2 else np.ones(len(ranks))
 
 
 _NO_TWO_LISTS: Final = "the user has no list of one of the two models, or they are one model"

@@ -13,7 +13,7 @@ import numpy as np
 
 from rankeval_spark.engine.buckets import N_GROUPS
 from rankeval_spark.measures import Exposure, Measure, Rates
-from rankeval_spark.result_rows.exposure_rows import first_order_share
+from rankeval_spark.result_rows.exposure_rows import variance_shrinkage
 from rankeval_spark.statistics.intervals import jackknife
 
 MEASURES: Final = (
@@ -97,7 +97,7 @@ def sample(setting: Setting, draw: np.random.Generator) -> np.ndarray:
         inputs = rates_of(shown, rated, n_lists, measure.name) if is_parity else exposure
         values = measure.entry.values(inputs, measure.options)
         spread = jackknife(values[:1], values[None, 1:], n_users[None], 0.95, (-np.inf, np.inf))
-        shrinkage = np.ones(1) if is_parity else first_order_share(measure, everyone, values[:1])
+        shrinkage = np.ones(1) if is_parity else variance_shrinkage(measure, everyone, values[:1])
         if measure.name in {"PopREO", "PopRSP"} and spread.low[0] <= 0:
             shrinkage = np.full(1, np.nan)
         estimates.append((values[0], (spread.std_error * np.sqrt(shrinkage))[0]))

@@ -245,7 +245,7 @@ class Evaluation(Generic[Frame]):
         given = {"measures": measures, "replicates": replicates, "seed": seed, "correction": correction}
         asked = self._validate_gap_tests(given)
         gaps = gap_rows.find_gaps(self._metrics, asked)
-        tests = {GAP_TESTS: sums.GapTests(gap_rows.GapBootstrap.of(gaps, self.request, asked.draws))}
+        tests = {GAP_TESTS: sums.GapTests(gap_rows.GapBootstrap.from_request(gaps, self.request, asked.draws))}
         found = self.host.totals(tests)[GAP_TESTS]
         return self.host.frame(
             gap_rows.to_gap_test_rows(gaps, found, asked, alpha=1 - self.request.intervals.confidence)

@@ -324,7 +324,7 @@ def changes_between(
     if not same or not made:
         return []
     reported = ReportedSlices(made, config.slicing.min_slice_size, config.intervals.confidence)
-    changes = NightChanges.of(MeasureSet.of(same), reported, now.unit)
+    changes = NightChanges.from_unit(MeasureSet.of(same), reported, now.unit)
     from rankeval_spark.sums import published  # noqa: PLC0415 - imports the engine
 
     name, differences = published.NIGHT_CHANGES, published.NightDifferences(changes)

@@ -103,7 +103,9 @@ class AggregateLayout:
     has_lists: bool = False
 
     @classmethod
-    def of(cls, measures: Sequence[str], weights: Collection[str], *, has_lists: bool = False) -> AggregateLayout:
+    def from_columns(
+        cls, measures: Sequence[str], weights: Collection[str], *, has_lists: bool = False
+    ) -> AggregateLayout:
         """Return the layout of some columns; those in ``weights`` are ratios of sums, in this order."""
         return cls(len(measures), tuple(measures.index(name) for name in weights), has_lists)
 
@@ -257,7 +259,7 @@ class Resampler:
         """Add rows of (model, user, k), NaN where undefined, 1 as denominator of a mean; yield what is not held."""
         if np.isnan(numerators).all():
             return
-        users = Users.of(table, numerators, denominators, self.ks)
+        users = Users.from_rows(table, numerators, denominators, self.ks)
         n_bytes = 2 * 8 * int(users.numerators.shape[1]) * self.draws.replicates  # of the sums of one group
         large: list[_Slot] = []
         groups: list[np.ndarray] = []
@@ -290,6 +292,7 @@ class Resampler:
     def _draw(
         self, users: Users, slots: list[_Slot], groups: list[np.ndarray], n_bytes: int
     ) -> Iterator[pa.RecordBatch]:
+        """Add the replicate sums of some groups to those held; yield all of these where they are too large."""
         drawn = SliceGroups(np.array(groups), len(slots))
         sums = ratio_sums(users.numerators, users.denominators, users.hashes, self.draws, drawn)
         for slot, added in zip(slots, sums, strict=True):
@@ -315,7 +318,7 @@ class Users:
     first_rows: pa.Table  # a row of each, for its model and segments
 
     @classmethod
-    def of(cls, table: pa.Table, numerators: np.ndarray, denominators: np.ndarray, ks: tuple[int, ...]) -> Users:
+    def from_rows(cls, table: pa.Table, numerators: np.ndarray, denominators: np.ndarray, ks: tuple[int, ...]) -> Users:
         """Join the cutoffs of each user of a model side by side; numerators are NaN where undefined."""
         is_defined = ~np.isnan(numerators)
         has_value = is_defined.any(axis=1)
@@ -384,7 +387,7 @@ class PartialAggregator:
     @property
     def state(self) -> AggregateLayout:
         """Layout of a group's moments."""
-        return AggregateLayout.of(self.measures, self.weights, has_lists=bool(self.lists))
+        return AggregateLayout.from_columns(self.measures, self.weights, has_lists=bool(self.lists))
 
     def summarise(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Summarise Arrow's rows of (model, user, k), with their counts; ties are a share of a user's lists."""
@@ -485,6 +488,7 @@ class _Totals:
         ratios: Ratios | None,
         counted: ValueCounts | None,
     ) -> None:
+        """Add, in place, the groups of a chunk; a group that is new gets the next slot."""
         slots = np.array([self.slots.setdefault(key, len(self.slots)) for key in keys])
         n_before, size = len(self.counts), len(self.slots)
         self.moments = _merge_totals(self.moments, n_before, moments.place_in_slots(slots, size))

@@ -205,13 +205,6 @@ def full_join(tables: Sequence[pa.Table], *, on: str) -> pa.Table:
     return pa.Table.from_pydict(columns)
 
 
-def starts_of_runs(values: np.ndarray) -> BoolVector:
-    """Return True for the first value, and for each that differs from the one before."""
-    is_start = np.ones(len(values), dtype=np.bool_)
-    np.not_equal(values[1:], values[:-1], out=is_start[1:])
-    return is_start
-
-
 def descending_key(numbers: pa.Array) -> UintVector:
     """Return integers that are smaller the larger a number is, and equal where two numbers are.
 

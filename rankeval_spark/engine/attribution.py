@@ -145,6 +145,8 @@ def attribute(
 
 
 def _read_times(batch: Batch, keys: ListKeys, list_code: IntVector) -> _Times:
+    """Read when lists were shown and interactions happened."""
+
     def times_of(rows: CodedRows, name: str) -> IntVector:
         if not len(rows):
             return np.zeros(0, dtype=np.int64)

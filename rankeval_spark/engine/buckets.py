@@ -123,6 +123,7 @@ def _split_on_disk(batches: Iterator[pa.RecordBatch], most_rows: int, budget: in
 
 
 def _write_buckets(batch: pa.RecordBatch, writers: list[pa.RecordBatchStreamWriter], level: int) -> None:
+    """Write each row to the writer of its user's bucket."""
     for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
         part = batch.slice(start, _ROWS_AT_ONCE)
         bucket = hash_to_buckets(part[C.USER_ID], level=level)

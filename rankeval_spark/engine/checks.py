@@ -314,6 +314,7 @@ def segment_checks() -> RowChecks:
 
 
 def _null_key_check(key: Sequence[str]) -> Check:
+    """Return the check of rows in which a column of the key is NULL."""
     is_bad = AnyOf(tuple(map(Missing, key)))
     return Check("null_keys", is_bad, drops=True, warning="are left out: an id is NULL")
 
@@ -443,6 +444,7 @@ def first_and_last_id(ids: pa.Array, flag: BoolVector) -> tuple[str | None, str 
 
 
 def _min_and_max(parts: Iterable[pa.Array]) -> tuple[str | None, str | None]:
+    """Return the first and the last text of all parts by their bytes; None without any."""
     ends = [pc.min_max(part).as_py() for part in parts if len(part)]
     return (min(end["min"] for end in ends), max(end["max"] for end in ends)) if ends else (None, None)
 

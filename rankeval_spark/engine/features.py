@@ -23,7 +23,6 @@ from rankeval_spark.engine.arrays import (
     parent_indices,
     rank_ids,
     renumber_by_id,
-    starts_of_runs,
     take_or_null,
     to_arrow,
     to_codes,
@@ -33,7 +32,7 @@ from rankeval_spark.engine.arrays import (
 from rankeval_spark.engine.batch import struct_fields
 from rankeval_spark.engine.matching import is_in_train
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.measures.arrays import scaled_rows
+from rankeval_spark.measures.arrays import is_run_start, scaled_rows
 from rankeval_spark.measures.required_facts import BY_POPULARITY, TAIL
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ UNSEEN: Final[Mapping[str, float]] = {
 def distinct_pairs(user: IntVector, item: IntVector, *, n_items: int) -> tuple[IntVector, IntVector]:
     """Return the distinct pairs of a user and an item, sorted."""
     pairs = np.sort(user * n_items + item)
-    user, item = np.divmod(pairs[starts_of_runs(pairs)], max(n_items, 1))
+    user, item = np.divmod(pairs[is_run_start(pairs)], max(n_items, 1))
     return user, item
 
 

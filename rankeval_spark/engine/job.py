@@ -118,6 +118,7 @@ class Job:
     def _rank_batches(
         self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies
     ) -> Iterator[tuple[Batch, Judgements, RankedLists]]:
+        """Yield some whole users at a time: their rows, the judgements of users, and the ranked lists."""
         rules, groups = self.rules, None
         for batch in self._usable_batches(batches, tallies, most_rows=rules.max_rows_per_user):
             if not self.needs.isdisjoint((N.POPULARITY_GROUP, N.CATEGORY_GROUP)):

@@ -23,7 +23,6 @@ from rankeval_spark.engine.arrays import (
     rank_ids,
     rare_index_in,
     renumber_by_id,
-    starts_of_runs,
     to_arrow,
     to_codes,
     to_numpy,
@@ -31,6 +30,7 @@ from rankeval_spark.engine.arrays import (
 )
 from rankeval_spark.engine.attribution import AttributionRules, attribute
 from rankeval_spark.engine.failures import refuse, refuse_input
+from rankeval_spark.measures.arrays import is_run_start
 from rankeval_spark.statistics.exact_sums import exact_sums
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def to_judgements(
     pair = held_out.user * n_items + held_out.item
     order = np.argsort(pair)
     rows = _read_judgements(held_out, pair, item_groups).take(order)
-    is_first = starts_of_runs(rows.pair)
+    is_first = is_run_start(rows.pair)
     if is_first.all():
         return rows
     _refuse_repeated(rows, is_first, duplicates=duplicates)
@@ -130,6 +130,7 @@ def _sum_repeated(rows: Judgements, last: IntVector) -> Judgements:
 
 
 def _read_judgements(held_out: CodedRows, pair: IntVector, item_groups: IntVector | None) -> Judgements:
+    """Convert the columns of judgements, a row each, in the order of the rows."""
     columns = held_out.columns
     gain = np.zeros(0) if not len(pair) else to_numpy(columns[C.GAIN])
     value = propensity = weight = None
@@ -232,7 +233,7 @@ def _lists_of_judgements(
     Returns slot and name of each list, the names, the list of each row of the log, and the owner of each list.
     """
     owners, n_models = batch.owners, len(batch.models)
-    judged = judgements.owner[starts_of_runs(judgements.owner)]
+    judged = judgements.owner[is_run_start(judgements.owner)]
     of_models = (owners.user[judged][:, None] * n_models + np.arange(n_models)).ravel()
     of_lists = np.append(owners.log, np.repeat(judged, n_models))
     slots, owner, place = _find_distinct_pairs(np.append(slot, of_models), of_lists, n_codes=len(owners.user))
@@ -270,7 +271,7 @@ def _find_distinct_pairs(slot: IntVector, code: IntVector, *, n_codes: int) -> t
     """
     pair = slot * n_codes + code
     in_order = np.sort(pair)
-    distinct = in_order[starts_of_runs(in_order)]
+    distinct = in_order[is_run_start(in_order)]
     codes_of_pairs = to_codes(to_arrow(pair))
     slots, codes = np.divmod(distinct, max(n_codes, 1))
     return slots, codes, np.searchsorted(distinct, to_numpy(codes_of_pairs.values))[codes_of_pairs.code]

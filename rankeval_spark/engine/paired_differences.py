@@ -100,7 +100,7 @@ class ReplicateBuffer:
         yield from ((key, kind, sums.tobytes()) for (key, kind), sums in held.items())
 
 
-def to_batches(partials: Iterable[Partial]) -> Iterator[pa.RecordBatch]:
+def partials_to_batches(partials: Iterable[Partial]) -> Iterator[pa.RecordBatch]:
     """Convert aggregates to rows of :data:`PARTIAL`."""
     batch: list[Partial] = []
     n_bytes = 0
@@ -108,13 +108,14 @@ def to_batches(partials: Iterable[Partial]) -> Iterator[pa.RecordBatch]:
         batch.append(partial)
         n_bytes += len(partial[2])
         if n_bytes > _BATCH:
-            yield _to_batch(batch)
+            yield _partials_to_batch(batch)
             batch, n_bytes = [], 0
     if batch:
-        yield _to_batch(batch)
+        yield _partials_to_batch(batch)
 
 
-def _to_batch(partials: list[Partial]) -> pa.RecordBatch:
+def _partials_to_batch(partials: list[Partial]) -> pa.RecordBatch:
+    """Convert aggregates to one batch of :data:`PARTIAL`."""
     rows = [(*key[:3], list(key.slice_values), *key[4:], kind, state) for key, kind, state in partials]
     arrays = map(pa.array, zip(*rows, strict=True), PARTIAL.types)
     return pa.RecordBatch.from_arrays(list(arrays), schema=PARTIAL)
@@ -240,7 +241,7 @@ class DifferenceAggregator:
             self._to_chunk(table, read_matrix(table, requested.stored), cutoff_positions(table, ks))
             for table in rechunk_by_user(batches)
         )
-        yield from to_batches(self._partials(chunks))
+        yield from partials_to_batches(self._partials(chunks))
 
     def aggregate_lists(
         self,
@@ -249,7 +250,7 @@ class DifferenceAggregator:
     ) -> Iterator[pa.RecordBatch]:
         """Aggregate lists, all those of some users: rows of :data:`PARTIAL`."""
         if lists.num_rows:
-            yield from to_batches(self._partials([self._to_chunk(lists, values, slice(None))]))
+            yield from partials_to_batches(self._partials([self._to_chunk(lists, values, slice(None))]))
 
     def count_lists(self, lists: pa.Table) -> Iterator[pa.RecordBatch]:
         """Count owners with a list under each model, and under both models in a pair: rows of :data:`PARTIAL`.
@@ -261,7 +262,9 @@ class DifferenceAggregator:
         kinds = {LISTED: self.owner}
         if self.owner != (C.USER_ID,):
             kinds[LISTED_USERS] = (C.USER_ID,)
-        yield from to_batches(chain.from_iterable(self._count_owners(lists, by, kind) for kind, by in kinds.items()))
+        yield from partials_to_batches(
+            chain.from_iterable(self._count_owners(lists, by, kind) for kind, by in kinds.items())
+        )
 
     def _count_owners(self, lists: pa.Table, by: tuple[str, ...], kind: str) -> Iterator[Partial]:
         _, first, owner = np.unique(encode_rows(lists, by), return_index=True, return_inverse=True)
@@ -349,8 +352,8 @@ class _Chunk:
                 if of_sums:
                     found = paired_ratios.ratio_pairs_by_group(model, baseline, group, n_ks * n_groups)
                     states[RATIOS] = found.to_bytes()
-                for shown in np.flatnonzero(self._is_shown(pair, slicing)).tolist():
-                    key = self._key(pair, slicing, shown)
+                for shown in np.flatnonzero(self._has_rows(pair, slicing)).tolist():
+                    key = self._comparison_key(pair, slicing, shown)
                     for place, k in enumerate(self.requested.ks):
                         for kind, of_groups in states.items():
                             yield key._replace(k=k), kind, of_groups[place * n_groups + shown]
@@ -360,9 +363,9 @@ class _Chunk:
         for pair in self.pairs:
             difference = paired_tests.subtract(self.values[pair[1]], self.values[pair[0]])
             for slicing in self.slicings:
-                is_shown = self._is_shown(pair, slicing)
+                is_shown = self._has_rows(pair, slicing)
                 for group, users in iterate_groups(slicing.group):
-                    key = self._key(pair, slicing, group)
+                    key = self._comparison_key(pair, slicing, group)
                     for place, k in enumerate(self.requested.ks):
                         columns = self.requested.mean_positions_at(k)
                         if is_shown[group] and columns:
@@ -381,7 +384,7 @@ class _Chunk:
         at_once = max(1, requested.max_columns_at_once // n_of_pair)
         for start in range(0, len(self.pairs), at_once):
             pairs = self.pairs[start : start + at_once]
-            shown = {pair: [self._is_shown(pair, slicing) for slicing in self.slicings] for pair in pairs}
+            shown = {pair: [self._has_rows(pair, slicing) for slicing in self.slicings] for pair in pairs}
             difference = np.concatenate(
                 [paired_tests.subtract(values[:, model], values[:, first]) for first, model in pairs]
             ).T
@@ -395,11 +398,11 @@ class _Chunk:
                     sums[SIGNS] = signs[:, None]
                 for row, (index, group) in enumerate(meaning):
                     sums_by_pair = {kind: np.split(each[row], len(pairs), axis=1) for kind, each in sums.items()}
-                    for position, pair in enumerate(pairs):
+                    for pair_index, pair in enumerate(pairs):
                         if shown[pair][index][group]:
-                            key = self._key(pair, self.slicings[index], group)
+                            key = self._comparison_key(pair, self.slicings[index], group)
                             for kind, pair_sums in sums_by_pair.items():
-                                yield from self._hold(held, key, kind, pair_sums[position])
+                                yield from self._buffer_by_cutoff(held, key, kind, pair_sums[pair_index])
 
     def aggregate_all_models(self, held: ReplicateBuffer) -> Iterator[Partial]:
         """Aggregate all models at once: those with users in the group, on the users that have values under all."""
@@ -441,9 +444,11 @@ class _Chunk:
             for local, (index, group_index) in enumerate(meaning):
                 if is_aggregated[index][group_index]:
                     key = ComparisonKey(None, None, index, self.slicings[index].values[group_index], 0, names)
-                    yield from self._hold(held, key, ORDERS, permuted[local])
+                    yield from self._buffer_by_cutoff(held, key, ORDERS, permuted[local])
 
-    def _hold(self, held: ReplicateBuffer, key: ComparisonKey, kind: str, sums: np.ndarray) -> Iterator[Partial]:
+    def _buffer_by_cutoff(
+        self, held: ReplicateBuffer, key: ComparisonKey, kind: str, sums: np.ndarray
+    ) -> Iterator[Partial]:
         for cutoff_key, cutoff_sums in self._split_by_cutoff(key, sums):
             yield from held.add(cutoff_key, kind, cutoff_sums)
 
@@ -454,11 +459,11 @@ class _Chunk:
             if is_own.any():
                 yield key._replace(k=k), parts[:, is_own]
 
-    def _key(self, pair: tuple[int, int], slicing: Slicing, group: int) -> ComparisonKey:
+    def _comparison_key(self, pair: tuple[int, int], slicing: Slicing, group: int) -> ComparisonKey:
         first, model = (self.models[each] for each in pair)
         return ComparisonKey(first, model, slicing.index, slicing.values[group], 0)
 
-    def _is_shown(self, pair: tuple[int, int], slicing: Slicing) -> np.ndarray:
+    def _has_rows(self, pair: tuple[int, int], slicing: Slicing) -> np.ndarray:
         """Return which groups have rows.
 
         If the models are expected, every group with users of any model: then all parts have rows of the same groups.

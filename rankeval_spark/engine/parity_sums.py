@@ -17,13 +17,14 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregates import key_columns
-from rankeval_spark.engine.arrays import list_column, starts_of_runs, to_arrow, to_numpy
+from rankeval_spark.engine.arrays import list_column, to_arrow, to_numpy
 from rankeval_spark.engine.batch import struct_fields
 from rankeval_spark.engine.buckets import GROUP, N_GROUPS, jackknife_groups
 from rankeval_spark.engine.features import distinct_pairs, has_category, popularity_groups
 from rankeval_spark.engine.matching import is_in_train
 from rankeval_spark.engine.slices import PACKED, dictionary_encode, find_groups, segment_column_names, unpack_segments
 from rankeval_spark.measures import required_facts as N
+from rankeval_spark.measures.arrays import is_run_start
 from rankeval_spark.measures.required_facts import BY_POPULARITY
 from rankeval_spark.statistics.moments import membership_matrix
 
@@ -91,7 +92,7 @@ class _PairCounts:
         self.ranked, self.batch = ranked, ranked.batch
         keys, listed = ranked.keys, ranked.listed  # lists with items; they come sorted by user and model
         # Place among `listed` of the first list of each pair
-        self.starts = np.flatnonzero(starts_of_runs(keys.user[listed] * len(self.batch.models) + keys.model[listed]))
+        self.starts = np.flatnonzero(is_run_start(keys.user[listed] * len(self.batch.models) + keys.model[listed]))
         self.user = keys.user[listed[self.starts]]
         self.n_lists = np.diff(self.starts, append=len(listed))
         of_list = np.zeros(keys.n_lists, dtype=np.int64)
@@ -157,5 +158,6 @@ class _PairCounts:
         return popularity_groups(self.batch.known_items)
 
     def _count_by_popularity(self, owner: IntVector, item: IntVector, *, n: int) -> np.ndarray:
+        """Count items by owner (0 to n - 1) and group of popularity: shape (n, 3)."""
         width = len(BY_POPULARITY)
         return np.bincount(owner * width + self._group[item], minlength=n * width).reshape(n, width)

@@ -17,20 +17,11 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.policies import TieRule, tie_rule
-from rankeval_spark.engine.arrays import (
-    descending_key,
-    list_column,
-    pack_keys,
-    rank_ids,
-    starts_of_runs,
-    to_arrow,
-    to_codes,
-    to_numpy,
-)
+from rankeval_spark.engine.arrays import descending_key, list_column, pack_keys, rank_ids, to_arrow, to_codes, to_numpy
 from rankeval_spark.engine.failures import quote_key, refuse
 from rankeval_spark.engine.matching import MatchedLog
 from rankeval_spark.measures import required_facts as N
-from rankeval_spark.measures.arrays import expand_ranges
+from rankeval_spark.measures.arrays import expand_ranges, is_run_start
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -162,7 +153,7 @@ def _count_copies(
     rows = np.flatnonzero(to_numpy(pc.is_in(to_arrow(pair), value_set=to_arrow(repeated))))
     by_rank = () if log_rank is None else (log_rank[rows],)
     rows = rows[np.lexsort((*by_rank, best_first[rows], pair[rows]))]
-    best = np.flatnonzero(starts_of_runs(pair[rows]))
+    best = np.flatnonzero(is_run_start(pair[rows]))
     n_copies[rows] = 0
     n_copies[rows[best]] = np.diff(best, append=len(rows))
     return n_copies
@@ -211,7 +202,7 @@ def _sort_ties_in_place(
     key, run, tie = best_first[rows], in_order[places], tie_rule(rules.ties)
     within = np.lexsort((*reversed(_tie_breakers(rows, matched, log_rank, tie)), key, run))
     order[places] = rows[within]
-    is_tied = ~starts_of_runs(key[within]) & ~starts_of_runs(run)
+    is_tied = ~is_run_start(key[within]) & ~is_run_start(run)
     if rules.keeps_gaps and is_tied.any():
         refuse("rank_gaps", "two items of one list have the same rank", setting="keep")
     if tie.value == "refused" and is_tied.any():

@@ -275,6 +275,7 @@ def _to_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists
 
 
 def _to_empty(runs: pa.Array) -> Empty:
+    """Convert the column of runs of empty ranks."""
     return Empty(parent_indices(runs), *map(to_numpy, runs.flatten().flatten()))
 
 

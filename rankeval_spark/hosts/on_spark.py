@@ -155,6 +155,7 @@ class OnSpark(Host[DataFrame]):
         return counted_needs(self.request, has_train=self.given.train is not None)
 
     def _moved(self, *, is_cached: bool) -> MovedRows:
+        """Plan the exchange that brings all rows of a user together."""
         needs = (
             measure_needs(self.request, has_train=self.given.train is not None, of_all_lists=True) | self._counted_needs
         )

@@ -213,7 +213,7 @@ class Usable:
     @cached_property
     def trained(self) -> Interactions | None:
         """The same, counted."""
-        return None if self.train is None else Interactions.of(self.train)
+        return None if self.train is None else Interactions.from_rows(self.train)
 
     @cached_property
     def items(self) -> pa.Table | None:

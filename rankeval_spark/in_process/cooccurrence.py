@@ -24,12 +24,12 @@ from rankeval_spark.engine.arrays import (
     index_in,
     list_column,
     renumber_by_id,
-    starts_of_runs,
     to_arrow,
     to_codes,
     to_numpy,
 )
 from rankeval_spark.engine.features import ownership_matrix
+from rankeval_spark.measures.arrays import is_run_start
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -47,7 +47,7 @@ class Interactions:
     item: IntVector
 
     @classmethod
-    def of(cls, train: pa.Table) -> Interactions:
+    def from_rows(cls, train: pa.Table) -> Interactions:
         """Encode rows with ``user_id`` and ``item_id``, none of them NULL."""
         users, items = to_codes(train[C.USER_ID]), renumber_by_id(to_codes(train[C.ITEM_ID]))
         return cls(users.values, items.values, users.code, items.code)
@@ -90,7 +90,7 @@ def to_familiarity(
     users, items = to_codes(top[C.USER_ID]), to_codes(top[C.ITEM_ID])
     owner, n_items = index_in(users.values, train.users)[users.code], max(items.n_values, 1)
     user, code = np.divmod(np.unique(owner[owner >= 0] * n_items + items.code[owner >= 0]), n_items)
-    similarity = _mean_similarities(train.owned, user, index_in(items.values, train.items)[code])
+    similarity = _mean_profile_similarity(train.owned, user, index_in(items.values, train.items)[code])
     return pa.Table.from_pydict(
         {
             C.USER_ID: pc.take(train.users, to_arrow(user)),
@@ -119,9 +119,9 @@ def to_pairs(
     key = [name for name in C.LIST_KEY if name in top.column_names]
     lists, rank = encode_rows(top, key), to_numpy(top[C.RANK]).astype(np.int64)
     order = np.lexsort((rank, lists))
-    later, earlier, similarity = _similar_pairs(train.owned[:, wanted], lists[order], item[order])
+    later, earlier, similarity = _find_similar_pairs(train.owned[:, wanted], lists[order], item[order])
     owner = lists[order[later]]
-    starts = np.flatnonzero(starts_of_runs(owner))
+    starts = np.flatnonzero(is_run_start(owner))
     ranks = (to_arrow(rank[order[rows]].astype(np.int32)) for rows in (later, earlier))
     structs = pa.StructArray.from_arrays([*ranks, to_arrow(similarity)], names=["later", "earlier", "similarity"])
     first = to_arrow(order[later[starts]])
@@ -168,7 +168,7 @@ def _cosine_blocks(
             yield _CosineBlock(start, end, together)
 
 
-def _mean_similarities(owned: sparse.csr_array, user: IntVector, item: IntVector) -> FloatVector:
+def _mean_profile_similarity(owned: sparse.csr_array, user: IntVector, item: IntVector) -> FloatVector:
     """Mean similarity of each item to all items of the user; 0 for an item that no user has (-1).
 
     Cosines with the items of a user are added up in ascending order: in another one the last bit differs. Pairs whose
@@ -199,14 +199,14 @@ def _mean_similarities(owned: sparse.csr_array, user: IntVector, item: IntVector
     return mean
 
 
-def _similar_pairs(
+def _find_similar_pairs(
     owned: sparse.csr_array, lists: IntVector, item: IntVector
 ) -> tuple[IntVector, IntVector, FloatVector]:
     """Find the pairs of rows of one list whose items have users in common; rows are sorted by list and rank.
 
     Returns the later and the earlier row of each pair, in this order, and their similarity.
     """
-    start = np.maximum.accumulate(np.where(starts_of_runs(lists), np.arange(len(lists)), 0))
+    start = np.maximum.accumulate(np.where(is_run_start(lists), np.arange(len(lists)), 0))
     n_earlier, none = np.arange(len(lists)) - start, np.zeros(0, dtype=np.int64)
     found = [(none, none, np.zeros(0))]
     for part in _cosine_blocks(owned, np.arange(owned.shape[1])):
@@ -227,5 +227,5 @@ def _similar_pairs(
 
 def _split_by_size(sizes: IntVector, most: int) -> Iterator[tuple[int, int]]:
     """Cut rows into blocks of so much in all, a row at least; yield the first and the end of each."""
-    starts = np.flatnonzero(starts_of_runs((np.cumsum(sizes) - sizes) // most))
+    starts = np.flatnonzero(is_run_start((np.cumsum(sizes) - sizes) // most))
     return pairwise([*starts.tolist(), len(sizes)])

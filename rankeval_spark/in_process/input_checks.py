@@ -99,7 +99,7 @@ def warn_if_nothing_is_measured(
         found = f"held_out has no rows{' left by own_item' if tables.held_out.table.num_rows else ''}"
     elif log.num_rows:
         is_alone = bool(_find_absent_models(tables, request.measure_set.other_models))
-        found = next(_why_no_value(metrics, log, judged, request, is_alone=is_alone), "")
+        found = next(_find_reasons(metrics, log, judged, request, is_alone=is_alone), "")
     elif _find_absent_models(tables, request.models or ()):
         return  # they have a warning of their own
     elif given.num_rows and request.policies.own_item != "keep":
@@ -113,7 +113,7 @@ def warn_if_nothing_is_measured(
         warn_user(f"nothing is measured: {found}; see .checks")
 
 
-def _why_no_value(
+def _find_reasons(
     metrics: pa.Table, log: pa.Table, judged: pa.Table, request: Request, *, is_alone: bool
 ) -> Iterator[str]:
     """Yield the reasons why no user has a value, or why all values are 0, by the ids and gains of both inputs.

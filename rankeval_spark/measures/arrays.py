@@ -48,7 +48,9 @@ def is_run_start(*keys: FloatVector | IntVector) -> BoolVector:
     array([ True, False,  True,  True])
     """
     is_first = np.ones(len(keys[0]), dtype=np.bool_)
-    is_first[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    np.not_equal(keys[0][1:], keys[0][:-1], out=is_first[1:])
+    for key in keys[1:]:
+        is_first[1:] |= key[1:] != key[:-1]
     return is_first
 
 

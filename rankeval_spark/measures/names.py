@@ -150,7 +150,7 @@ class Measure:
         after_at = [number.strip() for number in (match.cutoff, shape["cutoff"]) if number is not None]
         if len(after_at) > 1 and after_at[0].casefold() in registry.PLACEHOLDERS:  # such as map_at_k@10
             after_at = after_at[1:]
-        return reader.measure(reader.pairs(shape["options"] or ""), after_at)
+        return reader.build_measure(reader.split_options(shape["options"] or ""), after_at)
 
     @classmethod
     def of(cls, name: str, *, k: int = WHOLE_LIST, **options: OptionValue | Mapping[float, float]) -> Measure:
@@ -174,7 +174,7 @@ class Measure:
         texts = {option.name for option in match.entry.options if option.takes_text}
         pairs = [(option, option_text(value) if option in texts else value) for option, value in options.items()]
         reader = _Reader(f"{_RECORDED}, {name}", match, {})
-        return reader.measure(pairs, [] if k == WHOLE_LIST else [str(k)])
+        return reader.build_measure(pairs, [] if k == WHOLE_LIST else [str(k)])
 
     @property
     def entry(self) -> Definition:
@@ -286,7 +286,7 @@ class _Reader:
         self.defaults = defaults
         self.faults: list[Fault] = []
 
-    def measure(self, pairs: list[tuple[str, str]], after_at: list[str]) -> Measure:
+    def build_measure(self, pairs: list[tuple[str, str]], after_at: list[str]) -> Measure:
         """Return the measure with the options, and the cutoff or option of what follows ``@``."""
         entry, presets = self.entry, self.match.presets
         if entry.after_at:
@@ -305,7 +305,7 @@ class _Reader:
                 self._refuse(f"{option.name}={value_text}", expected, option.why_not(value_text))
             else:
                 given[option.name] = value
-        k = self._cutoff(after_at)
+        k = self._read_cutoff(after_at)
         options = {**entry.defaults, **self.defaults, **presets, **given}
         if not self.faults:
             for option in entry.options:
@@ -320,7 +320,7 @@ class _Reader:
             raise ConfigError(*self.faults)
         return Measure(entry.name, options.items(), k)
 
-    def pairs(self, text: str) -> list[tuple[str, str]]:
+    def split_options(self, text: str) -> list[tuple[str, str]]:
         """Split a text into names and values of options."""
         pairs: list[tuple[str, str]] = []
         rest = text
@@ -335,7 +335,8 @@ class _Reader:
             rest = rest[pair.end() :]
         return pairs
 
-    def _cutoff(self, texts: list[str]) -> int:
+    def _read_cutoff(self, texts: list[str]) -> int:
+        """Read the only text as a cutoff; 0, the whole list, without a text."""
         if not texts:
             return WHOLE_LIST
         text, is_number = texts[0], re.fullmatch("[0-9]+", texts[0]) is not None
@@ -357,6 +358,7 @@ class _Reader:
         return int(text) if is_number else WHOLE_LIST
 
     def _refuse_unknown(self, name: str, value: str) -> None:
+        """Add a fault for an option that the measure does not have, with why and the nearest fix."""
         found = f"option {name!r}"
         if name == AGG:
             ratios = ", ".join(sorted(entry.name for entry in registry.entries() if entry.is_ratio))

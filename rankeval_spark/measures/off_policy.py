@@ -69,7 +69,7 @@ def inverse_propensity_score(cut: CutLists) -> Ratio:
     array([[0.6667]])
     """
     lists = cut.lists
-    return Ratio(lists.sum_hits(_weights(lists) * lists.hit_gain), lists.n_judged)
+    return Ratio(lists.sum_hits(_importance_weights(lists) * lists.hit_gain), lists.n_judged)
 
 
 @estimator(
@@ -90,7 +90,7 @@ def clipped_inverse_propensity_score(cut: CutLists, *, limit: Limit = 10) -> Rat
     array([[0.3333]])
     """
     lists = cut.lists
-    return Ratio(lists.sum_hits(np.minimum(_weights(lists), limit) * lists.hit_gain), lists.n_judged)
+    return Ratio(lists.sum_hits(np.minimum(_importance_weights(lists), limit) * lists.hit_gain), lists.n_judged)
 
 
 @estimator(
@@ -119,7 +119,7 @@ def self_normalised_inverse_propensity_score(cut: CutLists) -> Ratio:
     >>> self_normalised_inverse_propensity_score(batch.cut([0])).values
     array([[0.8]])
     """
-    lists, weights = cut.lists, _weights(cut.lists)
+    lists, weights = cut.lists, _importance_weights(cut.lists)
     return Ratio(lists.sum_hits(weights * lists.hit_gain), lists.sum_hits(weights))
 
 
@@ -141,7 +141,7 @@ def doubly_robust(cut: CutLists) -> Ratio:
     >>> doubly_robust(Lists.of([shown]).cut([0])).values  # 0.5 * 0.5 + 0.25 * 0.25 + 2 * (1 - 0.5)
     array([[1.3125]])
     """
-    lists, n_judged, weights = cut.lists, cut.lists.n_judged, _weights(cut.lists)
+    lists, n_judged, weights = cut.lists, cut.lists.n_judged, _importance_weights(cut.lists)
     predicted, expected = lists.predictions  # (n_hits,), (n_lists,)
     if not np.isfinite(expected[n_judged[:, 0] > 0]).all():
         found = "a predicted_reward that is NULL, NaN or infinite"
@@ -168,10 +168,10 @@ def importance_weight(cut: CutLists, *, power: Power = "1") -> Ratio:
     >>> importance_weight(batch.cut([0])).values.round(4), importance_weight(batch.cut([0]), power="2").values.round(4)
     (array([[0.8333]]), array([[1.4167]]))
     """
-    return Ratio(cut.lists.sum_hits(_weights(cut.lists) ** int(power)), cut.lists.n_judged)
+    return Ratio(cut.lists.sum_hits(_importance_weights(cut.lists) ** int(power)), cut.lists.n_judged)
 
 
-def _weights(lists: Lists) -> FloatVector:
+def _importance_weights(lists: Lists) -> FloatVector:
     """Weight of each impression of a listed item; JudgementError for numbers that are no probability."""
     propensity, chance = lists.propensities, lists.scores
     for what, wrong, expected in (

@@ -81,7 +81,7 @@ def mean_squared_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     >>> mean_squared_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0])).values
     array([[0.125]])
     """
-    return Ratio(cut.lists.sum_hits(_error(cut, missing) ** 2), cut.lists.n_hits)
+    return Ratio(cut.lists.sum_hits(_rating_errors(cut, missing) ** 2), cut.lists.n_hits)
 
 
 @prediction_error(
@@ -99,7 +99,7 @@ def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
     >>> mean_absolute_error(Lists.of([Ranking([4, None, 1], scores=[4.5, 4, 1])]).cut([0])).values
     array([[0.25]])
     """
-    return Ratio(cut.lists.sum_hits(np.abs(_error(cut, missing))), cut.lists.n_hits)
+    return Ratio(cut.lists.sum_hits(np.abs(_rating_errors(cut, missing))), cut.lists.n_hits)
 
 
 @Definition(
@@ -123,7 +123,7 @@ def predicted_share(cut: CutLists) -> Ratio:
     return Ratio(np.minimum(cut.lists.n_hits, n_judged), n_judged)
 
 
-def _error(cut: CutLists, missing: str) -> FloatVector:
+def _rating_errors(cut: CutLists, missing: str) -> FloatVector:
     """Score less gain of each predicted pair; refuse what is infinite or near, and a pair that must not be missing.
 
     Of lists with a missing pair the first is named in the message, where lists have names.
@@ -214,7 +214,7 @@ def fraction_of_concordant_pairs(
     >>> fraction_of_concordant_pairs(Lists.of([Ranking([2, 3, None, 1])]).cut([0])).values.round(4)
     array([[0.6667]])
     """
-    pairs = pairs_of(cut.lists)
+    pairs = count_pairs(cut.lists)
     untied = pairs.concordant + pairs.discordant
     right, n_pairs = {
         "half": (pairs.concordant + pairs.tied_score / 2, untied + pairs.tied_score),
@@ -239,7 +239,7 @@ def kendall_tau(cut: CutLists) -> FloatMatrix:
     >>> kendall_tau(Lists.of([Ranking([2, 3, None, 1])]).cut([0])).round(4)
     array([[0.3333]])
     """
-    pairs = pairs_of(cut.lists)
+    pairs = count_pairs(cut.lists)
     untied = np.sqrt(pairs.all - pairs.tied_gain) * np.sqrt(pairs.all - pairs.all_tied_score)
     return nan_unless(np.clip(divide_or_zero(pairs.concordant - pairs.discordant, untied), -1, 1), untied > 0)
 
@@ -331,13 +331,13 @@ class _EqualHits:
     """
 
     def __init__(self, owner: IntVector, values: FloatVector) -> None:  # list of each hit, ascending; its value
-        order = _ascending(owner, values)
+        order = _order_by_list_and_value(owner, values)
         is_first = is_run_start(owner, values[order])
         self.of_hit = np.empty(len(order), dtype=np.int64)  # (n_hits,) block of each hit
         self.of_hit[order] = np.cumsum(is_first) - 1
         starts = np.flatnonzero(is_first)
         self.owner = owner[starts]  # (n_blocks,) list of each block
-        first_block = _first_of_run(self.owner)
+        first_block = _run_starts(self.owner)
         n_before, size = starts - starts[first_block], np.diff(np.append(starts, len(order)))
         # (n_hits,): rank of each hit, 1 for the smallest, equal ones sharing the mean of theirs; block of each hit,
         # counted from 0 within its list
@@ -358,22 +358,22 @@ class PairCounts(NamedTuple):
 
 
 @memoised
-def pairs_of(lists: Lists) -> PairCounts:
+def count_pairs(lists: Lists) -> PairCounts:
     """Count the pairs of hits by the order of their gains and scores; once for a batch.
 
     Knight (1966), A computer method for calculating Kendall's tau with ungrouped data: hits in the order of their
     gains, and of their scores where gains are equal, have as many inversions of their scores as there are discordant
     pairs. The concordant ones are what is left when ties are taken away.
 
-    >>> pairs = pairs_of(Lists.of([Ranking([3, 1, 2, 1], scores=[0.9, 0.6, 0.6, 0.2])]))
+    >>> pairs = count_pairs(Lists.of([Ranking([3, 1, 2, 1], scores=[0.9, 0.6, 0.6, 0.2])]))
     >>> pairs.concordant, pairs.discordant, pairs.tied_score, pairs.tied_gain
     (array([[4.]]), array([[0.]]), array([[1.]]), array([[1.]]))
     """
     owner, n = lists.hit_list, lists.n_lists
-    by_score = _ascending(owner, lists.scores)
+    by_score = _order_by_list_and_value(owner, lists.scores)
     in_order = by_score[_stable_order(owner, lists.hit_gain[by_score])]
     gain, score = lists.hit_gain[in_order], lists.scores[in_order]
-    discordant = inversions(owner, _EqualHits(owner, lists.scores).place[in_order], n_lists=n)
+    discordant = count_inversions(owner, _EqualHits(owner, lists.scores).place[in_order], n_lists=n)
     tied_gain = _count_tied(owner, gain, n_lists=n)
     all_tied_score = _count_tied(owner, lists.scores[by_score], n_lists=n)
     tied_score = all_tied_score - _count_tied(owner, gain, score, n_lists=n)
@@ -391,14 +391,14 @@ def _count_tied(owner: IntVector, *values: FloatVector, n_lists: int) -> FloatVe
     return sum_by_list(owner[starts], size * (size - 1) / 2, n_lists=n_lists)
 
 
-def _ascending(owner: IntVector, values: FloatVector) -> IntVector:
+def _order_by_list_and_value(owner: IntVector, values: FloatVector) -> IntVector:
     """Order that sorts by list and then by value; equal values in any order.
 
     Hits come best score first: where that is so, each list is only turned round, which spares the sort.
     """
     if np.any((values[1:] > values[:-1]) & (owner[1:] == owner[:-1])):
         return _stable_order(owner, values)
-    first, n_hits = _first_of_run(owner), np.bincount(owner)
+    first, n_hits = _run_starts(owner), np.bincount(owner)
     return 2 * first + n_hits[owner] - 1 - np.arange(len(owner))
 
 
@@ -412,7 +412,7 @@ def _stable_order(owner: IntVector, values: FloatVector) -> IntVector:
     return np.argsort(owner * len(distinct) + code, kind="stable")
 
 
-def inversions(owner: IntVector, values: IntVector, *, n_lists: int) -> FloatVector:
+def count_inversions(owner: IntVector, values: IntVector, *, n_lists: int) -> FloatVector:
     """Count, for each list, the pairs of entries whose earlier one is the greater: shape (n_lists,).
 
     ``owner`` is the list of each entry, ascending; values are whole numbers from 0 on.
@@ -420,14 +420,14 @@ def inversions(owner: IntVector, values: IntVector, *, n_lists: int) -> FloatVec
     Bit by bit from the highest one: among entries that agree in all higher bits, each 0 is in inversion with the 1s
     before it. Then the 0s go before the 1s, in the order they have. The steps are the bits of the greatest value.
 
-    >>> inversions(np.array([0, 0, 0, 1, 1]), np.array([2, 0, 1, 0, 3]), n_lists=2)
+    >>> count_inversions(np.array([0, 0, 0, 1, 1]), np.array([2, 0, 1, 0, 3]), n_lists=2)
     array([2., 0.])
     """
     total = np.zeros(n_lists)
     group = owner
     for bit in reversed(range(int(values.max(initial=0)).bit_length())):
         is_one = (values >> bit) & 1 == 1
-        start = _first_of_run(group)
+        start = _run_starts(group)
         ones_through = np.cumsum(is_one)
         ones_before = ones_through - is_one - (ones_through - is_one)[start]
         total += sum_by_list(owner, ones_before * ~is_one, n_lists=n_lists)
@@ -441,6 +441,6 @@ def inversions(owner: IntVector, values: IntVector, *, n_lists: int) -> FloatVec
     return total
 
 
-def _first_of_run(labels: IntVector) -> IntVector:
+def _run_starts(labels: IntVector) -> IntVector:
     """Position of the first entry with the label of each entry; equal labels are adjacent."""
     return np.maximum.accumulate(np.where(is_run_start(labels), np.arange(len(labels)), 0))

@@ -115,6 +115,7 @@ def find_replacement(name: str) -> str:
 
 
 def _without_cutoff(phrase: str) -> str:
+    """Strip options and a cutoff off a name: "recall_at_10" and "Recall(rel=2)@10" become "recall" and "Recall"."""
     name = re.sub(r"\(.*\)|@.*", "", phrase, flags=re.DOTALL).strip()
     return registry.split_cutoff(re.sub(r"\btop[\s_-]?\d+", "top-k", name, flags=re.IGNORECASE))[0]
 

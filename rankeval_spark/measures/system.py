@@ -320,7 +320,7 @@ def equal_opportunity(rates: Rates, *, rel: Level = 1) -> FloatVector:  # noqa: 
     >>> equal_opportunity(Rates.of([offered], need="group_relevant")).round(4)
     array([0.7071])
     """
-    return _variation(rates)
+    return _coefficient_of_variation(rates)
 
 
 @Definition(
@@ -343,7 +343,7 @@ def statistical_parity(rates: Rates) -> FloatVector:
     >>> statistical_parity(Rates.of([Offered(("a b c",), ("a", "b", "c"))], need="group_available"))
     array([0.])
     """
-    return _variation(rates)
+    return _coefficient_of_variation(rates)
 
 
 @Definition(
@@ -370,7 +370,7 @@ def bias_disparity(rates: Rates, *, category: Category) -> FloatVector:  # noqa:
     return divide_or_nan(shares[:, 0], shares[:, 1]) - 1
 
 
-def _variation(rates: Rates) -> FloatVector:
+def _coefficient_of_variation(rates: Rates) -> FloatVector:
     """sd_g(p_g) / mean_g(p_g) of the rates p_g of the groups."""
     shares = divide_or_nan(rates.taken, rates.possible)
     mean = shares.mean(axis=1)

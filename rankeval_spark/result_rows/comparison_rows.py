@@ -345,7 +345,7 @@ class ComparisonRows:
             state = np.stack([listed, np.zeros_like(listed)]).tobytes()
             kinds = [paired_differences.LISTED, *([paired_differences.LISTED_USERS] if self.has_judged_lists else [])]
             partials += [(key, kind, state) for kind in kinds]
-        yield from paired_differences.to_batches(partials)
+        yield from paired_differences.partials_to_batches(partials)
 
     @property
     def _reason(self) -> str:
@@ -416,6 +416,7 @@ class ComparisonRows:
     def _test_rows(
         self, pair: tuple[str, str], where: Where, test: TestName, measures: Sequence[int], found: Numbers
     ) -> pa.Table:
+        """Build the rows of one test of a pair, one for each measure."""
         index, slice_values, k = where
         n_rows = len(measures)
         names = pa.array([slice_values] * n_rows, pa.list_(pa.string()))

@@ -99,7 +99,7 @@ Steps: TypeAlias = tuple["FloatVector", "FloatVector", "FloatVector"]
 in another list fewer. All of shape (n_entries,)."""
 
 
-def first_order_share(measure: Measure, exposure: Exposure, values: FloatVector) -> FloatVector:
+def variance_shrinkage(measure: Measure, exposure: Exposure, values: FloatVector) -> FloatVector:
     """Return V1 / (V1 + V2), in (0, 1], by which the variance of the jackknife is multiplied; shape (n_groups,).
 
     NaN where V1 is 0: no item counts, or no list changes the measure more than another, such as lists that are all
@@ -127,10 +127,12 @@ def first_order_share(measure: Measure, exposure: Exposure, values: FloatVector)
 
 
 def _coverage_steps(n_items: FloatVector, times: FloatVector) -> Steps:
+    """Return the steps of the number of items: an item in one list is lost with it, one in two with both."""
     return n_items, (times == 1).astype(np.float64), -(times == 2).astype(np.float64)  # noqa: PLR2004 - two lists
 
 
 def _entropy_steps(exposure: Exposure, options: Mapping[str, Any], _: FloatVector) -> Steps:
+    """Return the steps of the sum of x log x."""
     fewer = (exposure.times - n for n in range(3))  # x log x of an item in x lists, in one fewer, in two fewer
     now, before, earlier = (times * np.log(np.maximum(times, 1.0)) for times in fewer)
     n_items = exposure.n_catalogued if options["norm"] else exposure.n_items
@@ -254,7 +256,7 @@ class ExposureRows:
                 exposure, of_everyone, n_users, n_lists = to_exposures(keys, entries, row, size)
                 for measure in measures:
                     values = measure.entry.values(exposure, measure.options).reshape(-1, N_GROUPS + 1)
-                    shrinkage = first_order_share(measure, of_everyone, values[:, 0])
+                    shrinkage = variance_shrinkage(measure, of_everyone, values[:, 0])
                     yield to_metric_batch(self.reported, measure, keys, values, n_users, n_lists, shrinkage)
 
 

@@ -203,7 +203,7 @@ class GapBootstrap:
     draws: Draws
 
     @classmethod
-    def of(cls, gaps: Sequence[ComparedGroups], request: Request, draws: Draws) -> GapBootstrap:
+    def from_request(cls, gaps: Sequence[ComparedGroups], request: Request, draws: Draws) -> GapBootstrap:
         """Test gaps between groups of the slices of a request."""
         measures = request.measure_set
         columns = dict(zip(measures.labels, measures.columns, strict=True))
@@ -217,6 +217,7 @@ class GapBootstrap:
 
     @cached_property
     def _group_sets(self) -> Mapping[str, Mapping[str, Sequence[_GroupSet]]]:
+        """The sets of groups that are tested, by slice and model."""
         tests: dict[tuple[str, str, tuple[Values, ...]], list[int]] = {}
         for test, gap in enumerate(self.gaps):
             if gap.can_be_tested:
@@ -234,14 +235,16 @@ class GapBootstrap:
             values = read_matrix(table, self.measures)
             if np.isnan(values).all():
                 continue
-            for tests, found in self._resampled(Users.of(table, values, np.ones_like(values), self.ks)):
+            for tests, found in self._yield_replicate_sums(
+                Users.from_rows(table, values, np.ones_like(values), self.ks)
+            ):
                 held[tests] = held[tests].merge(found) if tests in held else found
                 if sum(3 * sums.sums.nbytes for sums in held.values()) > MAX_HELD:
-                    yield from _to_batches(held)
+                    yield from _sums_to_batches(held)
                     held = {}
-        yield from _to_batches(held)
+        yield from _sums_to_batches(held)
 
-    def _resampled(self, users: Users) -> Iterator[tuple[tuple[int, ...], ReplicateSums]]:
+    def _yield_replicate_sums(self, users: Users) -> Iterator[tuple[tuple[int, ...], ReplicateSums]]:
         values = np.where(users.denominators > 0, users.numerators, np.nan)
         for slice_, by_model in self._group_sets.items():
             keys, group = find_groups(users.first_rows, self.slices[slice_], self.ks)
@@ -270,7 +273,7 @@ class GapBootstrap:
         return pa.Table.from_arrays([pa.array([test], pa.int32()), pa.array(p)], schema=P_SCHEMA)
 
 
-def _to_batches(held: Mapping[tuple[int, ...], ReplicateSums]) -> Iterator[pa.RecordBatch]:
+def _sums_to_batches(held: Mapping[tuple[int, ...], ReplicateSums]) -> Iterator[pa.RecordBatch]:
     """Yield sums as rows: a batch for each test, which is large with many groups and replicates."""
     for tests, found in held.items():
         for place, test in enumerate(tests):

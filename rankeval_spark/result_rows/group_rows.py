@@ -122,6 +122,7 @@ _split_item_group = lru_cache(maxsize=4096)(split_group)
 
 @lru_cache(maxsize=1024)
 def _parse_label(label: str) -> Measure:
+    """Return the measure of a label; KeyError where this version does not know it."""
     found = measure_of(label)
     if found is None:  # the rows are made by this version
         raise KeyError(label)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import starts_of_runs, to_numpy
+from rankeval_spark.engine.arrays import to_numpy
 from rankeval_spark.engine.buckets import N_GROUPS
+from rankeval_spark.measures.arrays import is_run_start
 from rankeval_spark.measures.exposure import Exposure
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def count_keys(key: IntVector, *, n_keys: int, times: IntVector | None = None) -
         found = np.flatnonzero(cells)
         return found, cells[found]
     ordered = np.sort(key)
-    starts = np.flatnonzero(starts_of_runs(ordered))
+    starts = np.flatnonzero(is_run_start(ordered))
     return ordered[starts], np.diff(starts, append=len(ordered))
 
 
@@ -67,7 +68,7 @@ def sum_by_key(key: IntVector, weights: Sequence[FloatVector], *, n_keys: int) -
         return found, [cell[found].astype(np.float64, copy=False) for cell in cells]
     order = np.argsort(key, kind="stable")
     ordered = key[order]
-    starts = np.flatnonzero(starts_of_runs(ordered))
+    starts = np.flatnonzero(is_run_start(ordered))
     return ordered[starts], [np.add.reduceat(weight[order], starts) for weight in weights]
 
 
@@ -107,7 +108,7 @@ def sum_over_pairs(
     array([[6.],
            [4.]])
     """
-    starts = np.flatnonzero(starts_of_runs(holder))
+    starts = np.flatnonzero(is_run_start(holder))
     n_lengths = np.diff(starts, append=len(holder))
     place = np.arange(len(holder)) - np.repeat(starts, n_lengths)
     upto = np.cumsum(times)
@@ -163,17 +164,17 @@ class LengthCounts(NamedTuple):
     of_group: ShownCounts  # of each group of users; its `holder` is the place of the row
 
     @classmethod
-    def of(cls, holder: IntVector, length: IntVector, group: IntVector, times: IntVector) -> LengthCounts:
+    def from_lists(cls, holder: IntVector, length: IntVector, group: IntVector, times: IntVector) -> LengthCounts:
         """Count lists by holder, length and group of users; holders are places or other whole numbers."""
         code, lengths = renumber(length)
         width = len(lengths) * N_GROUPS
         key, n_keys = holder * width + code * N_GROUPS + group, (int(holder.max(initial=-1)) + 1) * width
         found, count = count_keys(key, n_keys=n_keys, times=times)
         part, group = np.divmod(found, N_GROUPS)
-        is_first = starts_of_runs(part)
+        is_first = is_run_start(part)
         holder, place = np.divmod(part[is_first], len(lengths) or 1)
         return cls(
-            np.cumsum(starts_of_runs(holder)) - 1,
+            np.cumsum(is_run_start(holder)) - 1,
             lengths[place],
             np.add.reduceat(count, np.flatnonzero(is_first)),
             ShownCounts(np.cumsum(is_first) - 1, group, count),
@@ -214,7 +215,7 @@ def to_entries(
     by_length: LengthCounts | None = None,  # where lengths of lists are read
 ) -> Entries:
     """Build the entries of items: with everyone, and for each group that was shown an item, without that group."""
-    starts = np.flatnonzero(starts_of_runs(shown.holder))
+    starts = np.flatnonzero(is_run_start(shown.holder))
     n_groups = np.diff(starts, append=len(shown.holder))
     total = np.add.reduceat(shown.times, starts)
     before = np.repeat(total, n_groups)
@@ -256,7 +257,7 @@ def list_entries(
 
 def _pair_sums_without_groups(shown: ShownCounts, by_length: LengthCounts) -> tuple[np.ndarray, np.ndarray]:
     """Sum over each holder's pairs of lists, and again without the user group of each row in ``shown``."""
-    holder = np.cumsum(starts_of_runs(shown.holder)) - 1
+    holder = np.cumsum(is_run_start(shown.holder)) - 1
     left = np.zeros((2, len(holder)))
     for group in range(N_GROUPS):
         places = np.flatnonzero(shown.group == group)

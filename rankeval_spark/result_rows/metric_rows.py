@@ -171,6 +171,7 @@ class MetricRows:
         return [measure.link for measure in self.measures.by_column.values()]
 
     def _columns(self, rows: pa.RecordBatch, is_ratio: np.ndarray) -> dict[str, pa.Array]:
+        """Build the columns of ``metrics`` from merged moments and counts."""
         n, measure = rows["n"].to_numpy(), rows["measure_index"].to_numpy()
         proportions = np.array([measure.is_proportion for measure in self.measures.by_column.values()])
         is_proportion = proportions[measure]

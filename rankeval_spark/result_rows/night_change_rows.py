@@ -56,7 +56,7 @@ class NightChanges:
     denominators: tuple[str, ...] = ()  # columns of the numbers of lists, where means are over lists
 
     @classmethod
-    def of(cls, measures: MeasureSet, reported: ReportedSlices, unit: Unit) -> NightChanges:
+    def from_unit(cls, measures: MeasureSet, reported: ReportedSlices, unit: Unit) -> NightChanges:
         """Compare means over users or over lists, as the nights themselves took them."""
         return cls(measures, reported, tuple(map(list_count_column, measures.columns)) if unit == "list" else ())
 
@@ -108,6 +108,7 @@ class NightChanges:
         return pa.Table.from_arrays([columns[field.name] for field in SCHEMA], schema=SCHEMA)
 
     def _compared(self, merged: Nights, wanted: Sequence[int]) -> dict[str, pa.Array]:
+        """Build the columns of numbers: the change of each wanted measure, its interval and tests."""
         found = night_differences.compare_nights(merged, level=self.reported.confidence)
         change = night_differences.relative_change_of_nights(merged, level=self.reported.confidence)
         counts = (merged.now.n, merged.before.n, merged.common.numerator.n)

@@ -39,7 +39,7 @@ COUNTS: Final = pa.schema(
         "newest": pa.int64(),  # newest event, in microseconds
     }.items()
 )
-"""A count of a check in some lists; counts of two parts add up, see :func:`add_counts`."""
+"""A count of a check in some lists; counts of two parts add up, see :func:`sum_counts`."""
 
 SUM_ROUNDING: Final = 0.01  # by which probabilities that were rounded may miss their sum
 N_LISTED: Final = "_n_listed"  # usable rows of the list in the log, copies of items included
@@ -63,11 +63,11 @@ def list_check_rows(part: Part) -> pa.Table:
 def count_lists(lists: pa.Table, request: Request) -> pa.Table:
     """Count what the checks look for in rows of :func:`list_check_rows`: rows of :data:`COUNTS`."""
     found, none = _ListCounter(lists, request), dict.fromkeys(COUNTS.names)
-    rows = [{**none, C.MODEL_ID: "", **row} for row in (*found.counts(), *found.of_timing())]
+    rows = [{**none, C.MODEL_ID: "", **row} for row in (*found.count_list_checks(), *found.count_timing_checks())]
     return pa.Table.from_pylist(rows, COUNTS)
 
 
-def add_counts(rows: pa.Table) -> pa.Table:
+def sum_counts(rows: pa.Table) -> pa.Table:
     """Add up the counts of each check and model."""
     how = {"count": "sum", "total": "sum", "first": "min", "last": "max", "until": "max", "newest": "max"}
     found = rows.group_by(["check", C.MODEL_ID]).aggregate(list(how.items()))
@@ -81,7 +81,7 @@ def to_list_facts(rows: pa.Table, request: Request, metrics: pa.Table | None = N
     With a baseline also whether it has no list at all, and with the column :data:`columns.SEEN` the recommended items
     that their users have in the training data; not where these were dropped, which the rows of the log show.
     """
-    found, policies = add_counts(rows).to_pylist(), request.policies
+    found, policies = sum_counts(rows).to_pylist(), request.policies
     by_check: dict[CheckName, Mapping[str, Any]] = {row["check"]: row for row in found if not row[C.MODEL_ID]}
     models = sorted((row for row in found if row["check"] == OF_MODEL), key=lambda row: row[C.MODEL_ID])
     of_times: list[CheckName] = [*check_rows.OF_TIMING, check_rows.OPEN_WINDOWS, check_rows.EVENTS_END]
@@ -123,24 +123,25 @@ class _ListCounter:
     table: pa.Table
     request: Request
 
-    def counts(self) -> Iterator[dict[str, Any]]:
-        n_judged, n_recommended, n_copies = map(self._numbers, (C.N_JUDGED, C.N_RECOMMENDED, C.N_DUPLICATES))
-        is_judged, has_list, n_rows = n_judged > 0, n_recommended > 0, self._numbers(N_LISTED)
+    def count_list_checks(self) -> Iterator[dict[str, Any]]:
+        """Yield a row of :data:`COUNTS` for each check of lists, and one for each model."""
+        n_judged, n_recommended, n_copies = map(self._read_integers, (C.N_JUDGED, C.N_RECOMMENDED, C.N_DUPLICATES))
+        is_judged, has_list, n_rows = n_judged > 0, n_recommended > 0, self._read_integers(N_LISTED)
         has_ties = is_judged & to_numpy(self.table[C.HAS_TIES], null=0)
         n_lists, k = np.count_nonzero(has_list), self.request.measure_set.last_cutoff
-        yield self._row(check_rows.DUPLICATES, n_copies > 0, n_rows.sum(), n_copies.sum())
-        yield self._row("short_lists", has_list & (n_rows - n_copies < k), n_lists)
-        yield self._row("ties", has_ties, np.count_nonzero(is_judged & has_list))
-        yield self._row("extra_users", ~is_judged, n_lists)
+        yield self._check_row(check_rows.DUPLICATES, n_copies > 0, n_rows.sum(), n_copies.sum())
+        yield self._check_row("short_lists", has_list & (n_rows - n_copies < k), n_lists)
+        yield self._check_row("ties", has_ties, np.count_nonzero(is_judged & has_list))
+        yield self._check_row("extra_users", ~is_judged, n_lists)
         if C.SEEN in self.table.column_names and not self.request.policies.drops_seen:
-            n_seen, n_items = (self._field(C.SEEN, name) for name in ("n_seen", "n_items"))
-            yield self._row(check_rows.SEEN_IN_TRAIN, n_seen > 0, n_items.sum(), n_seen.sum())
+            n_seen, n_items = (self._read_struct_field(C.SEEN, name) for name in ("n_seen", "n_items"))
+            yield self._check_row(check_rows.SEEN_IN_TRAIN, n_seen > 0, n_items.sum(), n_seen.sum())
         for check, column in check_rows.OF_RANKS.items():  # of lists that were looked at: none without ranks in the log
             if column not in self.table.column_names:
                 yield {"check": check, "count": 0, "total": 0}
                 continue
             flags = self.table[column]
-            yield self._row(check, to_numpy(flags, null=0).astype(np.bool_), len(flags) - flags.null_count)
+            yield self._check_row(check, to_numpy(flags, null=0).astype(np.bool_), len(flags) - flags.null_count)
         if C.SCORE_SUM in self.table.column_names:
             # Lists whose scores cannot be probabilities of showing an item in each of their impressions. Only where
             # rewards are predicted has a list to hold all that its policy shows, so that they add up to 1.
@@ -148,7 +149,7 @@ class _ListCounter:
             is_wrong = total > n_judged * (1 + SUM_ROUNDING)
             if PREDICTIONS in self.request.measure_set.needs:
                 is_wrong |= total < 1 - SUM_ROUNDING
-            yield self._row(check_rows.TARGET_SUMS, is_target & is_wrong, np.count_nonzero(is_target))
+            yield self._check_row(check_rows.TARGET_SUMS, is_target & is_wrong, np.count_nonzero(is_target))
         models = to_codes(self.table[C.MODEL_ID])
         flags = (is_judged & ~has_list, is_judged, has_list)
         of_models = np.stack([np.bincount(models.code[flag], minlength=models.n_values) for flag in flags], axis=1)
@@ -156,20 +157,21 @@ class _ListCounter:
             counts = {"count": n_missing, "total": n_users, HAS_LIST: int(n_listed > 0)}
             yield {"check": OF_MODEL, C.MODEL_ID: model, **counts}
 
-    def of_timing(self) -> Iterator[dict[str, Any]]:
+    def count_timing_checks(self) -> Iterator[dict[str, Any]]:
+        """Yield a row for each check of times, where interactions are attributed by time."""
         if C.TIMING not in self.table.column_names:
             return
         for check, names in check_rows.OF_TIMING.items():
-            n_found, n_of = (self._field(C.TIMING, name) for name in names)
-            yield self._row(check, n_found > 0, n_of.sum(), n_found.sum())
+            n_found, n_of = (self._read_struct_field(C.TIMING, name) for name in names)
+            yield self._check_row(check, n_found > 0, n_of.sum(), n_found.sum())
         ends, events = (pc.struct_field(self.table[C.TIMING], name) for name in ("until", "newest"))
         if self.request.events_until is not None:
             until = to_micros(self.request.events_until)
             is_open = to_numpy(ends, null=until) > until
-            yield self._row(check_rows.OPEN_WINDOWS, is_open, len(ends) - ends.null_count)
+            yield self._check_row(check_rows.OPEN_WINDOWS, is_open, len(ends) - ends.null_count)
         yield {"check": check_rows.EVENTS_END, "until": pc.max(ends).as_py(), "newest": pc.max(events).as_py()}
 
-    def _row(
+    def _check_row(
         self, check: CheckName, flag: BoolVector, total: SupportsInt, count: SupportsInt | None = None
     ) -> dict[str, Any]:
         """Count the lists with a flag, or what is given; with the keys of the first and last list with the flag."""
@@ -177,8 +179,8 @@ class _ListCounter:
         n = int(np.count_nonzero(flag) if count is None else count)
         return {"check": check, "count": n, "total": int(total), "first": first, "last": last}
 
-    def _field(self, column: str, name: str) -> IntVector:
+    def _read_struct_field(self, column: str, name: str) -> IntVector:
         return to_numpy(pc.struct_field(self.table[column], name), null=0).astype(np.int64)
 
-    def _numbers(self, name: str) -> IntVector:
+    def _read_integers(self, name: str) -> IntVector:
         return to_numpy(self.table[name]).astype(np.int64)

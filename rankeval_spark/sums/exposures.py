@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.arrays import combine_chunks, encode_rows, starts_of_runs, to_arrow, to_codes, to_numpy
+from rankeval_spark.engine.arrays import combine_chunks, encode_rows, to_arrow, to_codes, to_numpy
 from rankeval_spark.engine.buckets import GROUP, N_GROUPS, jackknife_groups
 from rankeval_spark.engine.planning import build_parity
 from rankeval_spark.engine.slices import PACKED, find_groups, segment_column_names, unpack_segments
 from rankeval_spark.measures import required_facts
+from rankeval_spark.measures.arrays import is_run_start
 from rankeval_spark.measures.measure_set import mean_weight
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.result_rows.exposure_rows import (
@@ -74,12 +75,12 @@ class ShownItems(Sum):
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:
         if part.ranked is not None and not len(part.ranked.listed):
             return  # no list, so that not even the number of segments is known
-        ranked, lists, band = _listed_items(part, self.ks)
+        ranked, lists, band = _read_listed_items(part, self.ks)
         row = np.repeat(np.arange(lists.num_rows), ranked.length[ranked.listed])  # of the list of each item
         for k in self.lengths_at:
             length = np.bincount(row[band <= self.ks.index(k)], minlength=lists.num_rows)
             lists = lists.append_column(_length_column(k), to_arrow(length.astype(np.int32)))
-        # kinds: lists whose columns are all the same
+        # Lists whose columns are all the same are of one kind
         _, first, kind = np.unique(encode_rows(lists, lists.column_names), return_index=True, return_inverse=True)
         within, n_bands = np.flatnonzero(band < len(self.ks)), len(self.ks)
         items, item = ranked.batch.items, ranked.batch.log.item[ranked.row[within]]
@@ -90,7 +91,7 @@ class ShownItems(Sum):
         rows = pc.take(lists, to_arrow(first[kind])).append_column(C.ITEM_ID, pc.take(items, to_arrow(item)))
         yield from _append_counts(rows, band, n_shown).combine_chunks().to_batches()
 
-    def known(self, items: pa.Array) -> pa.RecordBatch:
+    def catalogue_partials(self, items: pa.Array) -> pa.RecordBatch:
         """Build the partial rows of the items of a catalogue."""
         none, zeros = pa.nulls(len(items), pa.string()).dictionary_encode(), np.zeros(len(items), dtype=np.int32)
         segments = dict.fromkeys(name for slicing in segment_column_names(self.slices) for name in slicing)
@@ -100,9 +101,10 @@ class ShownItems(Sum):
         return rows.combine_chunks().to_batches()[0]
 
     def finish(self, rows: pa.Table) -> pa.Table:
-        return pa.Table.from_batches(self._entries(rows), self.schema)
+        return pa.Table.from_batches(self._yield_entries(rows), self.schema)
 
-    def _entries(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    def _yield_entries(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Yield the entries of histograms: of the catalogue, then of each slice and cutoff."""
         items, n_shown = to_codes(rows[C.ITEM_ID]), to_numpy(rows[N_SHOWN]).astype(np.int64)
         is_known = np.full(items.n_values, np.nan if self.catalogue is None else 0.0)
         is_known[items.code[n_shown == 0]] = 1.0
@@ -115,31 +117,31 @@ class ShownItems(Sum):
         n_bands = len(self.ks)
         for index, names in enumerate(segment_column_names(self.slices)):
             cells, cell = find_groups(rows, names)
-            columns, holder = entry_keys(index, cells), cell * items.n_values + item
-            # Lists of a group of users that hold an item down to each band: (n, n_bands), by cell and item and group
+            columns, holder = entry_keys(index, cells), cell * items.n_values + item  # a holder is an item in a cell
             key = (holder * N_GROUPS + group) * n_bands + band
             n_keys = (int(holder.max(initial=-1)) + 1) * N_GROUPS * n_bands
             found, count = count_keys(key, n_keys=n_keys, times=n_shown)
-            triple, of_band = np.divmod(found, n_bands)
-            is_first = starts_of_runs(triple)
+            holder_and_group, found_band = np.divmod(found, n_bands)
+            is_first = is_run_start(holder_and_group)
+            # (n_holders_and_groups, n_bands): lists of the users of a group that hold the item down to each band
             times = np.zeros((np.count_nonzero(is_first), n_bands), dtype=np.int64)
-            times[np.cumsum(is_first) - 1, of_band] = count
+            times[np.cumsum(is_first) - 1, found_band] = count
             np.cumsum(times, axis=1, out=times)
-            held_by, of_group = np.divmod(triple[is_first], N_GROUPS)
+            found_holder, found_group = np.divmod(holder_and_group[is_first], N_GROUPS)
             for place, k in enumerate(self.ks):
                 kept = np.flatnonzero(times[:, place])
-                holders_at_k = held_by[kept]
-                held_cell, held_item = np.divmod(holders_at_k[starts_of_runs(holders_at_k)], items.n_values or 1)
+                holders_at_k = found_holder[kept]
+                held_cell, held_item = np.divmod(holders_at_k[is_run_start(holders_at_k)], items.n_values or 1)
                 by_length, known = None, is_known[held_item]
                 if k in lengths:
                     row = np.flatnonzero(band <= place)
-                    by_length = LengthCounts.of(holder[row], lengths[k][row], group[row], n_shown[row])
-                at_k = ShownCounts(holders_at_k, of_group[kept], times[kept, place])
+                    by_length = LengthCounts.from_lists(holder[row], lengths[k][row], group[row], n_shown[row])
+                at_k = ShownCounts(holders_at_k, found_group[kept], times[kept, place])
                 entries = to_entries(at_k, cell=held_cell, is_known=known, n_cells=len(cells), by_length=by_length)
                 yield to_entry_rows(entries, columns, k=k)
 
 
-def _listed_items(part: Part, ks: Sequence[int]) -> tuple[RankedLists, pa.Table, IntVector]:
+def _read_listed_items(part: Part, ks: Sequence[int]) -> tuple[RankedLists, pa.Table, IntVector]:
     """Return ranked items; model, segments and GROUP of each list that has some; and the band of each item.
 
     A band is the number of cutoffs that the rank is beyond.
@@ -169,6 +171,7 @@ def _length_column(k: int) -> str:
 
 
 def _append_counts(rows: pa.Table, band: IntVector, n_shown: IntVector) -> pa.Table:
+    """Append the columns BAND and N_SHOWN."""
     rows = rows.append_column(BAND, to_arrow(band.astype(np.int32)))
     return rows.append_column(N_SHOWN, to_arrow(n_shown.astype(np.int32)))
 
@@ -200,10 +203,10 @@ class Exposures(_WholeSliceSum):
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:
         if part.ranked is not None and not len(part.ranked.listed):
             return
-        (ranked, lists, bands), n_bands = _listed_items(part, self.ks), len(self.ks)
+        (ranked, lists, bands), n_bands = _read_listed_items(part, self.ks), len(self.ks)
         keys, listed, group = ranked.keys, ranked.listed, to_numpy(lists[GROUP])
         band = bands[ranked.start[listed]].astype(np.int64)
-        opens_user = np.flatnonzero(starts_of_runs(keys.user[listed]) | starts_of_runs(keys.model[listed]))
+        opens_user = np.flatnonzero(is_run_start(keys.user[listed]) | is_run_start(keys.model[listed]))
         places = ((np.arange(len(listed)), band), (opens_user, np.minimum.reduceat(band, opens_user)))
         for index, names in enumerate(segment_column_names(self.slices)):
             cells, cell = find_groups(lists, names)
@@ -240,7 +243,7 @@ class CatalogueItems:
         parts = [batch[C.ITEM_ID].unique() for batch in batches if batch.num_rows]
         if parts:
             items = pa.chunked_array(parts).unique().drop_null()
-            yield from ((name, sum_.known(items)) for name, sum_ in self.sums.items())
+            yield from ((name, sum_.catalogue_partials(items)) for name, sum_ in self.sums.items())
 
 
 def exposure_sums(request: Request, models: Sequence[str]) -> dict[str, Sum]:

@@ -215,7 +215,7 @@ class InputChecks:
         What else was counted comes after them, so that no count is lost.
         """
         tallies = rows_to_tallies(pa.concat_tables([totals[ROWS], totals[ITEMS]]))
-        counted = (tallies.get(key, Tally(*key, 0, 0)) for key in dict.fromkeys([*self._names(), *tallies]))
+        counted = (tallies.get(key, Tally(*key, 0, 0)) for key in dict.fromkeys([*self._fact_keys(), *tallies]))
         facts = [CheckCount(each.input, each.check, each.count, each.total, each.sample_keys) for each in counted]
         if VECTORS in totals:
             facts.append(check_rows.count_vector_lengths(tuple(row.values()) for row in totals[VECTORS].to_pylist()))
@@ -227,7 +227,7 @@ class InputChecks:
             )
         return facts
 
-    def _names(self) -> list[tuple[str, CheckName]]:
+    def _fact_keys(self) -> list[tuple[str, CheckName]]:
         """Return the inputs and checks input_name the facts input_name tallies, in their order."""
         of_judgements: list[CheckName] = [check_rows.DUPLICATES, check_rows.ZERO_RELEVANT, check_rows.UNMATCHED_ITEMS]
         if C.LIST_ID in self.of_rows["held_out"].key:

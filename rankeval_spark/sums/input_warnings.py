@@ -58,11 +58,11 @@ def warn_of_left_out(facts: Iterable[CheckCount], request: Request) -> None:
 
 def warn_if_nothing_is_measured(metrics: pa.Table, facts: Sequence[CheckCount], request: Request) -> None:
     """Warn of inputs that have nothing to do with each other: their means are 0, NaN or not there."""
-    if found := next(_why_nothing(metrics, {(fact.input, fact.check): fact for fact in facts}, request), ""):
+    if found := next(_find_reasons(metrics, {(fact.input, fact.check): fact for fact in facts}, request), ""):
         warn_user(f"nothing is measured: {found}; see .checks")
 
 
-def _why_nothing(metrics: pa.Table, facts: dict[tuple[str, str], CheckCount], request: Request) -> Iterator[str]:
+def _find_reasons(metrics: pa.Table, facts: dict[tuple[str, str], CheckCount], request: Request) -> Iterator[str]:
     """Yield the reasons why no user has a value, or why all values are 0, by counts of rows and users."""
     if not facts[check_rows.HELD_OUT, ROWS].total:
         yield "held_out has no rows"

@@ -72,6 +72,7 @@ class UserTotals:
                 yield from ((name, partial) for partial in sum_.add_users(users, rows_by_night))
 
     def _with_packed_segments(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Add the segments that slices are by as one list a row."""
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         if self.segments:
             columns[PACKED] = pack_segments(columns[C.SEGMENTS], self.segments)
@@ -150,6 +151,7 @@ class PublishedLists:
             yield from score_in_parts(self.outputs, n_judged, user, partial(self._columns, in_order))
 
     def _columns(self, lists: pa.Table, start: int, n_lists: int) -> dict[str, pa.Array]:
+        """Return the columns of ``n_lists`` lists, from the one at ``start``."""
         cut = lists.slice(start, n_lists)
         found = {name: combine_chunks(cut[name]) for name in cut.column_names}
         if self.segments:

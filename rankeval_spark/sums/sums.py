@@ -88,7 +88,9 @@ class Means(Sum):
 
     def finish(self, rows: pa.Table) -> pa.Table:
         request, measures = self.request, self.outputs.computed
-        layout = AggregateLayout.of(measures.columns, self.outputs.denominators, has_lists=self.outputs.averages_lists)
+        layout = AggregateLayout.from_columns(
+            measures.columns, self.outputs.denominators, has_lists=self.outputs.averages_lists
+        )
         if request.draws is not None:
             intervals = BootstrapIntervals(len(measures.columns), request.draws, request.intervals.confidence)
             rows = apply_by_key(rows, aggregates.GROUP, intervals.merge, WITH_SPREAD)
@@ -164,7 +166,7 @@ class ListCounts(Sum):
         yield from check_counts.count_lists(lists, self.request).to_batches()
 
     def finish(self, rows: pa.Table) -> pa.Table:
-        return check_counts.add_counts(rows)
+        return check_counts.sum_counts(rows)
 
 
 class Files(Sum):

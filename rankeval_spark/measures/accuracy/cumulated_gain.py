@@ -89,18 +89,20 @@ class Weighting:
 
         JudgementError for a gain above 0 that the map of ``gains`` does not hold, or above 1000 with ``exp-log2``.
         """
-        return self._raised(self._plain(grades))
+        return self._raise_to_power(self._gain_before_power(grades))
 
-    def _plain(self, grades: FloatVector) -> FloatVector:
+    def _gain_before_power(self, grades: FloatVector) -> FloatVector:
+        """Return the gain of each grade as ``gains`` says, scaled by 2 to the power of :attr:`power`."""
         if self.gains == "binary":
             gain = (grades >= self.rel).astype(np.float64)
         elif isinstance(self.gains, GainMap):
-            gain = _mapped(self.gains, grades)
+            gain = _look_up_grades(self.gains, grades)
         else:
             gain = np.maximum(grades, 0.0)
         return np.ldexp(gain, self.power) if self.power and self.dcg != "exp-log2" else gain
 
-    def _raised(self, gain: FloatVector) -> FloatVector:
+    def _raise_to_power(self, gain: FloatVector) -> FloatVector:
+        """Return 2**gain - 1 with ``exp-log2``, else the gain; JudgementError for a gain above 1000."""
         if self.dcg != "exp-log2":
             return gain
         greatest = float(gain.max(initial=0.0))
@@ -127,13 +129,13 @@ class Weighting:
 
     def of_unjudged(self, lists: Lists) -> FloatMatrix:
         """Worth of an item without a judgement: float64, shape (n_lists, 1); 0 for a user without any judgement."""
-        return lists.once(("unjudged", self), lambda: self._raised(self._usual(lists))[:, None])
+        return lists.once(("unjudged", self), lambda: self._raise_to_power(self._average_judged(lists))[:, None])
 
-    def _usual(self, lists: Lists) -> FloatVector:
+    def _average_judged(self, lists: Lists) -> FloatVector:
         """Mean or median, before it is raised, of what the judged items of each user are worth."""
         is_judged, n_lists = lists.judged_gain >= 0, lists.n_lists
         owner = lists.judged_list[is_judged]
-        worth = self._plain((lists.values[1] if self.gains == "value" else lists.judged_gain)[is_judged])
+        worth = self._gain_before_power((lists.values[1] if self.gains == "value" else lists.judged_gain)[is_judged])
         if self.unjudged == "median":
             middle = median_by_list(owner, worth, n_lists=n_lists)
             return np.where(np.isnan(middle), 0.0, middle)
@@ -147,12 +149,13 @@ class Weighting:
 
     def total(self, cut: CutLists) -> FloatMatrix:
         """Sum of discounted gains at ranks 1..k of each list; infinite where it is beyond a double."""
-        total = cut.once(("total", self), lambda: self._total(cut))
+        total = cut.once(("total", self), lambda: self._sum_discounted(cut))
         if not self.power and np.isnan(total).any():  # infinity times 0, the number of unjudged items
             return np.ldexp(replace(self, power=_SMALLER).total(cut), -_SMALLER)
         return total
 
-    def _total(self, cut: CutLists) -> FloatMatrix:
+    def _sum_discounted(self, cut: CutLists) -> FloatMatrix:
+        """Sum the discounted gains of hits and, where these are worth something, of unjudged items."""
         lists = cut.lists
         discounts = self.discount(lists.hit_rank)
         total = cut.sum_hits(self.of_hits(lists) * discounts)
@@ -193,7 +196,7 @@ class Weighting:
         return lists.once(("has gain", self), compute)
 
 
-def _mapped(gain_map: GainMap, grades: FloatVector) -> FloatVector:
+def _look_up_grades(gain_map: GainMap, grades: FloatVector) -> FloatVector:
     """Look the grades up; a negative one is worth 0, like an item without a judgement, and so is 0 without a gain."""
     pairs = gain_map.pairs if gain_map.pairs[0][0] == 0 else ((0.0, 0.0), *gain_map.pairs)
     known, gains = np.array(pairs).T
@@ -329,7 +332,7 @@ def cumulated_gain(
     >>> cumulated_gain(Lists.of([Ranking([3, 1, 0, 2, 0])]).cut([1, 2, 0]))
     array([[3., 4., 6.]])
     """
-    return _total(cut, Weighting("none", gains, rel, unjudged))
+    return _defined_total(cut, Weighting("none", gains, rel, unjudged))
 
 
 @gain_measure(
@@ -373,7 +376,7 @@ def discounted_cumulated_gain(
     >>> discounted_cumulated_gain(Lists.of([Ranking([3, None, 1])]).cut([1, 3]))
     array([[3. , 3.5]])
     """
-    return _total(cut, Weighting(dcg, gains, rel, unjudged))
+    return _defined_total(cut, Weighting(dcg, gains, rel, unjudged))
 
 
 @gain_measure(
@@ -414,5 +417,6 @@ def normalised_discounted_cumulated_gain(
     return Weighting(dcg, gains, rel, unjudged).share_of_ideal(cut, ideal)
 
 
-def _total(cut: CutLists, weighting: Weighting) -> FloatMatrix:
+def _defined_total(cut: CutLists, weighting: Weighting) -> FloatMatrix:
+    """Return the sum of discounted gains; NaN for a user without a gain."""
     return nan_unless(weighting.total(cut), weighting.has_gain(cut))

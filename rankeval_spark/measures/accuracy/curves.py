@@ -63,7 +63,7 @@ def interpolated_precision(
     (array([[0.66666667]]), array([[0.]]))
     """
     level = Fraction(str(recall))  # the decimal that is written
-    return nan_unless(_precision_from(cut.lists, level, need, rel), cut.n_relevant(rel) > 0)
+    return nan_unless(_max_precision_from(cut.lists, level, need, rel), cut.n_relevant(rel) > 0)
 
 
 @Definition(
@@ -85,7 +85,7 @@ def mean_interpolated_precision(
     >>> mean_interpolated_precision(Lists.of([Ranking([1, None, 1], missed=[1])]).cut([0]))
     array([[0.54545455]])
     """
-    mean = _curve(cut.lists, int(levels), need, rel).mean(axis=1, keepdims=True)
+    mean = _precision_curve(cut.lists, int(levels), need, rel).mean(axis=1, keepdims=True)
     return nan_unless(mean, cut.n_relevant(rel) > 0)
 
 
@@ -107,7 +107,7 @@ def interpolated_precision_area(
     >>> interpolated_precision_area(Lists.of([Ranking([1, None, 1], missed=[1])]).cut([0]))
     array([[0.55]])
     """
-    curve = _curve(cut.lists, int(levels), need, rel)
+    curve = _precision_curve(cut.lists, int(levels), need, rel)
     strips = (curve[:, :-1] + curve[:, 1:]) / 2
     return nan_unless(strips.mean(axis=1, keepdims=True), cut.n_relevant(rel) > 0)
 
@@ -134,13 +134,13 @@ def recall_ceiling(cut: CutLists, *, rel: Level = 1) -> Ratio:
 
 
 @memoised
-def _curve(lists: Lists, n_levels: int, need: str, rel: float) -> FloatMatrix:
+def _precision_curve(lists: Lists, n_levels: int, need: str, rel: float) -> FloatMatrix:
     """Interpolated precision at levels evenly spaced from 0 to 1: shape (n_lists, n_levels)."""
     levels = [Fraction(step, n_levels - 1) for step in range(n_levels)]
-    return np.hstack([_precision_from(lists, level, need, rel) for level in levels])
+    return np.hstack([_max_precision_from(lists, level, need, rel) for level in levels])
 
 
-def _precision_from(lists: Lists, level: Fraction, need: str, rel: float) -> FloatMatrix:
+def _max_precision_from(lists: Lists, level: Fraction, need: str, rel: float) -> FloatMatrix:
     """Highest precision at the ranks where recall has reached a level; 0 without such a rank: shape (n_lists, 1)."""
     relevance = lists.relevance(rel)
     distinct, place = np.unique(relevance.n_relevant[:, 0], return_inverse=True)  # exact numbers are slow: once each
@@ -177,7 +177,9 @@ def partial_auc(cut: CutLists, *, rel: Level = 1) -> Ratio:
     >>> partial_auc(Lists.of([Ranking([1, None, 1, 1])]).cut([1, 2])).values
     array([[0.33333333, 0.66666667]])
     """
-    return Ratio(_area(cut, cut.lists.hit_rank - cut.lists.relevance(rel).n_above + 1, rel), cut.n_relevant(rel))
+    return Ratio(
+        _sum_auc_terms(cut, cut.lists.hit_rank - cut.lists.relevance(rel).n_above + 1, rel), cut.n_relevant(rel)
+    )
 
 
 @Definition(
@@ -198,10 +200,10 @@ def partial_auc_at_positives(cut: CutLists, *, rel: Level = 1) -> Ratio:
     """
     n_above = cut.lists.relevance(rel).n_above
     first_k = np.maximum(cut.lists.hit_rank - n_above + 1, n_above)
-    return Ratio(_area(cut, first_k, rel), np.minimum(cut.n_relevant(rel), cut.k))
+    return Ratio(_sum_auc_terms(cut, first_k, rel), np.minimum(cut.n_relevant(rel), cut.k))
 
 
-def _area(cut: CutLists, first_k: FloatVector, rel: float) -> FloatMatrix:
+def _sum_auc_terms(cut: CutLists, first_k: FloatVector, rel: float) -> FloatMatrix:
     """Sum 1 - f / k over the hits that count at cutoffs of at least ``first_k``, f being the others above each."""
     relevance = cut.lists.relevance(rel)
     n_others = cut.sum_hits(relevance.is_relevant * (cut.lists.hit_rank - relevance.n_above), at=first_k)

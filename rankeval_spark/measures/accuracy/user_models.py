@@ -44,7 +44,7 @@ def rank_biased_precision(
     >>> rank_biased_precision(Lists.of([Ranking([1, None, 1])]).cut([1, 3]))
     array([[0.2  , 0.328]])
     """
-    weighting = _weighting(rel)
+    weighting = _gain_weighting(rel)
     if rel is None:
         require_no_gain_above(max_rel, cut.lists, measure="RBP")
     gain = weighting.gain(cut.lists.hit_gain) / (max_rel if rel is None else 1.0)
@@ -82,10 +82,11 @@ def rank_biased_precision_residual(
     known = (1 - p) * cut.sum_hits(_chance_of_looking(p, cut) * cut.lists.is_judged_hit)
     # All weights together are 1, so what is not known is the rest; rounding must not take it below the tail.
     residual = np.maximum(1 - known, p**cut.depth)
-    return nan_unless(residual, _weighting(rel).has_gain(cut))
+    return nan_unless(residual, _gain_weighting(rel).has_gain(cut))
 
 
-def _weighting(rel: float | None) -> Weighting:
+def _gain_weighting(rel: float | None) -> Weighting:
+    """Return gains as they are, or 0 and 1 where ``rel`` is given; without a discount."""
     return Weighting("none", "grade", 1) if rel is None else Weighting("none", "binary", rel)
 
 
@@ -116,7 +117,7 @@ def expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain = 4) -> Flo
     array([[0.9375    , 0.96679688]])
     """
     require_no_gain_above(max_rel, cut.lists, measure="ERR")
-    return nan_unless(_of_list(cut, max_rel), _GAIN.has_gain(cut))
+    return nan_unless(_sum_over_ranks(cut, max_rel), _GAIN.has_gain(cut))
 
 
 @Definition(
@@ -138,11 +139,12 @@ def normalised_expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain 
     lists = cut.lists
     require_no_gain_above(max_rel, lists, measure="nERR")
     ideal = cut.sum_ideal(_chance_of_stop(lists.judged_gain, lists.judged_list, max_rel) / lists.ideal_rank)
-    return Ratio(_of_list(cut, max_rel), ideal, where=_GAIN.has_gain(cut))
+    return Ratio(_sum_over_ranks(cut, max_rel), ideal, where=_GAIN.has_gain(cut))
 
 
 @memoised
-def _of_list(cut: CutLists, max_rel: float) -> FloatMatrix:
+def _sum_over_ranks(cut: CutLists, max_rel: float) -> FloatMatrix:
+    """Sum the chance to stop at each hit, divided by its rank."""
     lists = cut.lists
     return cut.sum_hits(_chance_of_stop(lists.hit_gain, lists.hit_list, max_rel) / lists.hit_rank)
 

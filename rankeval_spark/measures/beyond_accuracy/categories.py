@@ -63,13 +63,13 @@ def calibration(
     >>> calibration(batch.cut([1]), distance="JS").round(4)
     array([[0.3113]])
     """
-    owner, of_profile, of_items = _masses(cut, weights)
+    owner, of_profile, of_items = _category_weights(cut, weights)
     n_lists = cut.lists.n_lists
-    p = _shares(of_profile, owner, n_lists)
+    p = _normalise_by_list(of_profile, owner, n_lists)
     values = np.full((n_lists, cut.k.size), np.nan)
     log = np.log2 if base == "2" else np.log
     for column, found in enumerate(of_items):
-        q = _shares(found, owner, n_lists)
+        q = _normalise_by_list(found, owner, n_lists)
         if distance == "KL":
             terms = _divergence(p, (1 - alpha) * q + alpha * p, log)
         elif distance == "JS":
@@ -82,7 +82,7 @@ def calibration(
     return values
 
 
-def _masses(cut: CutLists, weights: str) -> tuple[IntVector, FloatVector, list[FloatVector]]:
+def _category_weights(cut: CutLists, weights: str) -> tuple[IntVector, FloatVector, list[FloatVector]]:
     """Sum up each category of each list: the lists, the weights in the profiles, and those in the items at each k."""
     facts = cut.lists.known_items
     profile, labels = facts.known_profile, facts.known_categories
@@ -98,7 +98,7 @@ def _masses(cut: CutLists, weights: str) -> tuple[IntVector, FloatVector, list[F
     return places // facts.n_codes, of_profile, of_items
 
 
-def _shares(mass: FloatVector, owner: IntVector, n_lists: int) -> FloatVector:
+def _normalise_by_list(mass: FloatVector, owner: IntVector, n_lists: int) -> FloatVector:
     """Divide what each list has in a category by what it has in all of them; 0 for a list without any."""
     return divide_or_zero(mass, sum_by_list(owner, mass, n_lists=n_lists)[owner])
 
@@ -141,9 +141,9 @@ def alpha_ndcg(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) -> Rat
     >>> alpha_ndcg(batch.cut([1, 2])).values.round(4)
     array([[1.    , 0.8066]])
     """
-    gains, owner = _gains_of_lists(cut, rel, alpha)
+    gains, owner = _category_gains(cut, rel, alpha)
     found = cut.sum_items(gains / np.log2(cut.lists.known_items.item_rank[owner] + 1), of=owner)
-    ideal = _ideal(cut, rel, alpha)
+    ideal = _greedy_ideal_gain(cut, rel, alpha)
     return Ratio(found, ideal, where=(cut.n_recommended > 0) & (ideal != 0))
 
 
@@ -168,7 +168,7 @@ def intent_aware_err(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) 
     array([[0.5]])
     """
     facts = cut.lists.known_items
-    gains, owner = _gains_of_lists(cut, rel, alpha)
+    gains, owner = _category_gains(cut, rel, alpha)
     found = cut.sum_items(gains / facts.item_rank[owner], of=owner)
     item, code = _relevant_labels(cut, rel)
     wanted = np.unique(facts.known_judged.owner[item] * facts.n_codes + code)
@@ -180,7 +180,7 @@ def intent_aware_err(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) 
     return Ratio(found, possible, where=(cut.n_recommended > 0) & (possible != 0))
 
 
-def _gains_of_lists(cut: CutLists, rel: float, alpha: float) -> tuple[FloatVector, IntVector]:
+def _category_gains(cut: CutLists, rel: float, alpha: float) -> tuple[FloatVector, IntVector]:
     """Gain of each category of each relevant item in the lists, and the item it belongs to."""
     facts = cut.lists.known_items
     labels = facts.known_categories
@@ -201,7 +201,7 @@ def _relevant_labels(cut: CutLists, rel: float) -> tuple[IntVector, IntVector]:
 
 
 @memoised
-def _ideal(cut: CutLists, rel: float, alpha: float) -> FloatMatrix:
+def _greedy_ideal_gain(cut: CutLists, rel: float, alpha: float) -> FloatMatrix:
     """Compute the gain of ideal lists, greedily: each rank takes the item with the largest gain that is left."""
     judged, n_lists = cut.lists.known_items.known_judged, cut.lists.n_lists
     item, code = _relevant_labels(cut, rel)

@@ -88,10 +88,10 @@ def intra_list_diversity(
     diversity = 1 - _mean_similarity(cut, sim, unknown)
     if rel is None and discount == "none":
         return diversity
-    known = _is_known(cut, sim)
+    known = _known_item_flags(cut, sim)
     counted = known if rel is None else known * cut.lists.relevant_items(rel)
-    similarity = cut.once(("similarity of pairs", sim), lambda: _similarity_of(cut.lists.known_items, sim))
-    aware = _aware_diversity(cut, similarity, counted=counted, known=known, log2=discount == "log2")
+    similarity = cut.once(("similarity of pairs", sim), lambda: _similarity_function(cut.lists.known_items, sim))
+    aware = _rank_aware_diversity(cut, similarity, counted=counted, known=known, log2=discount == "log2")
     return nan_unless(np.clip(aware, 0, 2), ~np.isnan(diversity))
 
 
@@ -172,17 +172,17 @@ def _mean_similarity(cut: CutLists, sim: str, unknown: str) -> FloatMatrix:
                 of_sum += cut.sum_items(feature) ** 2
             return (of_sum - squares) / 2
         if sim == "hamming":
-            items, shares = _features_in_common(facts)
+            items, shares = _sum_hamming_shares(facts)
             return cut.sum_items(shares, of=items)
         _, later, similarity = _similar_pairs(facts, sim)
         return cut.sum_items(similarity, of=later)
 
-    total, n_known = cut.once(("similarity", sim), lambda: (sum_of_pairs(), cut.sum_items(_is_known(cut, sim))))
+    total, n_known = cut.once(("similarity", sim), lambda: (sum_of_pairs(), cut.sum_items(_known_item_flags(cut, sim))))
     mean = np.clip(divide_or_nan(total, n_known * (n_known - 1) / 2), -1, 1)
     return mean if unknown == "drop" else nan_unless(mean, n_known == cut.n_items)
 
 
-def _is_known(cut: CutLists, sim: str) -> FloatVector:
+def _known_item_flags(cut: CutLists, sim: str) -> FloatVector:
     """Return 1 for each item whose similarities are known, 0 for the others."""
     facts = cut.lists.known_items
     if sim == "vector":
@@ -198,7 +198,7 @@ def _is_known(cut: CutLists, sim: str) -> FloatVector:
 Similarity: TypeAlias = "Callable[[IntVector, IntVector], FloatVector]"
 
 
-def _similarity_of(facts: ItemFacts, sim: str) -> Similarity:
+def _similarity_function(facts: ItemFacts, sim: str) -> Similarity:
     """Return the function that computes how similar two items of a list are; ``sim`` is the option of ILD."""
     if sim == "vector":
         vectors = facts.unit_vectors
@@ -250,7 +250,7 @@ def _pairs_within_runs(key: IntVector) -> tuple[IntVector, IntVector]:
     return np.concatenate(earlier), np.concatenate(later)
 
 
-def _features_in_common(facts: ItemFacts) -> tuple[IntVector, FloatVector]:
+def _sum_hamming_shares(facts: ItemFacts) -> tuple[IntVector, FloatVector]:
     """Count, for each item with a vector, the numbers it has in common with all items above it in its list together.
 
     Returns the positions of these items in the batch and, as a share of the numbers of a vector, the sum over the items
@@ -268,7 +268,7 @@ def _features_in_common(facts: ItemFacts) -> tuple[IntVector, FloatVector]:
     return items, in_common / max(features.shape[1], 1)
 
 
-def _aware_diversity(
+def _rank_aware_diversity(
     cut: CutLists,
     similarity: Similarity,
     *,
@@ -346,10 +346,10 @@ def overlap(
     array([[0. , 0.5]])
     """
     if denom == "k":
-        return nan_unless(_n_shared(cut, model) / cut.k, _shorter(cut, model) > 0)
+        return nan_unless(_count_shared(cut, model) / cut.k, _shorter_length(cut, model) > 0)
     n_others = cut.n_items_of_other(cut.lists.shared_with(model))
     n_items = cut.n_items if denom == "len" else np.minimum(cut.n_items, n_others)
-    return divide_or_nan(_n_shared(cut, model), np.where(_shorter(cut, model) > 0, n_items, 0))
+    return divide_or_nan(_count_shared(cut, model), np.where(_shorter_length(cut, model) > 0, n_items, 0))
 
 
 @agreement(
@@ -368,8 +368,8 @@ def jaccard(cut: CutLists, *, model: OtherModel) -> FloatMatrix:
     >>> jaccard(batch.cut([2, 3]), model="popular").round(4)
     array([[0.3333, 0.25  ]])
     """
-    n_shared, n_others = _n_shared(cut, model), cut.n_items_of_other(cut.lists.shared_with(model))
-    n_either = np.where(_shorter(cut, model) > 0, cut.n_items + n_others - n_shared, 0)
+    n_shared, n_others = _count_shared(cut, model), cut.n_items_of_other(cut.lists.shared_with(model))
+    n_either = np.where(_shorter_length(cut, model) > 0, cut.n_items + n_others - n_shared, 0)
     return divide_or_nan(n_shared, n_either)
 
 
@@ -390,13 +390,13 @@ def rank_biased_overlap(cut: CutLists, *, model: OtherModel, p: Persistence = 0.
     >>> rank_biased_overlap(batch.cut([1, 2]), model="popular", p=0.5)
     array([[0. , 0.5]])
     """
-    shared, shorter = cut.lists.shared_with(model), _shorter(cut, model)
+    shared, shorter = cut.lists.shared_with(model), _shorter_length(cut, model)
     longer = np.maximum(cut.depth, np.minimum(cut.k, shared.length[:, None]))
     short, long = (np.maximum(length, 1).astype(np.int64) for length in (shorter, longer))
     depths = np.arange(1, long.max(initial=1) + 1)
     powers, shares = prefix_sums(p**depths), prefix_sums(p**depths / depths)
     is_in_short = shared.depth <= np.minimum(cut.lists.n_recommended, shared.length)[shared.owner]
-    in_short, n_shared = cut.sum_shared(shared, is_in_short.astype(np.float64)), _n_shared(cut, model)
+    in_short, n_shared = cut.sum_shared(shared, is_in_short.astype(np.float64)), _count_shared(cut, model)
     agreed = n_shared * shares[long] - cut.sum_shared(shared, shares[np.minimum(shared.depth, len(depths)) - 1])
     unseen = in_short * ((powers[long] - powers[short]) / short - (shares[long] - shares[short]))
     beyond = ((n_shared - in_short) / long + in_short / short) * p**long
@@ -404,12 +404,12 @@ def rank_biased_overlap(cut: CutLists, *, model: OtherModel, p: Persistence = 0.
 
 
 @memoised
-def _n_shared(cut: CutLists, model: str) -> FloatMatrix:
+def _count_shared(cut: CutLists, model: str) -> FloatMatrix:
     """Count the items that both lists hold at ranks <= k."""
     shared = cut.lists.shared_with(model)
     return cut.sum_shared(shared, np.ones(len(shared.depth)))
 
 
-def _shorter(cut: CutLists, model: str) -> FloatMatrix:
+def _shorter_length(cut: CutLists, model: str) -> FloatMatrix:
     """Length of the shorter list of the two, cut at k; 0 where one model gave none."""
     return np.minimum(cut.depth, cut.lists.shared_with(model).length[:, None])

@@ -50,9 +50,9 @@ def mean_inverse_user_frequency(
     array([[2.]])
     """
     users = cut.lists.known_items.values[N.ITEM_USERS]
-    bits = _surprise(cut, users, N.TOTAL_USERS)
+    bits = _bits_of_surprise(cut, users, N.TOTAL_USERS)
     if unseen == "one":
-        return _where_trained(cut, divide_or_nan(cut.sum_items(bits), cut.n_items), N.TOTAL_USERS)
+        return _nan_without_training(cut, divide_or_nan(cut.sum_items(bits), cut.n_items), N.TOTAL_USERS)
     is_seen = (users > 0).astype(np.float64)
     return divide_or_nan(cut.sum_items(bits * is_seen), cut.sum_items(is_seen))
 
@@ -76,8 +76,8 @@ def self_information(cut: CutLists) -> FloatMatrix:
     >>> self_information(Lists.of([one]).cut([1]))
     array([[3.]])
     """
-    bits = _surprise(cut, cut.lists.known_items.values[N.ITEM_INTERACTIONS], N.TOTAL_INTERACTIONS)
-    return _where_trained(cut, divide_or_nan(cut.sum_items(bits), cut.n_items), N.TOTAL_INTERACTIONS)
+    bits = _bits_of_surprise(cut, cut.lists.known_items.values[N.ITEM_INTERACTIONS], N.TOTAL_INTERACTIONS)
+    return _nan_without_training(cut, divide_or_nan(cut.sum_items(bits), cut.n_items), N.TOTAL_INTERACTIONS)
 
 
 @Definition(
@@ -103,7 +103,7 @@ def expected_popularity_complement(cut: CutLists, *, rel: Level = 1, relevance: 
     facts = cut.lists.known_items
     totals = np.maximum(facts.totals[N.TOTAL_USERS], 1)[facts.item_list]
     unknown_to = 1 - facts.values[N.ITEM_USERS] / totals
-    return _where_trained(cut, _discounted_mean(cut, unknown_to, rel, relevance), N.TOTAL_USERS)
+    return _nan_without_training(cut, _discounted_mean(cut, unknown_to, rel, relevance), N.TOTAL_USERS)
 
 
 @Definition(
@@ -130,18 +130,19 @@ def expected_free_discovery(cut: CutLists, *, rel: Level = 1, relevance: Counted
     """
     facts = cut.lists.known_items
     counts, least = (facts.values[N.ITEM_INTERACTIONS], facts.totals[N.LEAST_INTERACTIONS][facts.item_list])
-    bits = _surprise(cut, np.where(counts > 0, counts, least), N.TOTAL_INTERACTIONS)
-    return _where_trained(cut, _discounted_mean(cut, bits, rel, relevance), N.TOTAL_INTERACTIONS)
+    bits = _bits_of_surprise(cut, np.where(counts > 0, counts, least), N.TOTAL_INTERACTIONS)
+    return _nan_without_training(cut, _discounted_mean(cut, bits, rel, relevance), N.TOTAL_INTERACTIONS)
 
 
-def _surprise(cut: CutLists, counts: FloatVector, total: str) -> FloatVector:
+def _bits_of_surprise(cut: CutLists, counts: FloatVector, total: str) -> FloatVector:
     """-log2(count / total) of each item, a count of 0 taken as 1; 0 where nothing was seen at all."""
     facts = cut.lists.known_items
     totals = facts.totals[total][facts.item_list]
     return np.log2(np.maximum(totals, 1)) - np.log2(np.maximum(counts, 1))
 
 
-def _where_trained(cut: CutLists, values: FloatMatrix, total: str) -> FloatMatrix:
+def _nan_without_training(cut: CutLists, values: FloatMatrix, total: str) -> FloatMatrix:
+    """Keep the values; NaN where ``total``, a count of the training data, is 0."""
     return np.where(cut.lists.known_items.totals[total][:, None] > 0, values, np.nan)
 
 

@@ -125,7 +125,7 @@ Drawn = tuple[np.random.Generator, str, pa.Table, pa.Table]
 def test_facts_of_items_and_totals_are_the_same(spark: SparkSession, tables: Drawn) -> None:
     _, _, train, items = tables
     frames = FactFrames(on_spark(spark, train), on_spark(spark, items), DAY, has_small_catalogue=True)
-    here = FactSources(Interactions.of(train), items, DAY)
+    here = FactSources(Interactions.from_rows(train), items, DAY)
     counted, described = COUNTED_FACTS, CATALOGUE_FACTS | {N.ITEM_KNOWN}
     totals = {*N.TOTALS, *N.GROUP_SIZES}
     for needs in (counted | described | totals, {N.ITEM_PLACE, N.ITEM_TAIL}, described, totals):
@@ -165,7 +165,7 @@ def test_cooccurrence_is_the_same(
     ranked = ranked_of(random, kind, has_lists=depth == 0)
     key = [name for name in C.LIST_KEY if name in ranked.column_names]
     items = F.array_sort(F.collect_list(F.struct(C.RANK, C.ITEM_ID))).alias(ITEMS)
-    trained, knowledge = Interactions.of(train), FactFrames(on_spark(spark, train))
+    trained, knowledge = Interactions.from_rows(train), FactFrames(on_spark(spark, train))
     lists = on_spark(spark, ranked).groupBy(*key).agg(items)
     familiar = item_facts.to_familiarity(lists, sources=knowledge, depth=depth)
     expected = familiar.withColumnRenamed(N.ITEM_FAMILIARITY, row_kinds.SIMILARITY)

@@ -144,7 +144,7 @@ def test_moments_of_parts_add_up_to_those_of_all_lists(at_once: int) -> None:
 
     parts = [{name: each.slice(start, at_once) for name, each in lists.items()} for start in range(0, 4, at_once)]
     found = pa.Table.from_batches(batch for part in parts for batch in by_country.moments(by_country.score_part(part)))
-    state = AggregateLayout.of(by_country.measures.columns, by_country.measures.denominator_columns)
+    state = AggregateLayout.from_columns(by_country.measures.columns, by_country.measures.denominator_columns)
     assert state.pool(found).to_pylist() == state.pool(direct).to_pylist()
 
 

@@ -107,7 +107,7 @@ def cosine(pairs: list[Pair], item: int, other: int) -> float:
 @given(interactions)
 def test_counted_facts_are_those_of_the_definitions(pairs: list[Pair]) -> None:
     train = train_of(*pairs, ids=pa.int64())
-    table = to_item_table(FactSources(Interactions.of(train)), needs=COUNTED)
+    table = to_item_table(FactSources(Interactions.from_rows(train)), needs=COUNTED)
     found = by(table, C.ITEM_ID)
     assert set(found) == {item for _, item in pairs}
     for item, row in found.items():
@@ -126,7 +126,7 @@ def test_familiarity_is_the_mean_similarity_to_the_items_of_the_user(
         for item in items[: depth or None] if own else []:
             similar = sorted(cosine(pairs, item, each) for each in own)
             expected[user, item] = reduce(add, similar, 0.0) / len(own)
-    found = by(to_familiarity(ranked_of(lists), Interactions.of(train), depth), C.USER_ID, C.ITEM_ID)
+    found = by(to_familiarity(ranked_of(lists), Interactions.from_rows(train), depth), C.USER_ID, C.ITEM_ID)
     assert {key: row[row_kinds.SIMILARITY] for key, row in found.items()} == expected
 
 
@@ -136,7 +136,7 @@ def test_pairs_are_those_with_users_in_common(most: int, pairs: list[Pair], list
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cooccurrence, "MAX_CELLS", most)
         patch.setattr(cooccurrence, "AT_ONCE", most)
-        table = to_pairs(ranked_of(lists), Interactions.of(train_of(*pairs, ids=pa.int64())), depth)
+        table = to_pairs(ranked_of(lists), Interactions.from_rows(train_of(*pairs, ids=pa.int64())), depth)
     expected = {}
     for user, items in enumerate(lists):
         top = list(enumerate(items[: depth or None], 1))
@@ -158,7 +158,7 @@ def test_facts_of_the_catalogue_are_cleaned_and_the_unknown_is_null() -> None:
     items = items_of(("i00", ["b", "a", "b", None], [1.0, 2.0], DAY), ("i01", [], [math.nan, 1.0], dt.date(2026, 2, 2)))
     needs = frozenset({N.ITEM_USERS, N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTORS})
     train = train_of(("u1", "i00"), ("u1", "i02"))
-    table = to_item_table(FactSources(Interactions.of(train), items, DAY), needs=needs)
+    table = to_item_table(FactSources(Interactions.from_rows(train), items, DAY), needs=needs)
     assert table is not None
     assert table.to_pydict() == {
         C.ITEM_ID: ["i00", "i01", "i02"],
@@ -182,17 +182,17 @@ def test_an_input_that_is_needed_must_be_there() -> None:
 def test_totals_count_train_and_the_catalogue_once() -> None:
     train = train_of(("u", "a"), ("u", "a"), ("v", "a"), ("v", "b"))
     items = items_of(("a", ["x", "y"], None, None), ("b", ["y", None], None, None), ("c", None, None, None))
-    totals = to_totals(FactSources(Interactions.of(train), items), needs=frozenset(N.TOTALS))
+    totals = to_totals(FactSources(Interactions.from_rows(train), items), needs=frozenset(N.TOTALS))
     assert totals is not None
     values = (4, 3, 1, 2, 2, 3)
     assert totals.to_pylist() == [dict(zip(N.TOTALS, values, strict=True))]
-    in_train = to_totals(FactSources(Interactions.of(train)), needs=frozenset({N.CATALOGUE_ITEMS}))
+    in_train = to_totals(FactSources(Interactions.from_rows(train)), needs=frozenset({N.CATALOGUE_ITEMS}))
     assert in_train is not None
     assert in_train.to_pylist() == [{N.CATALOGUE_ITEMS: 2}]
 
 
 def test_totals_of_an_empty_table_are_zero() -> None:
-    totals = to_totals(FactSources(Interactions.of(train_of())), needs=frozenset(N.TOTALS[:4]))
+    totals = to_totals(FactSources(Interactions.from_rows(train_of())), needs=frozenset(N.TOTALS[:4]))
     assert totals is not None
     assert totals.to_pylist() == [dict.fromkeys(N.TOTALS[:4], 0.0)]
 

@@ -41,7 +41,7 @@ def metrics(users: Lists, *, unit: str, n_partitions: int = 1) -> dict[str, dict
     schema = pa.Table.from_pylist([_row([0.5])]).schema
     parts = (pa.Table.from_pylist(rows[part::n_partitions], schema=schema) for part in range(n_partitions))
     batches = [batch for part in parts for batch in summariser.summarise(iter(part.to_batches()))]
-    state = AggregateLayout.of(ASKED.columns, weights, has_lists=True)
+    state = AggregateLayout.from_columns(ASKED.columns, weights, has_lists=True)
     finisher = metric_rows.MetricRows(ASKED, state, ReportedSlices([()], 1, LEVEL))
     found = [row for batch in finisher.finish(iter(batches)) for row in batch.to_pylist()]
     return {row[C.MEASURE]: row for row in found}

@@ -15,7 +15,7 @@ from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import JudgementError
 from rankeval_spark.measures import Lists, MeasureSet, Ranking, registry
 from rankeval_spark.measures.options import resolve_for_options
-from rankeval_spark.measures.prediction import inversions, pairs_of
+from rankeval_spark.measures.prediction import count_inversions, count_pairs
 from tests.support.rankings import rankings
 from tests.support.scored import parsed, values
 
@@ -67,7 +67,7 @@ def test_area_is_the_statistic_of_mann_and_whitney(pairs: list[tuple[float, floa
 
 @given(ranking=rankings())
 def test_every_pair_is_of_one_kind(ranking: Ranking) -> None:
-    pairs = pairs_of(Lists.of([ranking]))
+    pairs = count_pairs(Lists.of([ranking]))
     kinds = (pairs.concordant, pairs.discordant, pairs.tied_score, pairs.tied_gain)
     assert sum(kinds) == pairs.all
     assert all(kind >= 0 for kind in kinds)
@@ -77,7 +77,9 @@ def test_every_pair_is_of_one_kind(ranking: Ranking) -> None:
 def test_inversions_are_those_of_two_loops(sizes: list[int], data: st.DataObject) -> None:
     lists = [data.draw(st.lists(st.integers(0, 9), min_size=size, max_size=size)) for size in sizes]
     owner = np.repeat(np.arange(len(sizes)), sizes)
-    found = inversions(owner, np.array([value for one in lists for value in one], dtype=np.int64), n_lists=len(sizes))
+    found = count_inversions(
+        owner, np.array([value for one in lists for value in one], dtype=np.int64), n_lists=len(sizes)
+    )
     expected = [sum(a > b for place, a in enumerate(one) for b in one[place:]) for one in lists]
     np.testing.assert_array_equal(found, expected)
 
@@ -86,7 +88,7 @@ def test_pairs_of_a_long_list_are_counted_exactly_without_looking_at_each() -> N
     """A list in its order but for the halves, which are exchanged: every pair across them is wrong."""
     half = LONG // 2
     gains = np.concatenate([np.arange(half, 0, -1), np.arange(LONG, half, -1)]).astype(float)
-    pairs = pairs_of(Lists.of([Ranking(gains.tolist()), Ranking([2.0, 1.0])]))
+    pairs = count_pairs(Lists.of([Ranking(gains.tolist()), Ranking([2.0, 1.0])]))
     assert pairs.discordant.tolist() == [[half * half], [0]]
     assert pairs.concordant.tolist() == [[LONG * (LONG - 1) / 2 - half * half], [1]]
 

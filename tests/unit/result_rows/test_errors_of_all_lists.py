@@ -43,19 +43,19 @@ def test_every_measure_of_exposure_has_its_steps() -> None:
     exposure = Exposure.of([Shown(("a b", "a c"), catalogue="a b c d")], k=2)
     for entry in registry.entries("exposure"):
         measure = Measure.of(entry.name, k=2)
-        share = exposure_rows.first_order_share(measure, exposure, np.array([0.3]))
+        share = exposure_rows.variance_shrinkage(measure, exposure, np.array([0.3]))
         assert share.shape == (1,)
 
 
 def test_a_coverage_that_few_single_items_support_has_no_error() -> None:
     for n_singles, has_error in ((19, False), (20, True)):
         lists = (" ".join(f"i{number}" for number in range(n_singles)), "a b", "a b")
-        share = exposure_rows.first_order_share(
+        share = exposure_rows.variance_shrinkage(
             Measure.parse("ItemCoverage"), Exposure.of([Shown(lists)]), np.array([n_singles + 2.0])
         )
         assert np.isnan(share[0]) != has_error
     lists = (lists[0], *(" ".join(f"p{number}" for number in range(31)),) * 2)
-    crowded = exposure_rows.first_order_share(Measure.parse("ItemCoverage"), Exposure.of([Shown(lists)]), np.ones(1))
+    crowded = exposure_rows.variance_shrinkage(Measure.parse("ItemCoverage"), Exposure.of([Shown(lists)]), np.ones(1))
     assert np.isnan(crowded).all()
     ones = n_singles - n_singles**2 / (n_singles + 4)
     assert share[0] == pytest.approx(ones / (ones + 2), rel=0, abs=1e-12)

@@ -261,13 +261,13 @@ class Resampler:
             return
         users = Users.from_rows(table, numerators, denominators, self.ks)
         n_bytes = 2 * 8 * int(users.numerators.shape[1]) * self.draws.replicates  # of the sums of one group
-        large: list[_Slot] = []
-        groups: list[np.ndarray] = []
+        large: list[_Slot] = []  # groups whose replicate sums are made together
+        groups: list[np.ndarray] = []  # for each slice the place of each user's group in `large`, -1 for none
         for index, names in enumerate(self.slices):
             keys, group = find_groups(users.first_rows, names)
             is_few = np.bincount(group, minlength=len(keys)) * MAX_GROWTH < self.draws.replicates
             few = [(place, key) for place, key in enumerate(keys) if is_few[place]]
-            if few:
+            if few:  # passed on user by user: less than the sums of all replicates
                 yield _state_rows(
                     (index, key, k, None, state) for key, k, state in users.yield_states(few, group, self.ks)
                 )
@@ -504,7 +504,7 @@ class _Totals:
             self.counted = value_counts.merge_counts(parts, size * n_measures)
 
     def merge_segments(self, places: Sequence[int]) -> _Totals:
-        """Merge the groups whose segments have equal values at ``places``, those of the segments that stay."""
+        """Merge the groups that agree in the segments that stay; ``places`` are those of their values in a key."""
         moments = self.moments
         if moments is None:
             return self

@@ -134,16 +134,11 @@ class Batch:
         tables = [rows for rows in (self.log, self.held_out, self.train) if row_kinds.FACTS in rows.columns]
         if tables:
             facts_by_row = pa.concat_arrays([rows.columns[row_kinds.FACTS] for rows in tables])
-            row = _last_row_of_items(np.concatenate([rows.item for rows in tables]), self.n_items)
+            item = np.concatenate([rows.item for rows in tables])
+            row = np.full(self.n_items, ABSENT)  # any row of each item, for all have the same facts: the last one
+            row[item] = np.arange(len(item))
             found |= struct_fields(take_or_null(facts_by_row, row))
         return found
-
-
-def _last_row_of_items(item: IntVector, n_items: int) -> IntVector:
-    """Return a row of each item, its last one; ABSENT for an item without a row."""
-    row = np.full(n_items, ABSENT)
-    row[item] = np.arange(len(item))
-    return row
 
 
 def struct_fields(structs: pa.StructArray) -> dict[str, pa.Array]:
@@ -277,25 +272,36 @@ def expand_lists(batches: Iterable[pa.RecordBatch], *, has_ranks: bool) -> Itera
             yield batch
             continue
         is_list = np.isin(to_numpy(batch[row_kinds.KIND]), (row_kinds.LOG, row_kinds.UNNAMED))
-        for of_lists, chosen in ((False, ~is_list), (True, is_list)):
+        for to_rows, chosen in ((_null_item_columns, ~is_list), (_item_rows, is_list)):
             if chosen.any():
                 rows = batch if chosen.all() else batch.filter(to_arrow(chosen))
-                yield _item_rows(rows, of_lists=of_lists, has_ranks=has_ranks)
+                yield to_rows(rows, has_ranks)
 
 
-def _item_rows(rows: pa.RecordBatch, *, of_lists: bool, has_ranks: bool) -> pa.RecordBatch:
-    """Build a row per item of lists; other inputs only get the columns of the items, as NULL."""
+def _score_type(rows: pa.RecordBatch) -> pa.DataType | None:
+    """Return the type of the scores that travel in lists, floats as double; None without scores."""
+    if row_kinds.LISTED_SCORES not in rows.schema.names:
+        return None
+    score_type = rows[row_kinds.LISTED_SCORES].type.value_type
+    return pa.float64() if pa.types.is_floating(score_type) else score_type
+
+
+def _null_item_columns(rows: pa.RecordBatch, has_ranks: bool) -> pa.RecordBatch:
+    """Add the columns of the items, as NULL, to rows of other inputs."""
     columns = {name: rows[name] for name in rows.schema.names if name not in row_kinds.LISTED}
-    scores = rows[row_kinds.LISTED_SCORES] if row_kinds.LISTED_SCORES in rows.schema.names else None
-    score_type = None if scores is None else scores.type.value_type
-    if score_type is not None and pa.types.is_floating(score_type):  # other numbers keep their type
-        score_type = pa.float64()
-    if not of_lists:
-        if score_type is not None:
-            columns.setdefault(C.SCORE, pa.nulls(len(rows), score_type))
-        if has_ranks:
-            columns[C.RANK] = pa.nulls(len(rows), pa.int32())
-        return pa.RecordBatch.from_pydict(columns)
+    score_type = _score_type(rows)
+    if score_type is not None:
+        columns.setdefault(C.SCORE, pa.nulls(len(rows), score_type))
+    if has_ranks:
+        columns[C.RANK] = pa.nulls(len(rows), pa.int32())
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _item_rows(rows: pa.RecordBatch, has_ranks: bool) -> pa.RecordBatch:
+    """Build a row per item of lists."""
+    columns = {name: rows[name] for name in rows.schema.names if name not in row_kinds.LISTED}
+    score_type = _score_type(rows)
+    scores = None if score_type is None else rows[row_kinds.LISTED_SCORES]
     flat = flatten_lists(rows[row_kinds.LISTED_ITEMS], scores)
     row, n_items = to_arrow(flat.row), len(flat.row)
     columns = {

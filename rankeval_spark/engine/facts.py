@@ -263,14 +263,6 @@ def require_input(found: _Input | None) -> _Input:
     return found
 
 
-def _read_counts(counted: pa.Table, total: pa.Table) -> _Counted:
-    """Read the interactions and users of each item, in the order of the ids, and the number of all users."""
-    codes = renumber_by_id(to_codes(counted[C.ITEM_ID]))
-    order, names = np.argsort(codes.code), (N_INTERACTIONS, N_USERS)
-    interactions, users = (to_numpy(counted[name])[order].astype(np.int64) for name in names)
-    return _Counted(codes.values, interactions, users, int(to_numpy(total[N_USERS], null=0)[0]))
-
-
 @dataclass(frozen=True)
 class GatheredRows:
     """Facts to make of gathered rows of items; plain data that travels to the worker."""
@@ -284,7 +276,12 @@ class GatheredRows:
         rows = pa.Table.from_batches(list(batches))
         kind = to_numpy(rows[row_kinds.KIND])
         total, counted, items = (rows.filter(to_arrow(kind == number)) for number in (TOTAL, COUNTED, CATALOGUE))
-        counts = _read_counts(counted, total) if N_USERS in rows.column_names else None
+        counts = None
+        if N_USERS in rows.column_names:
+            codes = renumber_by_id(to_codes(counted[C.ITEM_ID]))
+            order, names = np.argsort(codes.code), (N_INTERACTIONS, N_USERS)
+            interactions, users = (to_numpy(counted[name])[order].astype(np.int64) for name in names)
+            counts = _Counted(codes.values, interactions, users, int(to_numpy(total[N_USERS], null=0)[0]))
         sources = FactSources(counts, items if self.has_items else None, self.evaluation_date)
         constants = to_constants(sources, needs=self.needs)
         if C.TOTALS in rows.column_names:

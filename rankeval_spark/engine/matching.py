@@ -6,8 +6,10 @@ or list that it has none for.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -31,7 +33,6 @@ from rankeval_spark.engine.arrays import (
 from rankeval_spark.engine.attribution import AttributionRules, attribute
 from rankeval_spark.engine.failures import refuse, refuse_input
 from rankeval_spark.measures.arrays import is_run_start
-from rankeval_spark.statistics.exact_sums import exact_sums
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Duplicates, HeldOutDuplicates
@@ -127,6 +128,52 @@ def _sum_repeated(rows: Judgements, last: IntVector) -> Judgements:
             found, fix = f"the {name}s of a user and an item add up to infinity", f"correct the {name}s"
             refuse_input("held_out", found, expected="a number", fix=f"{fix} of the held-out table")
     return replace(rows.take(last), **sums)
+
+
+_MAX_STEPS: Final = 64  # longest group that is summed next to others; a longer one costs as much alone
+
+
+def exact_sums(
+    numbers: FloatVector,  # (n_numbers,), finite numbers, one group after another
+    lengths: IntVector,  # (n_groups,), numbers in each group, at least 1
+) -> FloatVector:
+    """Return the sum of each group as the nearest double, whatever the order of its numbers.
+
+    Groups are summed side by side, one number a step, with the rounding error of each addition kept next to the sum
+    (Knuth's two-sum). Where the errors add up without an error of their own, adding both rounds once; other groups go
+    through `math.fsum`.
+
+    >>> exact_sums(np.array([0.1] * 10 + [1e16, 1.0, -1e16]), np.array([10, 3]))
+    array([1., 1.])
+    """
+    first = np.cumsum(lengths) - lengths
+    total, error_sum = numbers[first], np.zeros(len(first))
+    is_exact = lengths <= _MAX_STEPS
+    with np.errstate(over="ignore", invalid="ignore"):  # a sum on the way can exceed the range of a double
+        for step in range(1, min(int(lengths.max(initial=0)), _MAX_STEPS)):
+            group = np.flatnonzero(is_exact & (lengths > step))
+            total[group], error = _two_sum(total[group], numbers[first[group] + step])
+            error_sum[group], lost = _two_sum(error_sum[group], error)
+            is_exact[group] = lost == 0
+        sums: FloatVector = total + error_sum
+    for place in np.flatnonzero(~is_exact).tolist():
+        group_numbers = numbers[first[place] : first[place] + lengths[place]].tolist()
+        try:
+            sums[place] = math.fsum(group_numbers)
+        except OverflowError:  # of a sum on the way; that of all numbers may still be a double
+            exact = sum(map(Fraction, group_numbers))
+            try:
+                sums[place] = float(exact)
+            except OverflowError:
+                sums[place] = math.inf if exact > 0 else -math.inf
+    return sums
+
+
+def _two_sum(left: FloatVector, right: FloatVector) -> tuple[FloatVector, FloatVector]:
+    """Add up, and return what rounding took away; NaN where the sum exceeds the range of a double."""
+    total = left + right
+    added = total - left
+    return total, (left - (total - added)) + (right - added)
 
 
 def _read_judgements(held_out: CodedRows, pair: IntVector, item_groups: IntVector | None) -> Judgements:

@@ -67,6 +67,7 @@ def to_user_means(
         return np.where(n > 0, n, np.nan)
 
     def total(values: np.ndarray) -> np.ndarray:
+        """Sum the numbers; NaN without any."""
         sums = np.bincount(group, weights=np.nan_to_num(values), minlength=n_groups)
         return np.where(np.isnan(count(values)), np.nan, sums)
 
@@ -223,26 +224,15 @@ class ListOutputs:
         is_evaluated = to_arrow(part.members.is_evaluated)
         lists = pa.Table.from_pydict({**{name: part.lists[name] for name in names}, IS_EVALUATED: is_evaluated})
         yield from aggregator.count_lists(lists.filter(to_arrow(to_numpy(part.lists[C.N_RECOMMENDED]) > 0)))
-        if self.averages_lists:
-            yield from self._differences_of_users(part, aggregator)
+        if self.averages_lists:  # means of users over their lists
+            users = part.users.filter(part.users[IS_EVALUATED])
+            users = users.sort_by([(USER_HASH, "ascending"), (C.USER_ID, "ascending")])
+            yield from aggregator.aggregate_rows(iter(users.to_batches()))
         else:
-            members = lists.filter(is_evaluated).drop_columns(IS_EVALUATED)
-            yield from self._differences_of_lists(part, members, aggregator)
-
-    def _differences_of_users(self, part: Part, aggregator: DifferenceAggregator) -> Iterator[pa.RecordBatch]:
-        """Yield differences of the users' means over their lists."""
-        users = part.users.filter(part.users[IS_EVALUATED])
-        users = users.sort_by([(USER_HASH, "ascending"), (C.USER_ID, "ascending")])
-        yield from aggregator.aggregate_rows(iter(users.to_batches()))
-
-    def _differences_of_lists(
-        self, part: Part, members: pa.Table, aggregator: DifferenceAggregator
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield differences of the only lists of users: ``members`` are the lists of the population."""
-        is_evaluated = part.members.is_evaluated
-        values = np.stack([part.scored.values[name][is_evaluated] for name in aggregator.requested.stored], axis=-1)
-        hashes = to_arrow(hash_users(members[C.USER_ID]))
-        yield from aggregator.aggregate_lists(members.append_column(USER_HASH, hashes), values)
+            members, is_member = lists.filter(is_evaluated).drop_columns(IS_EVALUATED), part.members.is_evaluated
+            values = [part.scored.values[name][is_member] for name in aggregator.requested.stored]
+            members = members.append_column(USER_HASH, to_arrow(hash_users(members[C.USER_ID])))
+            yield from aggregator.aggregate_lists(members, np.stack(values, axis=-1))
 
     def _rows_of_users(self, part: Part) -> Rows:
         """Build a row per list and cutoff; values of those outside the population are NaN."""
@@ -283,16 +273,17 @@ def score_in_parts(
     before = np.append(0, np.cumsum(n_judged))
     ends = np.append(np.flatnonzero(np.diff(user)) + 1, len(user))  # behind the lists of each user
 
-    def most(start: int) -> int:
+    def end_of_cut(start: int) -> int:
+        """Return where a cut has to end that begins with the list at ``start``."""
         fits = int(np.searchsorted(before, before[start] + JUDGED_AT_ONCE, side="right")) - 1
         return min(max(fits, start + 1), start + LISTS_AT_ONCE)
 
     start = 0
     while start < len(user):
-        first, last = np.searchsorted(ends, [start + 1, most(start) + 1])
+        first, last = np.searchsorted(ends, [start + 1, end_of_cut(start) + 1])
         begin, end, cuts = start, int(ends[max(first, last - 1)]), list[Part]()
         while start < end:
-            stop = min(most(start), end)
+            stop = min(end_of_cut(start), end)
             cuts.append(outputs.score_part(columns_of(start, stop - start)))
             start = stop
         items = None if ranked is None else ranked.keep_lists(begin, end - begin)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from rankeval_spark.statistics.exact_sums import exact_sums
+from rankeval_spark.engine.matching import exact_sums
 
 GROUPS = st.lists(st.lists(st.floats(-1e300, 1e300) | st.sampled_from((0.1, 1e16, -1e16, 5e-324)), min_size=1))
 

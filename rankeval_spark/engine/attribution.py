@@ -147,13 +147,13 @@ def attribute(
 def _read_times(batch: Batch, keys: ListKeys, list_code: IntVector) -> _Times:
     """Read when lists were shown and interactions happened."""
 
-    def times_of(rows: CodedRows, name: str) -> IntVector:
+    def read_micros(rows: CodedRows, name: str) -> IntVector:
         if not len(rows):
             return np.zeros(0, dtype=np.int64)
         zone = rows.columns[name].type.tz if pa.types.is_timestamp(rows.columns[name].type) else None
         return to_numpy(rows.columns[name].cast(pa.timestamp("us", zone)).cast(pa.int64()), null=_NO_TIME)
 
-    listed, interacted = times_of(batch.log, C.RECOMMENDED_AT), times_of(batch.held_out, C.INTERACTED_AT)
+    listed, interacted = read_micros(batch.log, C.RECOMMENDED_AT), read_micros(batch.held_out, C.INTERACTED_AT)
     has_time, shown, last = listed != _NO_TIME, np.full(keys.n_lists, _NEVER), np.full(keys.n_lists, _NO_TIME)
     np.minimum.at(shown, list_code[has_time], listed[has_time])
     np.maximum.at(last, list_code[has_time], listed[has_time])

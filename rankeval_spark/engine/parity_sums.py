@@ -101,22 +101,32 @@ class _PairCounts:
 
     def counts_for(self, measure: Measure) -> list[np.ndarray]:
         """Count for a measure the recommended items, and what they are a part of: arrays with a row per pair."""
-        batch, ranked, n_pairs, n_users = self.batch, self.ranked, len(self.starts), self.batch.n_users
-        places = ranked.places_down_to(measure.k)  # WHOLE_LIST is 0
-        pair, item = self.pair[places], self.item[places]
-        if is_disparity(measure):
-            has_it = has_category(batch.known_items[N.ITEM_CATEGORIES], str(measure.options["category"]))
-            user, trained = self._train_pairs
-            n_profile_in_category, n_profile = (
-                np.bincount(rows_of, minlength=n_users)[self.user] for rows_of in (user[has_it[trained]], user)
-            )
-            return [
-                np.bincount(pair[has_it[item]], minlength=n_pairs),
-                n_profile_in_category,
-                np.bincount(pair, minlength=n_pairs),
-                n_profile,
-            ]
-        if N.GROUP_RELEVANT in measure.needs:  # but for items that users have
+        places = self.ranked.places_down_to(measure.k)  # WHOLE_LIST is 0
+        counts_for = self._category_counts if is_disparity(measure) else self._popularity_counts
+        return counts_for(measure, places, self.pair[places], self.item[places])
+
+    def _category_counts(self, measure: Measure, _: IntVector, pair: IntVector, item: IntVector) -> list[np.ndarray]:
+        """Count recommended items of a category and those in profiles, then all items of both: each (n_pairs,)."""
+        has_it = has_category(self.batch.known_items[N.ITEM_CATEGORIES], str(measure.options["category"]))
+        user, trained = self._train_pairs
+        in_category, in_profile = (
+            np.bincount(users, minlength=self.batch.n_users)[self.user] for users in (user[has_it[trained]], user)
+        )
+        shown_in_category, shown = (
+            np.bincount(pairs, minlength=len(self.starts)) for pairs in (pair[has_it[item]], pair)
+        )
+        return [shown_in_category, in_category, shown, in_profile]
+
+    def _popularity_counts(
+        self,
+        measure: Measure,
+        places: IntVector,  # (n,) positions of the recommended items that are counted
+        pair: IntVector,  # (n,) their pair of model and user
+        item: IntVector,  # (n,)
+    ) -> list[np.ndarray]:
+        """Count recommended items by group, then those that could be, without what the user has: each (n_pairs, 3)."""
+        batch, ranked = self.batch, self.ranked
+        if N.GROUP_RELEVANT in measure.needs:
             rel, judgements = cast("float", measure.options["rel"]), ranked.judgements
             counts = np.append(judgements.gain, np.nan)[ranked.judgement[ranked.row[places]]] >= rel
             owner, judged = judgements.owner, judgements.pair % max(batch.n_items, 1)
@@ -126,7 +136,7 @@ class _PairCounts:
         else:
             counts, possible = self._is_in_catalogue[item], self._available[self.user] * self.n_lists[:, None]
         counts = counts & ~self._is_in_train[places]
-        return [self._count_by_popularity(pair[counts], item[counts], n=n_pairs), possible]
+        return [self._count_by_popularity(pair[counts], item[counts], n=len(self.starts)), possible]
 
     @cached_property
     def _available(self) -> np.ndarray:
@@ -155,6 +165,7 @@ class _PairCounts:
 
     @cached_property
     def _group(self) -> IntVector:
+        """Group of popularity of each item of the batch: 0 to 2."""
         return popularity_groups(self.batch.known_items)
 
     def _count_by_popularity(self, owner: IntVector, item: IntVector, *, n: int) -> np.ndarray:

@@ -226,6 +226,10 @@ def _find_similar_pairs(
 
 
 def _split_by_size(sizes: IntVector, most: int) -> Iterator[tuple[int, int]]:
-    """Cut rows into blocks of so much in all, a row at least; yield the first and the end of each."""
+    """Cut rows into blocks whose sizes add up to about ``most``, a row at least; yield the first and the end of each.
+
+    >>> list(_split_by_size(np.array([2, 1, 5, 1]), most=4))
+    [(0, 3), (3, 4)]
+    """
     starts = np.flatnonzero(is_run_start((np.cumsum(sizes) - sizes) // most))
     return pairwise([*starts.tolist(), len(sizes)])

@@ -74,10 +74,10 @@ class PairTests:
         if test == "t":
             return {name: values[list(self.wanted)] for name, values in self._t.items()}
         of_t = {name: values[self._mean_positions] for name, values in self._t.items()}
-        # Only t and the bootstrap need squares of differences.
-        has_sums = (of_t["reason"] == OUT_OF_RANGE) & ~np.isnan(of_t["delta"]) & (test != "bootstrap")
-        found = of_t | self._replace_t(test, of_t | {"reason": np.where(has_sums, "", of_t["reason"])})
-        found["reason"] = np.where(has_sums & np.isnan(found["p_value"]), OUT_OF_RANGE, found["reason"])
+        # Only t and the bootstrap need squares of differences: other tests can have a p where squares overflow.
+        is_possible = (of_t["reason"] == OUT_OF_RANGE) & ~np.isnan(of_t["delta"]) & (test != "bootstrap")
+        found = of_t | self._replace_t(test, of_t | {"reason": np.where(is_possible, "", of_t["reason"])})
+        found["reason"] = np.where(is_possible & np.isnan(found["p_value"]), OUT_OF_RANGE, found["reason"])
         return found
 
     def _replace_t(self, test: TestName, of_t: Numbers) -> Numbers:
@@ -123,10 +123,12 @@ class PairTests:
 
     @cached_property
     def _mean_positions(self) -> list[int]:
+        """Positions of the wanted measures that are means over users."""
         return [position for position in self.wanted if self.requested.weights[position] is None]
 
     @cached_property
     def _differences(self) -> Differences:
+        """Differences of all measures, merged over all partitions."""
         return reduce(Differences.merge, map(Differences.from_bytes, self.states[paired_differences.DIFFERENCES]))
 
     @cached_property

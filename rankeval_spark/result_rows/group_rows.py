@@ -176,13 +176,13 @@ class _SideBySide:
 
     def to_batch(self) -> pa.RecordBatch:
         """Build the rows of gap, ratio, mean absolute difference and worst group."""
-        gap, nothing = group_gaps.compare_groups(self.means), np.full(len(self.measures), np.nan)
+        gap, no_end = group_gaps.compare_groups(self.means), np.full(len(self.measures), np.nan)
         ratio_ends = group_gaps.ratio_interval(self.means)
         everyone: list[Group] = [[] for _ in self.measures]
         parts = [
             self._rows(group_statistics.GROUP_GAP, everyone, (gap.gap, gap.low, gap.high), "games-howell"),
             self._rows(group_statistics.GROUP_RATIO, everyone, (gap.ratio, *ratio_ends), "simultaneous"),
-            self._rows(group_statistics.USER_MAD, everyone, (gap.mad, nothing, nothing), "none"),
+            self._rows(group_statistics.USER_MAD, everyone, (gap.mad, no_end, no_end), "none"),
         ]
         # The worst group: NULL below two groups, or where neither side is better.
         is_error = self.better == "lower"
@@ -202,10 +202,10 @@ class _SideBySide:
     def to_item_batch(self, names: list[Group]) -> pa.RecordBatch:
         """Build the rows of the mean absolute difference; ``names`` are the values of each measure's slice."""
         mad = group_gaps.compare_groups(self.means).mad
-        counts = [np.where(np.isnan(self.values), np.inf, each).min(axis=1) for each in (self.n_users, self.n_lists)]
-        nothing = np.full(len(mad), np.nan)
+        no_end = np.full(len(mad), np.nan)  # there is no interval
+        counts = [np.where(np.isnan(self.values), np.inf, count).min(axis=1) for count in (self.n_users, self.n_lists)]
         fewest = np.where(np.isnan(mad), 0, counts)
-        rows = self._rows(group_statistics.ITEM_MAD, names, (mad, nothing, nothing), "none", counts=fewest)
+        rows = self._rows(group_statistics.ITEM_MAD, names, (mad, no_end, no_end), "none", counts=fewest)
         return pa.RecordBatch.from_pydict(rows)
 
     def _rows(

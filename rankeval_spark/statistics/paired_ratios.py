@@ -187,7 +187,10 @@ def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = MIN_US
 
 
 def _squares_along(cross: Values, gradient: Values) -> Values:
-    """Sum squared deviations of the users' terms along a gradient; 0 if it is rounding, NaN if squares overflow."""
+    """Sum the squared deviations ``(gradient . x)^2`` of users from ``cross``, the sums of products ``x_i x_j``.
+
+    ``cross`` has shape (..., 4, 4), the gradient (..., 4). 0 if the sum is rounding, NaN if squares overflow.
+    """
     squares = gradient[..., :, None] * gradient[..., None, :]
     terms = np.where(np.isfinite(squares), cross * squares, np.nan)
     total = terms.sum(axis=(-1, -2))

@@ -102,7 +102,11 @@ class Ratios:
         return Ratios(above, below, products[0], tuple(products[1:]))
 
     def merge_rows(self, group: NDArray[np.integer], n_groups: int) -> Ratios:
-        """Merge all rows of each group; ``group`` ascends, as for :meth:`Moments.merge_rows`."""
+        """Merge all rows of each group; ``group`` ascends, as for :meth:`Moments.merge_rows`.
+
+        With x and y the steps from a group's means to those of a row of n users: ``ab`` grows by ``n x y``, ``aab`` by
+        ``x (2 ab + n x y) + y aa``, and ``abb`` by ``y (2 ab + n x y) + x bb``.
+        """
         sums = moments.membership_matrix(group, n_groups)
         cubes: tuple[Matrix, ...] = ()
         both = (self.numerator, self.denominator)
@@ -110,10 +114,10 @@ class Ratios:
         with np.errstate(over="ignore", invalid="ignore"):
             products = self.cross + self.numerator.n * numerator_step * denominator_step
             if self.cubes:
-                mixed = self.cross + products
+                twice_cross = self.cross + products
                 cubes = (
-                    sums @ (self.cubes[0] + numerator_step * mixed + denominator_step * self.numerator.m2),
-                    sums @ (self.cubes[1] + denominator_step * mixed + numerator_step * self.denominator.m2),
+                    sums @ (self.cubes[0] + numerator_step * twice_cross + denominator_step * self.numerator.m2),
+                    sums @ (self.cubes[1] + denominator_step * twice_cross + numerator_step * self.denominator.m2),
                 )
         return Ratios(
             self.numerator.merge_rows(group, n_groups),

@@ -73,6 +73,7 @@ class ShownItems(Sum):
     key: ClassVar[tuple[str, ...]] = (C.ITEM_ID,)
 
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:
+        """Count the lists of a kind that show an item in a band; lists whose columns are all the same are of a kind."""
         if part.ranked is not None and not len(part.ranked.listed):
             return  # no list, so that not even the number of segments is known
         ranked, lists, band = _read_listed_items(part, self.ks)
@@ -80,16 +81,16 @@ class ShownItems(Sum):
         for k in self.lengths_at:
             length = np.bincount(row[band <= self.ks.index(k)], minlength=lists.num_rows)
             lists = lists.append_column(_length_column(k), to_arrow(length.astype(np.int32)))
-        # Lists whose columns are all the same are of one kind
         _, first, kind = np.unique(encode_rows(lists, lists.column_names), return_index=True, return_inverse=True)
         within, n_bands = np.flatnonzero(band < len(self.ks)), len(self.ks)
         items, item = ranked.batch.items, ranked.batch.log.item[ranked.row[within]]
         key = (kind[row[within]] * len(items) + item) * n_bands + band[within]
         found, n_shown = count_keys(key, n_keys=len(first) * len(items) * n_bands)
-        pair, band = np.divmod(found, n_bands)
-        kind, item = np.divmod(pair, max(len(items), 1))
-        rows = pc.take(lists, to_arrow(first[kind])).append_column(C.ITEM_ID, pc.take(items, to_arrow(item)))
-        yield from _append_counts(rows, band, n_shown).combine_chunks().to_batches()
+        kind_and_item, found_band = np.divmod(found, n_bands)
+        found_kind, found_item = np.divmod(kind_and_item, max(len(items), 1))
+        rows = pc.take(lists, to_arrow(first[found_kind]))
+        rows = rows.append_column(C.ITEM_ID, pc.take(items, to_arrow(found_item)))
+        yield from _append_counts(rows, found_band, n_shown).combine_chunks().to_batches()
 
     def catalogue_partials(self, items: pa.Array) -> pa.RecordBatch:
         """Build the partial rows of the items of a catalogue."""

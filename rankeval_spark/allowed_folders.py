@@ -108,10 +108,7 @@ def scheme_of(path: str) -> str:
 
 
 def scheme_fix(scheme: str, *, is_root: bool = False) -> str | None:
-    """Return the fix of a scheme that names no file system, empty where none is near; None for one that does.
-
-    ``is_root``: whether it is to hold results.
-    """
+    """Return the fix of a scheme that may not be used, of results with ``is_root``; None for one that may."""
     if scheme in ("", *(RESULT_SCHEMES if is_root else FILE_SYSTEMS)):
         return None
     if scheme in FILE_SYSTEMS:

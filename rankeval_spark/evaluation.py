@@ -17,7 +17,7 @@ from rankeval_spark.config.loading import locate_in_call, validate_model
 from rankeval_spark.errors import ConfigError, Fault, nearest, warn_user
 from rankeval_spark.hosts.host import Frame, Host
 from rankeval_spark.measures import MAX_CUTOFF
-from rankeval_spark.refusals import model_faults, refusals_of_call, refuse_unknown_baseline
+from rankeval_spark.refusals import model_faults, raise_as_call, refuse_unknown_baseline
 from rankeval_spark.report import notebook
 from rankeval_spark.result_rows import gap_rows
 from rankeval_spark.result_rows.check_rows import ADVICE, OF_WEIGHTS, TARGET_SUMS, judge_fact, to_check_rows
@@ -89,13 +89,13 @@ class Evaluation(Generic[Frame]):
         return notebook.Plots(self)
 
     @property
-    @refusals_of_call()
+    @raise_as_call()
     def user_metrics(self) -> Frame:
         """One row per list and cutoff, a column a measure: ``schemas.USER_METRICS`` without the key of its run."""
         return self.host.user_metrics
 
     @property
-    @refusals_of_call()
+    @raise_as_call()
     def user_values(self) -> Frame:
         """The same values long: ``model_id, user_id, list_id, measure, k, value``."""
         return self.host.user_values
@@ -115,7 +115,7 @@ class Evaluation(Generic[Frame]):
         return self.host.frame(sort_by_key(self._group_metrics, _METRICS_KEY))
 
     @property
-    @refusals_of_call()
+    @raise_as_call()
     def ranked_items(self) -> Frame:
         """The lists as they are measured: ``model_id, user_id, list_id, item_id, rank, gain, is_relevant``.
 
@@ -125,7 +125,7 @@ class Evaluation(Generic[Frame]):
         return self.host.ranked_items
 
     @cached_property
-    @refusals_of_call()
+    @raise_as_call()
     def comparisons(self) -> Frame:
         """Models against a baseline on the same users: ``schemas.COMPARISONS`` without the key of its run.
 
@@ -156,7 +156,7 @@ class Evaluation(Generic[Frame]):
         return self.host.frame(sort_by_key(gaps, (C.MODEL_ID, C.SLICE, C.MEASURE, C.K)))
 
     @cached_property
-    @refusals_of_call()
+    @raise_as_call()
     def checks(self) -> Frame:
         """Facts about the inputs: ``schemas.CHECKS`` without the key of its run."""
         facts = [*self.host.input_facts(self._totals), *self._list_facts]
@@ -195,7 +195,7 @@ class Evaluation(Generic[Frame]):
         if self._n_blocks <= 0:
             self.release()
 
-    @refusals_of_call()
+    @raise_as_call()
     def gap_tests(
         self,
         *,
@@ -252,10 +252,7 @@ class Evaluation(Generic[Frame]):
         )
 
     def _validate_gap_tests(self, given: Mapping[str, Any]) -> GapTests:
-        """Validate the arguments of :meth:`gap_tests`, and find the measures to test if none are named.
-
-        ConfigError with all faults at once.
-        """
+        """Validate the arguments of :meth:`gap_tests`, and find its measures; ConfigError with all faults."""
         place, request = locate_in_call("gap_tests"), self.request
         asked = validate_model(GapTests, given, locate=place)
         if request.policies.unit == "list" and not self.host.has_one_list:
@@ -284,7 +281,7 @@ class Evaluation(Generic[Frame]):
             raise ConfigError(*faults)
         return asked.model_copy(update={"measures": tuple(testable) if asked.measures is None else asked.measures})
 
-    @refusals_of_call()
+    @raise_as_call()
     def leaderboard(self, k: int | None = None) -> Frame:
         """Models and their means over all users, best first by the first measure.
 
@@ -307,7 +304,7 @@ class Evaluation(Generic[Frame]):
             raise ConfigError(Fault("leaderboard(k=)", repr(k), f"a requested cutoff: {cutoffs}"))
         return self.host.frame(self._build_leaderboard(measures))
 
-    @refusals_of_call()
+    @raise_as_call()
     def agreement(self, baseline: str, *, k: int = 10, p: float = 0.9) -> Frame:
         """Agreement of each model's lists with a baseline's: Overlap, Jaccard and RBO, user by user.
 
@@ -343,7 +340,7 @@ class Evaluation(Generic[Frame]):
             raise ConfigError(*faults)
         return self.host.agreement(baseline, k=int(k), p=float(p))
 
-    @refusals_of_call()
+    @raise_as_call()
     def hit_ranks(self, model: str, baseline: str) -> Frame:
         """At which rank each of two models had the hits of every user.
 
@@ -373,15 +370,16 @@ class Evaluation(Generic[Frame]):
         return self.host.hit_ranks(self.ranked_items, model, baseline)
 
     def _build_leaderboard(self, measures: Sequence[Measure]) -> pa.Table:
+        """Return the leaderboard of some measures, best first by the first."""
         names = {(measure.label, measure.k): str(measure) for measure in measures}
         return to_leaderboard(self._metrics, names, is_lower_better=measures[0].better == "lower")
 
-    @refusals_of_call()
+    @raise_as_call()
     def _models(self) -> Sequence[str]:
         return self.host.models
 
     @cached_property
-    @refusals_of_call()
+    @raise_as_call()
     def _totals(self) -> dict[str, pa.Table]:
         """All sums, from one pass at the first use."""
         found = self.host.totals(self.host.sums)
@@ -393,7 +391,7 @@ class Evaluation(Generic[Frame]):
         return to_list_facts(self._totals[LISTS], self.request, self._totals.get(METRICS))
 
     @cached_property
-    @refusals_of_call()
+    @raise_as_call()
     def _metrics(self) -> pa.Table:
         found = sort_by_key(to_metrics(self._totals, self.request), _METRICS_KEY)
         self.host.warn(found, self._totals)

@@ -40,10 +40,7 @@ def describe_linkage_error(text: str) -> str:
 
 
 def jar_faults(jars: Mapping[str, Sequence[str]], *, spark: str, hadoop: str, package: str) -> list[Fault]:
-    """Find what is wrong with the jars of a driver.
-
-    `jars`: names of the files by kind; `spark`: its line, such as 4.2; `package`: the build of Delta for it.
-    """
+    """Find jars of the driver, by kind, that do not fit a line of ``spark``, such as 4.2, and a version of Hadoop."""
     faults, deltas = list[Fault](), _plain_names(jars.get(DELTA, ()))
     expected_jar = f"{package.partition(':')[2].replace(':', '-')}.jar"
     if len(deltas) > 1:

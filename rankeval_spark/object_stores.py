@@ -56,10 +56,7 @@ class NoBucketError(OSError):
 
 
 def open_store(address: str, where: str) -> Any:  # noqa: ANN401 - one class for each kind of store
-    """Return a prefix of a bucket; ConfigError, with ``where`` it is named, for an address that names none.
-
-    Credentials are those of the environment or of the platform.
-    """
+    """Return a prefix of a bucket, with the environment's credentials; ConfigError for another address."""
     known = _SETTINGS.get(scheme_of(address), ())
     return cached_store(address, where, tuple((name, STORE_SETTINGS[name]) for name in known if name in STORE_SETTINGS))
 

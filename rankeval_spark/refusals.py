@@ -60,10 +60,7 @@ _FIXES: Final[Mapping[str, str]] = {
 
 
 def find_refusal(text: str, *, is_call: bool = False) -> Fault | None:
-    """Find what a policy, an input or a measure refused; None where nothing of it is in the text.
-
-    With ``is_call``, the settings are arguments of ``evaluate``, and not keys of a config.
-    """
+    """Find what a policy, an input or a measure refused, in the words of a config or of a call; None without it."""
     if found := POLICY_REFUSED.search(text):
         place = "evaluate(policies=)" if is_call else "policies"
         fix = _FIXES.get(found["policy"], "")
@@ -88,7 +85,7 @@ def find_unreadable(text: str) -> InputError | None:
 
 
 @contextmanager
-def refusals_of_call() -> Iterator[None]:
+def raise_as_call() -> Iterator[None]:
     """Raise what is refused within the block in the words of a call: what the inputs hold as a RefusedCallError."""
     try:
         yield
@@ -108,18 +105,18 @@ def refusals_of_call() -> Iterator[None]:
 
 
 def refuse_unknown_baseline(request: Request, models: Sequence[str], *, where: str = "evaluate(baseline=)") -> None:
-    """Refuse a baseline that the log does not name; one that is among the expected models may have no list.
-
-    ``models`` are names; an empty log has none, and refuses none. ``where`` is the argument or key of the baseline.
-    """
+    """Refuse a baseline that the log's ``models`` do not have; not where models are expected, or none are."""
     baseline = None if request.comparisons is None else request.comparisons.baseline
     faults = model_faults({where: baseline}, models) if request.models is None and baseline else []
     if faults:
         raise ConfigError(*faults)
 
 
-def model_faults(wanted: Mapping[str, str], models: Sequence[str]) -> list[Fault]:
-    """Find models, by the argument that names each, that an evaluation does not have; an empty log has any."""
+def model_faults(
+    wanted: Mapping[str, str],  # model by argument, such as ``agreement(baseline=)``
+    models: Sequence[str],
+) -> list[Fault]:
+    """Find arguments that name a model the log does not have; an empty log has any."""
     expected = f"a model of the log: {', '.join(models)}"
     return [
         Fault(place, repr(name), expected, nearest(str(name), models))
@@ -166,7 +163,7 @@ _SHAPES: Final = ("a list", "a dict", "a value", "text", "this key", "a time suc
 
 
 @contextmanager
-def in_words_of_a_call(
+def raise_in_call_words(
     *, is_on_spark: bool, function: str = "evaluate", sections: Mapping[str, str] = SECTIONS
 ) -> Iterator[None]:
     """Raise what is refused within the block in the words of a call of a function, see :func:`call_fault`."""

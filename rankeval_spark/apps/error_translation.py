@@ -40,23 +40,21 @@ def translate_error(error: Exception, locations: Mapping[str, str]) -> Exception
         or (ChecksFailedError(fault) if fault else find_unreadable(str(error)))
     )
     if found is None and "pyspark" in sys.modules:
-        from rankeval_spark.inputs.spark import explain  # noqa: PLC0415 - imports pyspark
+        from rankeval_spark.inputs.spark.opening import explain  # noqa: PLC0415 - imports pyspark
 
         found = explain(error, dict(locations))
     return _with_notes(error, found)
 
 
 def machine_fault(error: Exception) -> Exception:
-    """Return the error that a user can act on where a full disk or a lost driver is behind ``error``, else that itself.
-
-    It may come from any command at any moment, from the start of the session on.
-    """
+    """Return the error of a full disk or a lost driver that is behind another one, else that one itself."""
     return (
         error if isinstance(error, RankevalError) else _with_notes(error, _store_error(error) or _machine_error(error))
     )
 
 
 def _with_notes(error: Exception, found: FaultsError | None) -> Exception:
+    """Return the error that was found, with the notes of the original one; without one the original itself."""
     if found is None:
         return error
     for line in notes_of(error):

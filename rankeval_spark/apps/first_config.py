@@ -225,6 +225,7 @@ def guess_config(tables: Mapping[str, TableSample]) -> Guesses:
 
 
 def _guess_input(name: str, tables: Mapping[str, TableSample]) -> GuessedInput:
+    """Guess the columns, the date and the shape of one input."""
     table, day = tables[name], _guess_date_column(tables["recommendations"])
     is_log = name == "recommendations"
     if not is_log:
@@ -454,6 +455,7 @@ def _measure_and_gate_lines(guesses: Guesses) -> tuple[list[str], list[str]]:
 
 
 def _input_lines(guessed: GuessedInput, guesses: Guesses, config: Path) -> Iterator[str]:
+    """Yield the section of one input."""
     table, unread = guessed.table, guessed.unread
     yield from (f"  {guessed.name}:", f"    format: {table.format}", f"    path: {_relative_path(table.path, config)}")
     yield "    columns:"
@@ -524,6 +526,7 @@ def _window_conditions(column: str, *, of_days: bool) -> Iterator[str]:
 
 
 def _model_lines(guesses: Guesses) -> Iterator[str]:
+    """Yield the models as a comment, and the baseline."""
     if C.MODEL_ID not in guesses.inputs["recommendations"].columns:
         yield "# The log has no column of models: all of its lists are those of one, 'model'."
         return
@@ -539,6 +542,7 @@ def _model_lines(guesses: Guesses) -> Iterator[str]:
 
 
 def _slice_lines(guesses: Guesses) -> Iterator[str]:
+    """Yield the slices and bands, and the other columns of segments as a comment."""
     if "segments" not in guesses.inputs:
         return
     yield ""

@@ -112,7 +112,7 @@ class _Judge:
     """Judges the rows that one rule is about."""
 
     def __init__(self, number: int, gate: Gate, config: EvaluationConfig, previous: Previous | None) -> None:
-        self._nan_if_none, self._gate, self._previous = number, gate, previous
+        self._number, self._gate, self._previous = number, gate, previous
         self._baseline = config.comparisons.baseline if config.comparisons else None
         self._least_users = config.slicing.min_slice_size
         self._measure, self._label = gate.parse_measure(config.preset), gate.label(config.preset)
@@ -170,10 +170,7 @@ class _Judge:
         ]
 
     def _judge_missing_slices(self, judged: Sequence[Row], metrics: Sequence[Row]) -> list[tuple[Row, GateVerdict]]:
-        """Find the values of the slice that a model is not judged in, though others, or it alone, have users there.
-
-        Others are the baseline, where the model is held against it, and all models where it is not.
-        """
+        """Find the values of the slice that a model is not judged in, though others, or it alone, have users there."""
         gate, models = self._gate, {row[C.MODEL_ID] for row in metrics if self._is_measured(row)}
         if gate.needs_previous or gate.compares_groups or (gate.needs_baseline and self._baseline not in models):
             return []
@@ -342,7 +339,7 @@ class _Judge:
     def _to_row(self, about: Row, verdict: GateVerdict) -> dict[str, Any]:
         """Build a row of ``gates``."""
         return {
-            "gate": self._nan_if_none,
+            "gate": self._number,
             **{name: about[name] for name in (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.SLICE_VALUES)},
             C.MEASURE: self._label,
             C.K: self._measure.k,

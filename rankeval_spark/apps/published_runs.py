@@ -68,10 +68,7 @@ class PastNight:
 
     @property
     def config_hash(self) -> str:
-        """Hash of its config by the rule of this version; the recorded one where that config is valid no more.
-
-        Versions hash in other ways, and have other keys: an upgrade alone makes no night look different.
-        """
+        """Hash of its config by the rule of this version; the recorded one where that config is valid no more."""
         try:
             return self.config.hash_with_defaults(self.defaults_version)
         except ConfigError:
@@ -145,10 +142,7 @@ def published_nights(
 
 
 def chosen_nights(root: str, *, evaluation: str | None = None, day: date | None = None) -> list[PastNight]:
-    """Choose the night of a date, or the newest one by :func:`newest_nights`, of each evaluation or a named one.
-
-    Raises InputError as :func:`published_nights`.
-    """
+    """Choose the night of a date, or the newest one of each evaluation; InputError as :func:`published_nights`."""
     if day is not None:
         nights = published_nights(root, evaluation=evaluation, dates=[day])
         names = chosen_evaluations((night.evaluation for night in nights), evaluation)

@@ -78,33 +78,35 @@ class RunHistory:
         within = self._nights_within(self.config.checks.drift.window_days)
         band = within if len(within) >= MIN_NIGHTS else []
         last = last_alike(self.facts, self._nights)
-        read = [*band, *([last] if last and last not in band else [])]
-        if not read:
-            return []
+        rows, whole = self._read_whole([*band, *([last] if last and last not in band else [])])
+        band = [night for night in band if night in whole]
+        tonight = metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
+        facts: list[CheckCount] = []
+        if len(band) >= MIN_NIGHTS:
+            definitions = {night.evaluation_date: night.definitions for night in band}
+            alike = []
+            for row in rows:
+                key = row[C.MEASURE], row[C.K]
+                then = definitions.get(row[C.EVALUATION_DATE], {}).get(key)
+                if then == self.facts.definitions.get(key):
+                    alike.append(row)
+            drifted = to_drift_fact(tonight, alike, links={fact.measure: fact.link for fact in self.facts.measures})
+            facts += [] if drifted is None else [drifted]
+        if last is not None and last in whole:
+            before = [row for row in rows if row[C.EVALUATION_DATE] == last.evaluation_date]
+            facts += to_model_facts(self.facts, tonight, before, last)
+        return facts
+
+    def _read_whole(self, nights: list[PastNight]) -> tuple[list[dict[str, Any]], list[PastNight]]:
+        """Read the means of nights; return their rows and those that are whole, with a warning of the others."""
         try:
-            rows = read_means(self._root, self.facts.evaluation, read)
+            return read_means(self._root, self.facts.evaluation, nights), nights
         except DamagedResultsError as error:
-            whole = [night for night in read if (night.evaluation, night.evaluation_date) not in error.nights]
-            if len(whole) == len(read):
+            whole = [night for night in nights if (night.evaluation, night.evaluation_date) not in error.nights]
+            if len(whole) == len(nights):
                 raise
             self.warnings.extend(f"{LEFT_OUT}: {fault}" for fault in error.faults)
-            rows = read_means(self._root, self.facts.evaluation, whole)
-            band, last = [night for night in band if night in whole], last if last in whole else None
-        tonight = metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
-        found: list[CheckCount] = []
-        if len(band) >= MIN_NIGHTS:
-            now, then = self.facts.definitions, {night.evaluation_date: night.definitions for night in band}
-            alike = [
-                row
-                for row in rows
-                if then.get(row[C.EVALUATION_DATE], {}).get(key := (row[C.MEASURE], row[C.K])) == now.get(key)
-            ]
-            drifted = to_drift_fact(tonight, alike, links={fact.measure: fact.link for fact in self.facts.measures})
-            found += [] if drifted is None else [drifted]
-        if last is not None:
-            before = [row for row in rows if row[C.EVALUATION_DATE] == last.evaluation_date]
-            found += to_model_facts(self.facts, tonight, before, last)
-        return found
+            return read_means(self._root, self.facts.evaluation, whole), whole
 
     def previous(self, run: StagedRun) -> Previous | None:
         """Compare the users of a run with those of the last night, as far as rules ask for it."""
@@ -184,11 +186,7 @@ def last_alike(facts: RunRecord, nights: Sequence[PastNight]) -> PastNight | Non
 def to_model_facts(
     facts: RunRecord, tonight: Sequence[Numbers], before: Sequence[Numbers], last: PastNight
 ) -> list[CheckCount]:
-    """Count the models that had lists on the last night and have none, and the users that the others lost.
-
-    A model that tonight's config does not name any more was taken out on purpose. ``tonight`` and ``before`` are rows
-    of ``metrics`` of everyone, these of the night ``last``.
-    """
+    """Count the models that had lists on the ``last`` night and have none, and users that others lost."""
     asked = json.loads(facts.config)
     had, wanted = users_with_list(before, last.recorded_config), asked.get("models")
     then = {model: n for model, n in had.items() if n and (wanted is None or model in wanted)}
@@ -345,10 +343,7 @@ def previous_night_rules(config: EvaluationConfig) -> list[Gate]:
 def compare_with_previous(
     results: Results[Any], config: EvaluationConfig, now: NightSide, earlier: Sequence[PastNight]
 ) -> Previous | None:
-    """Compare a night with the last of the earlier ones, by what the rules of the config are about; None without any.
-
-    ``results`` are the published nights, on the host that has the rows of ``now``.
-    """
+    """Compare a night with the last of the earlier ones by what the rules are about; None without any."""
     rules = previous_night_rules(config)
     if not rules or not earlier:
         return None

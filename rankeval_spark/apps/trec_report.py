@@ -350,11 +350,7 @@ class Report:
 
 
 def evaluate_files(qrels_path: Path, run_path: Path, settings: Settings) -> Report:
-    """Evaluate a run.
-
-    Raises ConfigError if a measure is not known; InputError if a file cannot be read, has a document twice in a topic,
-    or topics are missing.
-    """
+    """Evaluate a run; ConfigError for an unknown measure, InputError for a faulty file or missing topics."""
     lines = requested_lines(settings.measures, level=settings.level, version=settings.version)
     qrels, run = read_qrels(qrels_path), read_run(run_path)
     _refuse_repeated_documents(qrels_path, qrels)

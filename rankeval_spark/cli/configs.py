@@ -99,6 +99,7 @@ def _find_last_window(config: EvaluationConfig, day: date) -> dict[str, Any] | N
 
 
 def _print_facts(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize]) -> None:
+    """Print what `validate` found: the cost of a night and, for a date, its inputs and its host."""
     shown = ", ".join(f"{name}: {facts[f'n_{name}']}" for name in ("measures", "cutoffs", "slices"))
     has_faults = facts.get("host", "") is None
     verdict = "" if has_faults else "valid; "
@@ -185,6 +186,7 @@ def init_command(config: Path, tables: Mapping[str, str], results: str | None) -
 
 
 def _print_guesses(guesses: Guesses) -> None:
+    """Print a table of the guessed columns, and a line for each other guess."""
     from rich.markup import escape  # noqa: PLC0415 - without output it is not needed
 
     from rankeval_spark.cli.tables import new_table  # noqa: PLC0415 - as above

@@ -16,9 +16,9 @@ from rankeval_spark import allowed_folders, columns as C, schemas
 from rankeval_spark.apps.progress import Steps
 from rankeval_spark.apps.published.report import report_of
 from rankeval_spark.apps.published.rescoring import unchanged_dates
-from rankeval_spark.apps.written_files import write_atomically
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.run import run_one
+from rankeval_spark.cli.shared_options import write_atomically
 from rankeval_spark.cli.show import Row, RowSelection, comparison_rows_of, selected_rows
 from rankeval_spark.cli.terminal import console, progress
 from rankeval_spark.config import load_config

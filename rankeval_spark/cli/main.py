@@ -101,13 +101,7 @@ def _cancel_jobs() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run ``rankeval``.
-
-    Exit codes: 0 published, 1 unexpected, 2 usage or config, 3 checks failed and nothing published, 4 an input is
-    missing or unreadable. 5 another run holds the results, 6 published, but a gate failed, 7 a reproduced run differs,
-    8 the environment is not usable.
-    130 stopped by Ctrl-C, 143 stopped by SIGTERM.
-    """
+    """Run ``rankeval``; exit codes as of :class:`ExitCode`."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     form, rest = _split_log_format([argument for argument in given if argument not in (DEBUG, QUIET)])
     is_json = form[-1:] == ["json"]

@@ -136,6 +136,7 @@ def _to_document(entry: Searched) -> dict[str, Any]:
 
 def _explain(out: Console, name: str, *, is_all: bool, is_json: bool) -> None:
     # A bare name is enough, also of a measure that is not computed without an option or a cutoff.
+    """Print one measure with its options and examples; of a word for several measures, these."""
     found, named = registry.find(name), search.find_exact(name)
     entry = found.entry if found else group_statistics.find_statistic(name)
     word = name.partition("@")[0]
@@ -183,6 +184,7 @@ def _format_option(option: Option) -> str:
 
 
 def _list_facts(entry: Definition) -> Iterator[Fact]:
+    """Yield all that is known of a measure, in the order in which it is shown."""
     page = example_page_of(entry)
     yield "formula", entry.formula
     for option in entry.options:

@@ -25,9 +25,8 @@ from rankeval_spark.apps.published_runs import (
     require_dates,
     unknown_evaluation,
 )
-from rankeval_spark.apps.written_files import require_file, write_atomically
 from rankeval_spark.cli import tables
-from rankeval_spark.cli.shared_options import start
+from rankeval_spark.cli.shared_options import require_file, start, write_atomically
 from rankeval_spark.cli.show import COLUMNS as MEANS, RowSelection, selected_rows
 from rankeval_spark.cli.terminal import console, json_text, progress, say_done, say_note, write_out
 from rankeval_spark.config import load_config, parse_date
@@ -87,6 +86,7 @@ def gate_command(
 
 
 def _judge_night(root: str, night: PastNight, config: EvaluationConfig) -> list[dict[str, Any]]:
+    """Judge the rules of a config by the published tables of a night; return rows of ``gates``."""
     results = results_of(root)
     previous = None
     if run_history.previous_night_rules(config):
@@ -347,6 +347,7 @@ def _show_reproduction(found: Reproduction) -> None:
 
 
 def _conclusions(found: Reproduction) -> Iterator[str]:
+    """Yield sentences on what differs, for example where, and what was not compared."""
     for table in found.tables:
         if table.n_gone:
             yield f"{table.table}: {table.n_gone:,} rows of the run are no longer there, and were not compared"

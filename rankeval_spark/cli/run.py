@@ -23,9 +23,8 @@ from rankeval_spark.apps.nightly.metrics_file import metrics_text
 from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, planned_inputs, prepare_night, run_night
 from rankeval_spark.apps.nightly.night_plan import NightPlan, evaluation_name
 from rankeval_spark.apps.published_runs import published_dates
-from rankeval_spark.apps.written_files import require_file, write_atomically
 from rankeval_spark.cli import tables
-from rankeval_spark.cli.shared_options import config_and_dates, new_session
+from rankeval_spark.cli.shared_options import config_and_dates, new_session, require_file, write_atomically
 from rankeval_spark.cli.terminal import (
     console,
     headline,
@@ -248,6 +247,7 @@ def show_result(result: NightResult, config: EvaluationConfig) -> None:
 
 
 def _show_summary(outcomes: Sequence[backfill.DateOutcome], *, n_dates: int) -> None:
+    """Print a table of the dates and how many were published, failed or kept."""
     table, out = tables.new_table("date", "status", "seconds", "why"), console()
     for outcome in outcomes:
         status, style, why = _describe_outcome(outcome)
@@ -286,6 +286,7 @@ def _describe_outcome(outcome: backfill.DateOutcome) -> tuple[str, str, str]:
 def _show_plan(
     spark: SparkSession, config: EvaluationConfig, evaluation_date: date, sample_share: float, *, is_json: bool
 ) -> None:
+    """Print what a night would read, compute and publish."""
     plan = NightPlan.of(config, evaluation_date, sample_share=sample_share)
     inputs, cost = planned_inputs(spark, plan)
     if is_json:

@@ -1,8 +1,11 @@
-"""Arguments, options and sessions that several commands share."""
+"""Arguments, options, sessions and written files that several commands share."""
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import uuid
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,6 +17,7 @@ import typer
 from typer.core import TyperCommand
 from typing_extensions import override
 
+from rankeval_spark import allowed_folders
 from rankeval_spark.cli.terminal import waiting
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.spark.version import require_spark
@@ -159,3 +163,29 @@ def new_session(name: str, **options: Any) -> SparkSession:  # noqa: ANN401 - th
     from rankeval_spark.spark.session import build_session  # noqa: PLC0415 - imports pyspark
 
     return build_session(name, **options)
+
+
+def require_file(path: Path, option: str, *, example: str) -> None:
+    """Raise ConfigError for a path to which no file can be written, before anything is read."""
+    allowed_folders.require_allowed((option, str(path)))
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        quoted = shlex.quote(str(folder))
+        raise ConfigError(Fault(option, f"no folder {folder}", "a file in a folder that exists", f"mkdir -p {quoted}"))
+    if path.exists() and not path.is_file():
+        raise ConfigError(Fault(option, f"{path}, which is no file", "a file", f"{option} {path / example}"))
+
+
+def write_atomically(text: str, path: Path, option: str) -> None:
+    """Write a file whole or not at all: readers see the one before it, or this one; ConfigError if it fails."""
+    goal = path.resolve()
+    draft = goal.with_name(f".{goal.name}-{uuid.uuid4().hex}.part")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        os.replace(draft, goal)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigError(Fault(option, f"{path}: {reason}", "a file that can be written")) from error
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)

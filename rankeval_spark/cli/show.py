@@ -89,10 +89,7 @@ class RowSelection:
 def show_command(
     root: str, selection: RowSelection, format_: str, *, gaps: bool, comparisons: bool, is_all: bool
 ) -> None:
-    """Print the selected rows, the gaps between their groups, or comparisons: as a table, CSV or JSON.
-
-    ``is_all``: whether a table has all rows, also where they do not fit a screen.
-    """
+    """Print the selected rows, gaps or comparisons; a table with ``is_all`` has more rows than fit a screen."""
     if gaps and comparisons:
         raise ConfigError(Fault("--gaps and --comparisons", "both", "one of them"))
     view: View = "gaps" if gaps else "comparisons" if comparisons else "metrics"
@@ -140,6 +137,7 @@ def unknown_filters(results: Results[Any], selection: RowSelection, view: View) 
 
 
 def _unknown_value_fault(option: str, value: Any, values: Collection[Any]) -> Fault | None:  # noqa: ANN401 - a text or a date
+    """Build the fault of an option whose value the results do not have; None for one that they have."""
     if value is None or value in values:
         return None
     names = [str(name) for name in sorted(values)]
@@ -157,12 +155,15 @@ def selected_rows(results: Results[Any], selection: RowSelection) -> list[Row]:
 
 def gap_rows_of(results: Results[Any], selection: RowSelection) -> list[Row]:
     """Read the gaps between the groups of the selected rows."""
-    # the name of a statistic selects its measure too
-    wholes = [parts[1] if (parts := group_statistics.at_cutoff(text)) else text for text in selection.measures]
-    kinds = (group_statistics.name_of(kind, whole) for kind in group_statistics.KINDS for whole in wholes)
-    of_both = replace(selection, measures=[*wholes, *kinds])
-    read = (_read_selected(results, of_both, table) for table in (schemas.METRICS.name, schemas.GROUP_METRICS.name))
-    gaps = gap_rows.to_gaps(*read).select(GAP_COLUMNS).to_pylist()
+    measures = []  # nDCG for GroupGap(nDCG), which are read together
+    for text in selection.measures:
+        kind_and_measure = group_statistics.at_cutoff(text)
+        measures.append(kind_and_measure[1] if kind_and_measure else text)
+    statistics = [group_statistics.name_of(kind, name) for kind in group_statistics.KINDS for name in measures]
+    of_both = replace(selection, measures=[*measures, *statistics])
+    means = _read_selected(results, of_both, schemas.METRICS.name)
+    group_metrics = _read_selected(results, of_both, schemas.GROUP_METRICS.name)
+    gaps = gap_rows.to_gaps(means, group_metrics).select(GAP_COLUMNS).to_pylist()
     return sort_rows(gaps, [name for name in ORDER if name in GAP_COLUMNS])
 
 
@@ -200,6 +201,7 @@ def _select_nights(results: Results[Any], selection: RowSelection) -> dict[str, 
 
 
 def _print_by_night(rows: Sequence[Row], table_of: Callable[..., Table], *, is_all: bool) -> None:
+    """Print a table for each night of the rows."""
     out, nights = console(), dict[str, list[Row]]()
     for row in rows:
         nights.setdefault(f"{row[C.EVALUATION]}, {row[C.EVALUATION_DATE]}", []).append(row)
@@ -324,10 +326,7 @@ NIGHT_COLUMNS: Final = (
 
 
 def compare_command(root: str, against: str, selection: RowSelection, format_: str, *, is_all: bool) -> None:
-    """Print the differences between two nights, or between a night's models and one of them.
-
-    ``is_all``: as of :func:`show_command`.
-    """
+    """Print the differences between two nights, or between a night's models and one of them."""
     slices = None if ANY_SLICE in selection.slices else list(selection.slices) or [C.ALL_USERS]
     measures = [name for label, ks in selection.cutoffs.items() for name in ([f"{label}@{k}" for k in ks] or [label])]
     asked = ComparisonSelection(selection.models, measures, selection.ks, slices)

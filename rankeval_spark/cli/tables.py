@@ -95,11 +95,7 @@ def leaderboard(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
 
 
 def comparisons(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
-    """Build the table of differences between models or nights.
-
-    On a narrow terminal model, slice and measure are below one another, values below the difference, and p below the
-    verdict.
-    """
+    """Build the table of differences between models or nights; a narrow one has several lines a row."""
     method, family_size = rows[0]["correction"], max(row["family_size"] for row in rows)
     corrected = "" if method == "none" else f", p by {method.title()} over {family_size:,} tests"
     table = new_table(title=f"{title}: {_percent_of_level(rows)} % intervals{corrected}", caption=_list_withheld(rows))
@@ -152,6 +148,7 @@ def _list_withheld(rows: Sequence[Row]) -> list[str]:
 
 
 def _format_verdict(row: Row) -> str:
+    """Format a verdict in its colour, or why there is none."""
     if row["reason"] == TOO_LITTLE_SUPPORT:
         return NO_SUPPORT
     reason = str(row["reason"] or "too many tests").replace("_", " ")

@@ -325,6 +325,7 @@ def keep_libraries_quiet() -> None:
 
 
 def _log_to_stderr() -> None:
+    """Send log lines with the time in UTC to standard error, unless they go somewhere already."""
     if logger.handlers:
         return
     handler = logging.StreamHandler()

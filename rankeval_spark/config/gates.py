@@ -158,10 +158,7 @@ class Gate(Model):
 
 
 def gate_faults(gate: Gate, keys: Mapping[str, Any]) -> list[Fault]:
-    """Find a rule about a measure, slice, baseline or model that the evaluation does not have.
-
-    ``keys`` are the values of its valid keys; the check of one that is missing is skipped.
-    """
+    """Find a rule about a measure, slice, baseline or model that the evaluation, by its valid keys, does not have."""
     faults = []
     if measures := measures_of(keys):
         faults += _measure_faults(gate, keys["preset"], measures)

@@ -29,10 +29,7 @@ def template_text(name: str) -> str:
 
 
 def write_config(path: Path, text: str) -> Path:
-    """Write a config, such as the template, and the JSON Schema next to it; return the path of the schema.
-
-    ConfigError where the file exists, or the folder cannot be written.
-    """
+    """Write a config and the JSON Schema next to it, and return the path of this; ConfigError where the file exists."""
     schema = path.with_name(SCHEMA)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,10 +79,7 @@ def _all_models(base: type[Model]) -> Iterator[type[Model]]:
 
 
 def _read_descriptions(model: type[Model]) -> dict[str, str]:
-    """Read the texts below the keys of a model from its source.
-
-    pydantic can do so at every import of a model, but that takes as long as everything else that `validate` does.
-    """
+    """Read the texts below the keys of a model from its source, which pydantic does at import, too slowly."""
     found: dict[str, str] = {}
     for owner in reversed(model.__mro__):
         if not issubclass(owner, Model):

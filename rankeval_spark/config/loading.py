@@ -140,10 +140,7 @@ def parse_date(text: str, where: str = "--date") -> dt.date:
 
 
 def check_roots(config: EvaluationConfig, date: dt.date, environment: Mapping[str, str] = os.environ) -> None:
-    """Raise ConfigError with every path of a config outside the allowed folders; links and ``..`` are followed first.
-
-    Tables of a catalog are not checked: the catalog has its own permissions.
-    """
+    """Raise ConfigError with every path outside the allowed folders; a catalog has its own permissions."""
     locations = {
         f"inputs.{name}.{key}": location
         for name, input_ in config.inputs.given.items()

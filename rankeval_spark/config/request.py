@@ -270,10 +270,7 @@ def request_of(config: EvaluationConfig, evaluation_date: dt.date) -> Request:
 
 
 def agreement_request(request: Request, *, baseline: str, k: int, p: float) -> tuple[Request, dict[str, Measure]]:
-    """Build the request that compares the lists of each model with a baseline's, for all users with a list.
-
-    Also returns its measures by name: ``overlap``, ``jaccard`` and ``rbo``.
-    """
+    """Build the request for the agreement of lists with a baseline's, and return its three measures by name."""
     option = ("model", baseline)
     # built without parsing, because a model may have any name
     measures = {

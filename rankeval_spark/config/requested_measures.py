@@ -38,10 +38,7 @@ def measures_of(keys: Mapping[str, Any]) -> MeasureSet | None:
 def measure_set(
     texts: tuple[str, ...], cutoffs: tuple[int | str, ...], preset: str | None, item_slices: tuple[str, ...] = ()
 ) -> MeasureSet:
-    """Combine measures, cutoffs and item slices; a measure that occurs twice counts once.
-
-    ConfigError with all faults of the measures, ``where`` relative to their list, or of item slices that do not fit.
-    """
+    """Combine measures, cutoffs and item slices, each measure once; ConfigError with all faults of the texts."""
     measures: list[Measure] = []
     faults: list[Fault] = []
     for index, text in enumerate(texts):

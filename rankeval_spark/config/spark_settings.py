@@ -145,11 +145,7 @@ def is_secret(key: str, value: str) -> bool:
 
 
 def is_written_out(key: str, value: str) -> bool:
-    """Return True if a setting contains the secret itself, which a config refuses.
-
-    Narrower than :func:`is_secret`: the value of ``hadoop.security.credential.provider.path`` only says where secrets
-    are.
-    """
+    """Return True if a setting contains the secret itself, and not only where it is."""
     if has_password(value) or _SHAPE.search(value):
         return True
     for name, text in [(key, value), *assignments(value)]:
@@ -166,10 +162,7 @@ def assignments(text: str) -> list[tuple[str, str]]:
 
 
 def fill_environment(settings: Mapping[str, str], environment: Mapping[str, str], where: str) -> dict[str, str]:
-    """Replace values ``${env:NAME}`` by that variable, and report all variables that are not set.
-
-    The values are :class:`Filled`, and hidden in every message of this process.
-    """
+    """Replace values ``${env:NAME}`` by that variable, as secrets; ConfigError with all variables that are not set."""
     filled, faults = {}, []
     for key, value in settings.items():
         reference = _ENVIRONMENT_VALUE.fullmatch(value)

@@ -62,7 +62,8 @@ class Estimates:
     @property
     def relative_value(self) -> float:
         """Estimate by IPS as a multiple of the rate of the random policy."""
-        return self.rows[1].value / self.rows[0].value
+        random, by_ips = self.rows[:2]
+        return by_ips.value / random.value
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,7 @@ def estimate(impressions: Impressions) -> Estimates:
 
 
 def _estimate_chances(impressions: Impressions) -> pd.Series[float]:
-    """Return the probability with which Thompson sampling shows the item of each random impression at its position.
-
-    Each time it draws a click rate of every item from the prior, and shows the items with the greatest ones in their
-    order. Its own log knows what it showed, which a policy that was never in charge does not have.
-    """
+    """Return how probably Thompson sampling shows each random impression's item, by draws from its prior."""
     random, (alpha, beta) = impressions.logs[RANDOM], impressions.prior
     drawn = np.random.RandomState(_SEED).beta(alpha, beta, size=(_DRAWS, len(alpha)))  # as published
     n_positions = int(random[_POSITION].max())

@@ -26,7 +26,7 @@ from rankeval_spark.inputs.arrow.file_inputs import MAX_MEMORY
 from rankeval_spark.inputs.arrow.reading import Tables, physical_bytes, refuse_large, to_source
 from rankeval_spark.inputs.input_columns import read_inputs, refuse_missing
 from rankeval_spark.inputs.places import release_copies
-from rankeval_spark.refusals import refusals_of_call
+from rankeval_spark.refusals import raise_as_call
 from rankeval_spark.sums.exposures import TRAIN, CatalogueItems, group_by_catalogue
 from rankeval_spark.sums.grouping import sort_by_key
 from rankeval_spark.sums.input_checks import InputChecks, InputCounts
@@ -54,7 +54,7 @@ def of_call(
     def read(name: str, frame: object, schema: Schema) -> Source:
         return to_source(name, frame, schema, getattr(inputs, name), request.time_zone)
 
-    with refusals_of_call():
+    with raise_as_call():
         tables = Tables(**read_inputs(frames, request, read, expected="a table"), are_checked=False)
     release_copies(above=physical_bytes() * MAX_MEMORY)
     refuse_missing(tables.all(), request)

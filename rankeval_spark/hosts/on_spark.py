@@ -17,17 +17,10 @@ from rankeval_spark.engine.facts import require_input
 from rankeval_spark.engine.planning import counted_needs, judgement_facts, measure_needs
 from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.hosts.host import Host
-from rankeval_spark.inputs.input_columns import read_inputs, refuse_missing
-from rankeval_spark.inputs.spark import (
-    IS_UNPARSABLE,
-    Source,
-    Sources,
-    cached_partitions,
-    estimated_bytes,
-    from_frame,
-    read_all,
-)
-from rankeval_spark.refusals import refusals_of_call
+from rankeval_spark.inputs.input_columns import IS_UNPARSABLE, read_inputs, refuse_missing
+from rankeval_spark.inputs.spark.probes import cached_partitions, estimated_bytes
+from rankeval_spark.inputs.spark.reading import Source, Sources, from_frame, read_all
+from rankeval_spark.refusals import raise_as_call
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.spark.plans import bands, result_frames, usable_rows, user_rows
 from rankeval_spark.spark.plans.user_rows import InputFrames
@@ -74,7 +67,7 @@ def of_call(
             raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", expected, fix))
         return from_frame(name, frame, schema, getattr(inputs, name), request.time_zone)
 
-    with refusals_of_call():
+    with raise_as_call():
         sources = Sources(**read_inputs(frames, request, read, expected=expected))
     require_packages(sources.recommendations.frame.sparkSession)
     return OnSpark(inputs_of(sources, request, are_checked=False), request)

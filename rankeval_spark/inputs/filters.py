@@ -48,10 +48,7 @@ class RowFilter:
     time_zone: str = UTC  # zone in which days begin, and of times without one
 
     def spark_condition(self, schema: T.StructType) -> Column | None:
-        """Build the condition in Spark; None without filters. The table has the columns of all of them.
-
-        Raises ConfigError: all values that are not of their column's type; of a window of days the first one.
-        """
+        """Build the condition in Spark, None without filters; ConfigError with values of another type."""
         conditions: list[Column] = []
         faults: dict[int, Fault] = {}
         for filter_ in self.filters:
@@ -86,10 +83,7 @@ class RowFilter:
         return compared
 
     def arrow_condition(self, schema: pa.Schema) -> pc.Expression | None:
-        """Build the condition in Arrow; None without filters.
-
-        Raises ForSparkError: a column is missing, or a comparison has another type or depends on rounding.
-        """
+        """Build the condition in Arrow, None without filters; ForSparkError where Spark may decide otherwise."""
         conditions = []
         for filter_ in self.filters:
             if schema.get_field_index(filter_.column) < 0:

@@ -345,6 +345,7 @@ def refuse_missing(sources: Sequence[HasColumns], request: Request) -> None:
 
 
 def _policy_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
+    """Find columns that policies read and that the inputs lack."""
     log, policies = given[LOG], request.policies
     for policy, reads_ranks, fix in (
         ("ties", tie_rule(policies.ties).reads_ranks, "set ties to item_asc"),
@@ -379,6 +380,7 @@ def attributed_lists_fault(attribution: str) -> Fault:
 
 
 def _measure_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
+    """Find columns that measures read and that the inputs lack, and scores that a policy ignores."""
     measures, policies = request.measure_set.measures, request.policies
     of_scores = [str(measure) for measure in measures if C.HIT_SCORES in measure.needs]
     if of_scores and (ignoring := policies.ignoring_scores) is not None:
@@ -401,6 +403,7 @@ def _measure_faults(given: Mapping[str, Collection[str]], request: Request) -> I
 
 
 def _segment_faults(given: Mapping[str, Collection[str]], request: Request) -> Iterator[Fault]:
+    """Find columns that the bands of segments read and that the inputs lack."""
     for segment, band in request.slicing.bands.items():
         name = band.kind.input
         for column in band.kind.columns:

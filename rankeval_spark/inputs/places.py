@@ -85,7 +85,7 @@ class _Copies:
             key = each["path"]
             names = PurePosixPath(key[start:]).parts
             is_of_log = is_delta and not is_other
-            is_read = bool(_log_version(names[-1])) if is_of_log else not any(map(is_hidden, names))
+            is_read = _log_version(names[-1]) is not None if is_of_log else not any(map(is_hidden, names))
             if key not in folders and ".." not in names and is_read and not key.endswith(_FOLDER_MARKS):
                 found[self.path.joinpath(*names)] = _Object(key, each["size"], each["e_tag"])
         # Of a Delta table only the log is listed: its data files were noted by `expect`.
@@ -120,8 +120,8 @@ class _Copies:
         """Copy what defines a version of a Delta table: the newest checkpoint before it, and the commits since."""
         by_version = defaultdict[int, list[Path]](list)
         for file in self._objects:
-            if file.parent.name == _LOG:
-                by_version[_log_version(file.name)[0]].append(file)
+            if file.parent.name == _LOG and (number := _log_version(file.name)) is not None:
+                by_version[number].append(file)
         earlier = {number: files for number, files in by_version.items() if version is None or number <= version}
 
         def has_checkpoint(files: Iterable[Path]) -> bool:
@@ -154,6 +154,7 @@ class _Copies:
             raise OSError(errno.ESTALE, "written again while it was read", f"{self._bucket}/{key}") from error
 
     def _fetch(self, file: Path) -> None:
+        """Copy an object; its empty file is replaced in one step."""
         draft = file.with_name(f".{uuid.uuid4().hex}")
         try:
             with draft.open("wb") as copy:
@@ -165,6 +166,7 @@ class _Copies:
         self._whole.add(file)
 
     def _fetch_footer(self, file: Path) -> None:
+        """Copy the end of a Parquet file to its place in the empty file."""
         size = self._objects[file].size
         if size <= _FOOTER:
             self._fetch(file)
@@ -290,13 +292,14 @@ def is_hidden(name: str) -> bool:
 
 
 @cache
-def _log_version(name: str) -> tuple[int, ...]:
-    """Return the version of a commit or checkpoint in a one-element tuple; empty for another file of a log."""
-    found = COMMIT.fullmatch(name) or _CHECKPOINT.fullmatch(name)
-    return (int(found[1]),) if found else ()
+def _log_version(name: str) -> int | None:
+    """Return the version of a commit or checkpoint; None for another file of a log."""
+    match = COMMIT.fullmatch(name) or _CHECKPOINT.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def _bucket_and_key(location: str) -> tuple[str, str]:
+    """Split an address into ``s3://bucket`` and the key below it."""
     scheme, _, rest = location.partition("://")
     authority, _, key = rest.partition("/")
     return f"{scheme}://{authority}", key.strip("/")

@@ -131,10 +131,7 @@ def read_table(path: Path, form: TrecForm) -> pa.Table:
 
 
 def _read_in_parts(path: Path, *, form: TrecForm) -> Iterator[tuple[IntVector, pa.Array]]:
-    """Yield the lines that hold something, with their numbers: the first ones of a large file, then all.
-
-    A large file of another kind is refused for its first lines, before all of it is taken apart.
-    """
+    """Yield the lines with content and their numbers: first those that show the kind of a large file, then all."""
     text = pc.ascii_trim_whitespace(_read_lines(path))
     has_content = pc.match_substring_regex(text, "^[^#]")
     lines = np.flatnonzero(to_numpy(has_content)) + 1

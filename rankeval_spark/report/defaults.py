@@ -173,5 +173,6 @@ def best_first(values: Mapping[str, float | None], *, is_lower: bool) -> list[st
 
 
 def _choose_cutoff(label: str, measures: Sequence[MeasureKey]) -> MeasureKey:
+    """Choose the cutoff of a measure that is nearest to 10, the whole list last."""
     cutoffs = [k for name, k in measures if name == label]
     return label, min(cutoffs, key=lambda k: (k == C.WHOLE_LIST, abs(k - USUAL_CUTOFF), k))

@@ -119,10 +119,7 @@ def newest_runs(runs: pa.Table, evaluation: str) -> dict[date, Row]:
 
 
 def redefined_nights(nights: Mapping[date, Row], measure: MeasureKey) -> dict[date, str]:
-    """Return the nights when the definition of a measure changed, with the change.
-
-    ``nights``: newest run of each night, from :func:`newest_runs`.
-    """
+    """Return the nights, of the newest run of each, when the definition of a measure changed, with the change."""
     found: dict[date, str] = {}
     before: RecordedDefinition | None = None
     for day, run in nights.items():
@@ -136,10 +133,7 @@ def redefined_nights(nights: Mapping[date, Row], measure: MeasureKey) -> dict[da
 
 
 def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> dict[str, Any]:
-    """Find the last event of a night, by default the newest: PUBLISHED, or FAILED if nothing was published.
-
-    Raises InputError if there is no such night, ConfigError if there are several evaluations and none is named.
-    """
+    """Find the last event of a night, by default the newest; InputError without it, ConfigError for several."""
     events = rows_of(runs, status=(PUBLISHED, FAILED))
     names = sorted({row[C.EVALUATION] for row in events})
     if not names:
@@ -282,6 +276,7 @@ def answer(night: Night) -> Answer:
 
 
 def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
+    """Group the rows of ``gates`` by rule, the worst first, each with its sentences."""
     by_number: dict[int, list[dict[str, Any]]] = {}
     for row in gates:
         by_number.setdefault(row["gate"], []).append(row)
@@ -335,5 +330,6 @@ def _highlights(night: Night) -> list[Sentence]:
 
 
 def _sentence(text: str) -> str:
+    """Begin a text with a capital letter and end it with a full stop."""
     text = text.strip()
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '!', '?')) else '.'}"

@@ -55,6 +55,7 @@ def _first_names(names: Sequence[str]) -> list[str]:
 
 
 def _board_html(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write the leaderboard as an HTML table, cut after 20 models and 12 measures."""
     names = [name for name in (rows[0] if rows else {}) if name not in (C.MODEL_ID, "n_users")]
     measures = names[:MAX_MEASURES]
     head = _row_html("th", ["model", *measures, "users"])
@@ -161,6 +162,7 @@ class Plots:
         return figures.user_differences(self._user_rows(named), measure=named, models=models, **options)
 
     def _user_rows(self, measure: str) -> object:
+        """Return the rows of users at the cutoff of a measure."""
         label, k = parse_measure(measure)
         columns = [*KEY, C.K, C.N_RECOMMENDED, *filter(None, [column_of(label)])]
         return select_for_figure(self._evaluation.user_metrics, columns, k=k)
@@ -234,6 +236,7 @@ class PublishedPlots:
         return self._results.arrow(table, evaluation=name, date=days[-1] if day is None else day)
 
     def _find_nights(self, evaluation: str | None) -> tuple[str, list[date]]:
+        """Return the name of the evaluation and its nights; ConfigError unless one is named or the only one."""
         nights = self._results.nights()
         names = sorted({name for name, _ in nights})
         chosen = defaults.chosen_evaluations(names, evaluation)

@@ -176,6 +176,7 @@ def _forest_blocks(night: Night, drawer: Drawer, first: MeasureKey, model: str, 
 
 
 def _differences_table(night: Night, first: MeasureKey) -> TableView:
+    """Build the table of differences from the baseline."""
     rows = [
         [
             with_cutoff(*measure),
@@ -197,7 +198,7 @@ def _differences_table(night: Night, first: MeasureKey) -> TableView:
     return TableView("differences", caption, headings, rows, numbers=numbers, is_folded=True)
 
 
-def _drawn_share(n_drawn: int, n_all: int, what: str) -> str:
+def _note_drawn(n_drawn: int, n_all: int, what: str) -> str:
     return f" {n_drawn} of {n_all} {what} are drawn." if n_all > n_drawn else ""
 
 
@@ -214,7 +215,7 @@ def curves_section(night: Night, drawer: Drawer) -> Section:
     if not drawn:
         return Section(hint=NO_VALUES)
     lead = "The mean at each cutoff, k on a logarithmic scale, with the band of its interval."
-    lead += _drawn_share(MAX_CURVES, len(labels), "measures")
+    lead += _note_drawn(MAX_CURVES, len(labels), "measures")
     return Section(lead, [Block(figures=drawn, has_legend=True)])
 
 
@@ -324,12 +325,13 @@ def groups_section(night: Night, drawer: Drawer) -> Section:
         f"{name} of each group; the bar runs from the lowest to the highest group of a model. Hollow points are small "
         "groups and users of unknown segment, which are not compared."
     )
-    lead += _drawn_share(MAX_SLICINGS, len(computed), "slicings")
+    lead += _note_drawn(MAX_SLICINGS, len(computed), "slicings")
     tables = [_gaps_table(night, night.first), _group_means_table(night, night.first)]
     return Section(lead, [Block(figures=drawn), Block(tables=tables)])
 
 
 def _gaps_table(night: Night, measure: MeasureKey) -> TableView:
+    """Build the table of gaps between groups: a row a slicing and model."""
     found: dict[tuple[str, str], dict[str, Row]] = {}
     for row in rows_of(night.group_metrics, k=measure[1]):
         kind, label = group_statistics.parts_of(row[C.MEASURE]) or ("", "")
@@ -359,6 +361,7 @@ def _value_cell(row: Row | None, note: str = "") -> Cell:
 
 
 def _group_means_table(night: Night, measure: MeasureKey) -> TableView:
+    """Build the table of the means of every group."""
     rows = [
         [
             wording.crossed(slicing),
@@ -391,7 +394,7 @@ def tradeoffs_section(night: Night, drawer: Drawer) -> Section:
     if not drawn:
         return Section(hint=NO_VALUES)
     lead = f"What else the lists are like, each upright against {accuracy}, with intervals both ways."
-    lead += _drawn_share(MAX_TRADEOFFS, len(others), "measures")
+    lead += _note_drawn(MAX_TRADEOFFS, len(others), "measures")
     return Section(lead, [Block(figures=drawn, has_legend=True)])
 
 

@@ -34,7 +34,7 @@ class ReportTables:
     user_share: float = 1.0  # share of the users that `user_metrics` holds
 
     @classmethod
-    def of_runs(cls, runs: pa.Table) -> ReportTables:
+    def without_rows(cls, runs: pa.Table) -> ReportTables:
         """Build tables without rows, for runs that published nothing."""
         names = (schemas.METRICS, schemas.GROUP_METRICS, schemas.COMPARISONS, schemas.GATES, schemas.CHECKS)
         return cls(runs, *map(empty_table, (*names, schemas.USER_METRICS)))

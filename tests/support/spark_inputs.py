@@ -14,7 +14,7 @@ from rankeval_spark.config import (
     TrainInput,
     validate_model,
 )
-from rankeval_spark.inputs.spark import Source, read_input
+from rankeval_spark.inputs.spark.reading import Source, read_input
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,9 @@ from rankeval_spark import columns as C
 from rankeval_spark.apps.nightly.night_host import NightHost
 from rankeval_spark.config import Cost, counted_cost
 from rankeval_spark.hosts.on_spark import OnSpark, inputs_of
-from rankeval_spark.inputs.spark import RAW, Source, Sources, is_wholly_empty, read_all
+from rankeval_spark.inputs.input_columns import RAW
+from rankeval_spark.inputs.spark.probes import is_wholly_empty
+from rankeval_spark.inputs.spark.reading import Source, Sources, read_all
 from rankeval_spark.spark.plans import usable_rows
 from rankeval_spark.spark.plans.result_frames import write_rows
 from rankeval_spark.spark.session.machine_checks import require_packages_of_cluster
@@ -80,10 +82,7 @@ class SparkHost(NightHost):
 
 
 def _count_slice_values(config: EvaluationConfig, inputs: InputFrames) -> dict[str, int]:
-    """Count the values of each slice, about, NULL among them: users that are not in the table may add one more.
-
-    One pass over a few columns, without a shuffle of rows. The state of a sketch is one cell.
-    """
+    """Count the values of each slice by sketches, NULL among them, in one pass over a few columns."""
     if inputs.segments is None or not config.slices:
         return {}
     columns = {name: F.col(C.quoted_name(name)) for names in config.slices for name in names}

@@ -48,8 +48,8 @@ class LookAhead:
 
         # What a config is refused for whatever its inputs hold: its size, and places that cannot be used.
         results = config.results
-        size = partial(least_cost(config).require_at_most, results.most_rows)
-        self.errors = errors_of(size, partial(check_roots, config, day))
+        check_size = partial(least_cost(config).require_at_most, results.most_rows)
+        self.errors = errors_of(check_size, partial(check_roots, config, day))
         places = [fault.where for error in self.errors for fault in error.faults]
         if "results.root" not in places and results.root is not None:
             self.errors += errors_of(partial(check_root, results.location))
@@ -60,17 +60,17 @@ class LookAhead:
         self.errors += [InputError(*faults)] if faults else []
         self._opened, errors = look_at_inputs(config, self._request, day)
         self.errors += errors
-        read = {each.name: each.table.count(None) for each in self._opened if each.config.format in TEXT_FORMATS}
-        self.sizes = [
-            replace(size, n_rows=read[size.name], remark=None) if size.name in read else size for size in self.sizes
-        ]
+        n_rows = {text.name: text.table.count(None) for text in self._opened if text.config.format in TEXT_FORMATS}
+        for place, size in enumerate(self.sizes):  # text was read to be opened, so that its rows are known
+            if size.name in n_rows:
+                self.sizes[place] = replace(size, n_rows=n_rows[size.name], remark=None)
 
     def look_at_rows(self) -> LookAhead:
         """Find also what only rows show: inputs without one, or a baseline that is no model."""
         self.errors += errors_of(self._find_empty_inputs)
         compared = self._request.comparisons
         if compared is not None and compared.baseline is not None and self._request.models is None:
-            for log in (each for each in self._opened if each.name == check_rows.RECOMMENDATIONS):
+            for log in (input_ for input_ in self._opened if input_.name == check_rows.RECOMMENDATIONS):
                 self.errors += errors_of(partial(self._require_baseline, log))
         return self
 
@@ -102,12 +102,12 @@ class LookAhead:
     def _find_empty_inputs(self) -> None:
         """Find the inputs without a row, of the date or at all."""
         empty = []
-        for each in self._opened:
+        for input_ in self._opened:
             with suppress(ForSparkError):  # of very many files
-                empty += [each] if each.count() == 0 else []
-        if wholly := [each for each in empty if not each.table.has_rows]:
-            raise InputError(*(no_row_fault(each.name, each.location) for each in wholly))
-        names = [each.name for each in empty if each.name in (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)]
+                empty += [input_] if input_.count() == 0 else []
+        if wholly := [input_ for input_ in empty if not input_.table.has_rows]:
+            raise InputError(*(no_row_fault(input_.name, input_.location) for input_ in wholly))
+        names = [input_.name for input_ in empty if input_.name in (check_rows.RECOMMENDATIONS, check_rows.HELD_OUT)]
         if names:
             self.reason = empty_reason(self._day, names)
             with suppress(ConfigError):  # no results yet, or at a schema; what is wrong with a root is among the errors

@@ -150,11 +150,7 @@ def spark_host(spark: SparkSession, plan: NightPlan, *, why: str = "", listener:
 
 
 def choose_host(spark: SparkSession, plan: NightPlan, listener: Progress | None = None) -> NightHost:
-    """Return the host of a night: this process where it can, unless a session was chosen on purpose; else Spark.
-
-    Raises FaultsError where this process sees what Spark would refuse, which takes ten seconds to start; also without
-    pyspark, where the night needs it.
-    """
+    """Choose this process where it can compute a night, unless a session was started on purpose; else Spark."""
     if not is_on_demand(spark):
         return spark_host(spark, plan)
     why = why_wanted(spark)

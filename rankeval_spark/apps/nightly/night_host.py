@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rankeval_spark.hosts.host import Host
     from rankeval_spark.inputs.arrow.file_inputs import FileInput
     from rankeval_spark.inputs.arrow.reading import Tables
-    from rankeval_spark.inputs.spark import Source
+    from rankeval_spark.inputs.spark.reading import Source
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.results import StagedRun
     from rankeval_spark.sums.sums import Writer
@@ -71,7 +71,7 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
                 writers = {table: staging.enter_context(run.staged_in_parts(table)) for table in self.tables}
                 self.totals = self.host.totals(self.host.sums, writers, steps.listener.advance)
             step.n_rows = run.n_rows[self.tables[-1]]
-        if has_lists:  # of one pass: this only says how many rows there are
+        if has_lists:  # staged by the same pass; this step only tells the listener how many rows there are
             with steps.step("score") as step:
                 step.n_rows = run.n_rows[schemas.USER_METRICS.name]
         self.has_users = True

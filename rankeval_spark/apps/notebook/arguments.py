@@ -111,10 +111,7 @@ def _missing_faults(keys: Mapping[str, Any], given: Mapping[str, tuple[str, ...]
 
 
 def validate_call(arguments: Mapping[str, Any], frames: Mapping[str, object]) -> Call:
-    """Validate the arguments of ``evaluate`` by name; ConfigError with all faults at once.
-
-    ``frames`` are the inputs, opened.
-    """
+    """Validate the arguments of ``evaluate`` by name, with its opened inputs; ConfigError with all faults at once."""
     refused = {name: value for name, value in arguments.items() if name not in INPUTS and column_names(value)}
     if refused:  # before values are compared, which for a table gives no truth value
         fix = "name the argument of each table: evaluate(recommendations, held_out, measures=[...], train=...)"
@@ -185,6 +182,7 @@ def name_misplaced_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def _misplaced_fault(name: str, value: object, parameters: Sequence[str]) -> Fault:
+    """Build the fault of an unknown argument, with the places of the call that have such a key."""
     text = shortened(repr(value))
     places = [
         f"{section}={{{name!r}: {text}}}" for section, model in SECTION_MODELS.items() if name in model.model_fields

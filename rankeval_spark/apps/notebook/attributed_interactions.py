@@ -18,8 +18,8 @@ from rankeval_spark.config.loading import locate_in_call
 from rankeval_spark.engine.checks import held_out_checks, log_checks
 from rankeval_spark.errors import ConfigError, Fault, InputError, kind_of
 from rankeval_spark.inputs.input_columns import attributed_lists_fault
-from rankeval_spark.inputs.spark import from_frame
-from rankeval_spark.refusals import in_words_of_a_call
+from rankeval_spark.inputs.spark.reading import from_frame
+from rankeval_spark.refusals import raise_in_call_words
 from rankeval_spark.spark.plans import usable_rows
 from rankeval_spark.time_zones import zone_fault
 
@@ -79,7 +79,7 @@ def attributed_interactions(
     """
     given = {"attribution": attribution, "attribution_window": attribution_window}
     flat, name = dict.fromkeys(given, ""), attributed_interactions.__name__
-    with in_words_of_a_call(is_on_spark=True, function=name, sections=flat):
+    with raise_in_call_words(is_on_spark=True, function=name, sections=flat):
         if attribution == "none":
             raise ConfigError(Fault(_place(("attribution",)), "'none'", "last_touch, first_touch or all"))
         policies = validate_model(Policies, given, locate=_place)

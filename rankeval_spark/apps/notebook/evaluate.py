@@ -15,7 +15,7 @@ from rankeval_spark.apps.notebook.hosts import (
     warn_of_likely_mistakes,
 )
 from rankeval_spark.evaluation import Evaluation
-from rankeval_spark.refusals import in_words_of_a_call
+from rankeval_spark.refusals import raise_in_call_words
 
 if TYPE_CHECKING:
     from datetime import date
@@ -140,7 +140,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     1  popular        1   0.5  0.5
     """
     arguments = locals()  # all of them, as they are given
-    with in_words_of_a_call(is_on_spark=is_of_spark(recommendations)):
+    with raise_in_call_words(is_on_spark=is_of_spark(recommendations)):
         given = {"recommendations": recommendations, "held_out": held_out}
         given |= {"segments": segments, "train": train, "items": items}
         frames = open_inputs_of_call(given, inputs, evaluation_date)

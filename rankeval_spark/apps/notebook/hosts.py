@@ -33,10 +33,7 @@ def is_on_spark(frames: Mapping[str, object]) -> bool:
 
 
 def open_inputs_of_call(frames: Mapping[str, object], inputs: object, date: object) -> dict[str, object]:
-    """Open paths, and the segments where they are a stream, so that their columns are known; all faults at once.
-
-    ``inputs`` and ``date`` are arguments of the call, which are validated later.
-    """
+    """Open paths, and the segments where they are a stream, so that their columns are known; all faults at once."""
     found, errors = dict(frames), list[FaultsError]()
     day = date if isinstance(date, dt.date) else None
     for name, frame in frames.items():
@@ -76,11 +73,7 @@ def column_names(frame: object) -> list[str]:
 def warn_of_likely_mistakes(
     request: Request, log: Sequence[str], held_out: Sequence[str], unused_segments: Sequence[str]
 ) -> None:
-    """Warn of names that probably mean something else, from the columns of the log, the judgements and the segments.
-
-    The lists of all models would be those of one, each judgement would have the gain 1, and a measure would not be that
-    of a tool which many use.
-    """
+    """Warn of names that probably mean something else, from the columns of the log, the judgements and the segments."""
     for note, kind in request.notes.items():
         if kind == "doubtful":
             warn_user(f"evaluate(measures=): {note}; write the measure that is meant, with its options")

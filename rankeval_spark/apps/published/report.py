@@ -59,7 +59,7 @@ def report_tables(
     run = chosen_run(runs.select([*_NIGHT, "status", "recorded_at", "n_rows"]), evaluation=evaluation, day=day)
     name, day = str(run[C.EVALUATION]), run[C.EVALUATION_DATE]
     if not _has_commit(runs):
-        return ReportTables.of_runs(runs)
+        return ReportTables.without_rows(runs)
     days = [night for of_night, night in results.nights() if of_night == name and night <= day][-MAX_NIGHTS:]
     before = [earlier for earlier in days if earlier != day]
 
@@ -128,10 +128,7 @@ def _add_users(results: Results[Any], tables: ReportTables, night: Night) -> Rep
 
 
 def _read_sample(scan: Any, columns: list[str], share: float) -> pa.Table:  # noqa: ANN401 - a dataset
-    """Read the rows of the users with the lowest hashes, up to a share.
-
-    ``--sample-users`` goes by the remainder of the same hash, so that these are a sample of its users too.
-    """
+    """Read the rows of the users with the lowest hashes, up to a share; no other than ``--sample-users`` draws from."""
     bound = _MIN_HASH + int(share * _HASHES)
     if share >= 1:
         return scan.to_table(columns=columns)

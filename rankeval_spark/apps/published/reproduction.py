@@ -13,7 +13,7 @@ from rankeval_spark.apps.nightly.night import rehearse_night
 from rankeval_spark.apps.nightly.night_plan import new_run_id, pin_config, plan_again
 from rankeval_spark.apps.published_runs import PastNight
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, nearest
-from rankeval_spark.inputs.spark import explain
+from rankeval_spark.inputs.spark.opening import explain
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.results import Rehearsal, Results, event_frame, results_at
 from rankeval_spark.results.spark_reader import read_table

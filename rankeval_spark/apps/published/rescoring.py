@@ -82,7 +82,7 @@ def unchanged_dates(spark: SparkSession, config: EvaluationConfig, dates: Sequen
     try:
         inputs: Sequence[Any] = open_inputs(config, request_of(config, max(dates)), max(dates))
     except ForSparkError:
-        from rankeval_spark.inputs.spark import read_all  # noqa: PLC0415 - imports pyspark
+        from rankeval_spark.inputs.spark.reading import read_all  # noqa: PLC0415 - imports pyspark
 
         inputs = read_all(spark, config, max(dates)).all()
     versions = {each.name: each.version for each in inputs}

@@ -78,15 +78,17 @@ def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence
 
 
 def _keep_users(source: Source, users: Sequence[str]) -> Source:
+    """Keep the rows of some users."""
     ids = source.table[C.USER_ID].cast(pa.string())
     return replace(source, table=source.table.filter(pc.is_in(ids, value_set=to_texts(users))), unreadable=None)
 
 
 def _user_lists_on_spark(spark: SparkSession, plan: NightPlan, users: Sequence[str]) -> UserLists:
+    """Evaluate the users on Spark, at the versions of the plan."""
     from pyspark.sql import functions as F  # noqa: PLC0415 - pyspark is an extra
 
     from rankeval_spark.hosts.on_spark import OnSpark, inputs_of  # noqa: PLC0415 - as above
-    from rankeval_spark.inputs.spark import read_all  # noqa: PLC0415 - as above
+    from rankeval_spark.inputs.spark.reading import read_all  # noqa: PLC0415 - as above
 
     def of_users(frame: DataFrame) -> DataFrame:
         return frame.where(F.col(C.USER_ID).cast("string").isin(*users))

@@ -141,6 +141,7 @@ class Reading:
         return cells
 
     def _read_column(self, field: Field, column: pa.ChunkedArray) -> Cells:
+        """Read a column of a table as one of the schema."""
         if field.name == C.GAIN and self.gains is not None:
             return read_gains(column, self.gains, field, where=self.where)
         return read_cells(
@@ -172,10 +173,7 @@ class Reading:
         return "cast it to text or to whole numbers"
 
     def read_rows(self, table: pa.Table) -> pa.Table:
-        """Read a table into canonical columns, then :data:`IS_UNPARSABLE`, and :data:`RAW` where it is there.
-
-        A line of text that could not be split has values in wrong columns: its keys become NULL.
-        """
+        """Read a table into canonical columns, then :data:`IS_UNPARSABLE`, and :data:`RAW` where the table has it."""
         flat = self.to_items(table)
         cells = self.read_columns(flat)
         columns = {name: column.values for name, column in cells.items()}
@@ -194,6 +192,7 @@ class Reading:
     def _drop_keys_of_broken_lines(
         self, columns: Mapping[str, pa.ChunkedArray], corrupt: pa.ChunkedArray
     ) -> dict[str, pa.ChunkedArray]:
+        """Return the key columns, NULL where a line of text could not be split into columns."""
         keys = [name for name in self.schema.key if name in columns]
         return {name: texts.null_unless(columns[name], corrupt.is_null()) for name in keys}
 

@@ -98,6 +98,7 @@ def read_gains(column: pa.ChunkedArray, gains: Gains, field: Field, *, where: st
 
 
 def _look_up_gains(column: pa.ChunkedArray, gains: Mapping[Any, float]) -> pa.ChunkedArray:
+    """Return the gain of each value; NULL for a value without one."""
     place = pc.index_in(column, value_set=pa.array(gains, column.type))
     return pc.take(pa.chunked_array([pa.array(gains.values(), pa.float64())]), place)
 
@@ -149,6 +150,7 @@ def _read_values(  # noqa: PLR0911 - a type each
 
 
 def _read_doubles(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """Read numbers as doubles; None where the type has none."""
     kind = column.type
     if is_text(kind):
         return texts.to_doubles(column)

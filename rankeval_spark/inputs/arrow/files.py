@@ -212,6 +212,7 @@ def _refuse_unusual(schema: pa.Schema, location: str) -> None:
 
 
 def _is_usual(kind: pa.DataType) -> bool:
+    """Return True for a type that Arrow and Spark read alike."""
     if pa.types.is_dictionary(kind):
         return is_text(kind.value_type)
     if is_list(kind):
@@ -443,10 +444,7 @@ def with_folder_columns(rows: pa.Table, folders: pa.Table, place: int) -> pa.Tab
 
 
 def _read_text(config: InputConfig, location: str, path: Path, date: dt.date) -> ds.Dataset:
-    """Read files of text, which are small; rows of another form are left to Spark, which counts them.
-
-    Of folders of partitions, those of the date are read, or else one file, which has the columns.
-    """
+    """Read files of text: those of the date, or else one for its columns; other rows than ours are left to Spark."""
     files, folders, kept = _list_few_files(config, path, date)
     chosen, form = [files[place] for place in kept] or files[:1], config.trec_form or "run"
     if sum(file.stat().st_size for file in chosen) > physical_bytes() * _MAX_TEXT:

@@ -109,6 +109,7 @@ def look_up_size(name: str, config: InputConfig, date: dt.date) -> InputSize:
 
 
 def _measure_files(unknown: InputSize, config: InputConfig, path: Path, date: dt.date) -> InputSize:
+    """Count the files, partitions, rows and bytes of an input that is there."""
     version, remark, where = None, None, f"inputs.{unknown.name}.path"
     if config.format == "delta":  # its log names its files; they are not opened
         require_each(where, delta_log_paths(str(path)))

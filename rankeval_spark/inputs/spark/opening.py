@@ -213,6 +213,7 @@ def _open_trec(spark: SparkSession, name: str, location: str, form: TrecForm | N
 
 
 def _open_text(reader: DataFrameReader, name: str, location: str, columns: Sequence[str]) -> DataFrame:
+    """Read csv or json with all columns as text, and lines that cannot be split in :data:`CORRUPT`."""
     schema = T.StructType([T.StructField(column, T.StringType()) for column in (*columns, CORRUPT)])
     with as_input_error(name, location, "readable files"):
         reader = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
@@ -226,10 +227,7 @@ def _quote_table(table: str) -> str:
 def parquet_faults(
     spark: SparkSession, table: DataFrame, names: Iterable[str], where: str, date: dt.date
 ) -> list[Fault]:
-    """Find columns that some files of a table lack, or have with another type than the table.
-
-    Only the columns ``names`` are checked. If names of files or folders contain the date, only those files are read.
-    """
+    """Find columns, of ``names``, that some files of the date lack, or have with another type than the table."""
 
     def types_by_name(schema: T.StructType) -> dict[str, str]:
         return {field.name.casefold(): field.dataType.simpleString() for field in reversed(schema.fields)}
@@ -301,11 +299,7 @@ def as_input_error(name: str, location: str, expected: str) -> Iterator[None]:
 
 
 def explain(error: BaseException, locations: dict[str, str]) -> InputError | None:
-    """Return the InputError behind the failure of a running job, if the cause is an unreadable input.
-
-    A file can be damaged, missing, or have another header than other files; only reading it shows that. ``locations``
-    are those of the inputs, by name.
-    """
+    """Return the InputError behind the failure of a running job, by the ``locations`` of inputs; else None."""
     text = str(error)
     # any condition in the text, because the cause follows the condition of the failed job
     if not any(name.startswith(_READ_FAILURES) for name in _error_conditions(error)) and _HEADER_DIFFERS not in text:

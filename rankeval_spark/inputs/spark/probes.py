@@ -124,6 +124,7 @@ def json_keys(spark: SparkSession, location: str, options: Mapping[str, str]) ->
 
 
 def _objects(text: str) -> list[dict[str, object]]:
+    """Read one JSON object or an array of them; empty for other text."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -100,10 +100,7 @@ def read_all(spark: SparkSession, config: EvaluationConfig, date: dt.date) -> So
 
 
 def read_input(spark: SparkSession, name: str, config: InputConfig, schema: Schema, date: dt.date) -> Source:
-    """Read one input, called ``name`` in the config, into the columns of a canonical schema.
-
-    It only looks up the version and the columns (Delta: the history; csv and json: the first lines).
-    """
+    """Read one input of a config into canonical columns; only its version and columns are looked up."""
     table, version = open_table(spark, name, config, date)
     columns, where = [column for column in table.columns if column != CORRUPT], f"inputs.{name}"
     faults = filter_faults(config.filters, columns, where)

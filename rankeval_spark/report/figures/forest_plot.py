@@ -99,6 +99,7 @@ def outcomes_of(measure: MeasureKey) -> list[str]:
 
 
 def _forest_row(row: Row, places: int) -> dict[str, Any]:
+    """Return a row of the plot with its numbers as text: of one slice in ``comparisons``."""
     outcome = row["verdict"] or "not tested"
     delta, p = row["delta"], wording.p_value(row["p_adjusted"])
     p_in_words = f"p {p}" if p.startswith("<") else f"p = {p}" if p else "no p"
@@ -125,6 +126,7 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
 
 
 def _forest_panel(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str, str], look: Look) -> Chart:
+    """Draw one pair of models: intervals and points by slice, and notes next to them."""
     alt, palette = charts.import_altair(), look.palette
     order = [row["slice"] for row in rows]
     drawn = [row for row in rows if row["delta"] is not None]

@@ -64,6 +64,7 @@ def leaderboard_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, A
 
 
 def _leaderboard_panel(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, look: Look) -> Chart:
+    """Draw the means of one measure: interval, point and number of each model."""
     alt = charts.import_altair()
     order = [row["model"] for row in rows]
     defined = [row for row in rows if row["value"] is not None]
@@ -160,6 +161,7 @@ def history_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]
 
 
 def _history_panel(rows: Sequence[Row], measure: MeasureKey, baseline: str | None, marks: Marks, look: Look) -> Chart:
+    """Draw one measure over the nights: bounds of gates, lines, changed definitions and failures."""
     alt, palette = charts.import_altair(), look.palette
     # A day is a day everywhere: in the zone of the reader it could be the one before.
     days = [date.fromisoformat(day) for day in sorted({row["date"] for row in rows})]
@@ -323,6 +325,7 @@ def _groups_panel(
     baseline: str | None,
     look: Look,
 ) -> Chart:
+    """Draw one slicing: a bar from the lowest to the highest group of each model, and a point a group."""
     alt, palette = charts.import_altair(), look.palette
     order = sorted({row["model"] for row in rows})
     encoded = charts.encode_models(charts.styles(order, palette, baseline=baseline), look, has_axis=True)
@@ -410,6 +413,7 @@ def tradeoff_rows(metrics: pa.Table, accuracy: MeasureKey, other: MeasureKey) ->
 def _tradeoff_panel(
     rows: Sequence[dict[str, Any]], accuracy: MeasureKey, other: MeasureKey, baseline: str | None, look: Look
 ) -> Chart:
+    """Draw two measures against each other: a point a model, with both intervals."""
     alt = charts.import_altair()
     encoded = charts.encode_models(charts.styles([row["model"] for row in rows], look.palette, baseline=baseline), look)
     names = with_cutoff(*accuracy), with_cutoff(*other)

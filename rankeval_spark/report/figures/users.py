@@ -134,6 +134,7 @@ def _pr_curve_panel(
     colour: str,
     look: Look,
 ) -> Chart:
+    """Draw the curve of one model, those of some of its users, and what its lists could reach."""
     alt, palette = charts.import_altair(), look.palette
     span = alt.Scale(domain=[0, 1])
     x = alt.X("recall:Q", scale=span, axis=charts.axis("recall", format=".1f"))
@@ -343,6 +344,7 @@ def _shared_channels(
 def _bars_panel(
     model: str, rows: Sequence[Mapping[str, Any]], colour: str, channels: Mapping[str, Any], look: Look
 ) -> Chart:
+    """Draw the histogram of one model, with users at 0 in a bar of their own."""
     some = [row for row in rows if row["kind"] == "some"]
     zeros = [{**row, "note": f"{row['part']} at 0"} for row in rows if row["kind"] == "zero"]
     layers = [charts.layer("bar", some, {"color": colour, "opacity": 0.85, "binSpacing": 1}, x2="high:Q", **channels)]
@@ -357,6 +359,7 @@ def _bars_panel(
 
 
 def _difference_panel(title: str, rows: Sequence[Mapping[str, Any]], shared: Mapping[str, Any], look: Look) -> Chart:
+    """Draw the histogram of differences, better and worse in their colours."""
     alt, palette = charts.import_altair(), look.palette
     colours = [palette.better, palette.worse, palette.muted, palette.muted]
     scale = alt.Scale(domain=list(SIDES), range=colours)

@@ -40,7 +40,7 @@ def with_bands(users: DataFrame, *, bands: Mapping[str, Band]) -> DataFrame:
     """Replace the numbers in the columns of ``bands`` by the names of their bands; NULL and NaN become NULL."""
 
     def label(name: str, place: int) -> Column:
-        number, edges = _finite_number(name), F.col(f"_edges_{place}")
+        number, edges = _null_if_nan(name), F.col(f"_edges_{place}")
         band = F.get(f"_names_{place}", F.size(F.filter(edges, lambda edge: edge <= number)))
         return F.when(number.isNotNull() & (F.size(edges) > 0), band)
 
@@ -58,9 +58,7 @@ def join_segments(segments: DataFrame, computed: DataFrame, *, absent: Mapping[s
 
 def to_facts(users: DataFrame, *, bands: Mapping[str, Band], name: str) -> DataFrame:
     """Record the edges of each column, and how many users have no number: facts as ``check`` makes them."""
-    counts = [
-        F.count_if(_finite_number(column).isNull()).alias(f"_count_{place}") for place, column in enumerate(bands)
-    ]
+    counts = [F.count_if(_null_if_nan(column).isNull()).alias(f"_count_{place}") for place, column in enumerate(bands)]
     facts = (
         F.struct(
             F.lit(name).alias("input"),
@@ -90,7 +88,7 @@ def _add_edges(frame: DataFrame, users: DataFrame, bands: Mapping[str, Band]) ->
     )
     if not quantiles.bands:
         return frame
-    doubles = {place: _finite_number(names[place]).cast("double") for place in quantiles.bands}
+    doubles = {place: _null_if_nan(names[place]).cast("double") for place in quantiles.bands}
     is_finite = {place: F.abs(number) != F.lit(float("inf")) for place, number in doubles.items()}
     numbers = users.select(
         *(F.when(is_finite[place], number).alias(f"_number_{place}") for place, number in doubles.items())
@@ -104,7 +102,7 @@ def _add_edges(frame: DataFrame, users: DataFrame, bands: Mapping[str, Band]) ->
     return frame.crossJoin(F.broadcast(edges))
 
 
-def _finite_number(name: str) -> Column:
+def _null_if_nan(name: str) -> Column:
     number = F.col(C.quoted_name(name))
     return F.when(~F.isnan(number), number)
 

@@ -65,10 +65,7 @@ def unite_and_exchange(
     columns: Mapping[str, T.DataType],
     n_partitions: int | None = None,  # that the rows go into; as Spark decides where it is None
 ) -> DataFrame:
-    """Unite the inputs and move every row to its user: the one exchange of item rows.
-
-    Only the first row of each partition has the constants.
-    """
+    """Unite the inputs and move every row to its user; only the first row of a partition has the constants."""
     united = append_with_kinds(inputs, columns=columns)
     # Rows without a user, which workers only count, spread over all partitions.
     plain = [name for name, type_ in columns.items() if not isinstance(type_, T.ArrayType | T.MapType | T.StructType)]
@@ -87,10 +84,7 @@ def unite_and_exchange(
 
 
 def append_with_kinds(inputs: Mapping[int, DataFrame], *, columns: Mapping[str, T.DataType]) -> DataFrame:
-    """Append frames with different columns, each row with the number of its frame: :data:`row_kinds.KIND`.
-
-    A frame that has this column says itself what its rows are; one that lacks another has :func:`empty_value` there.
-    """
+    """Append frames, each row with its :data:`row_kinds.KIND`; a missing column is an :func:`empty_value`."""
     conformed = []
     for kind, frame in inputs.items():
         number = (

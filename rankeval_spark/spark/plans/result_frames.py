@@ -54,13 +54,7 @@ def to_ranked_items(inputs: InputFrames, *, request: Request) -> DataFrame:
 
 
 def to_hit_ranks(ranked: DataFrame, model: str, baseline: str) -> DataFrame:
-    """Join the ranks of the items that are relevant under either of two models side by side.
-
-    A rank is NULL where a model did not recommend the item, and the best of several. Judgements may differ between the
-    models where times attribute them: the gain is the larger one.
-
-    `ranked`: rows of :func:`to_ranked_items`.
-    """
+    """Join the ranks of items in ``ranked`` that are relevant under either model; the larger gain counts."""
     sides = {C.BASELINE_RANK: baseline, C.RANK: model}
     ranks = (F.min(F.when(F.col(C.MODEL_ID) == name, F.col(C.RANK))).alias(side) for side, name in sides.items())
     items = ranked.where(F.col(C.MODEL_ID).isin(model, baseline)).groupBy(C.USER_ID, C.LIST_ID, C.ITEM_ID)
@@ -250,7 +244,8 @@ def pack_input_partials(inputs: InputFrames, asked: InputChecks, n_buckets: int)
 def _pack_partials(
     batches: Iterable[pa.RecordBatch], *, name: str, sum_: Sum, n_buckets: int
 ) -> Iterator[pa.RecordBatch]:
-    for rows in batches:  # in the types of what workers add up, which may be NULL
+    """Pack partial rows of a sum, in the types in which workers add them up: those may be NULL."""
+    for rows in batches:
         plain = pa.schema([(field.name, field.type) for field in rows.schema])
         typed = rows.cast(sum_.schema if plain.names == sum_.schema.names else plain)
         yield from pack_by_key(name, typed, {name: sum_}, n_buckets)

@@ -128,10 +128,7 @@ def keep_usable(frame: DataFrame, checks: RowChecks) -> DataFrame:
 
 
 def to_refused(frame: DataFrame, checks: RowChecks, *, row: str) -> DataFrame:
-    """Return one row per (row, check that it does not pass): ``input``, ``check``, ``row``.
-
-    Checks of rows that are as intended are left out. `row`: column that holds the row unchanged from the table.
-    """
+    """Return ``input``, ``check`` and the column ``row`` of each row and check that it fails; intended cases aside."""
     flags = failure_flags(checks).items()
     refused = [F.when(flag, F.lit(check)) for check, flag in flags if check in FAULTS]
     return frame.select(

@@ -136,6 +136,7 @@ def _set_modifiable(session: SparkSession, settings: Settings) -> None:
 
 
 def _default_settings(master: str) -> dict[str, str]:
+    """Return our own settings for a master."""
     local = (
         ours.local_settings(ours.cache_dir() / "warehouse", cores=count_local_cores(master))
         if ours.is_local(master)
@@ -188,6 +189,7 @@ def _start_driver(
 
 
 def _jar_setting(options: Settings, jars: Sequence[Path]) -> dict[str, str]:
+    """Return the setting that adds jars to those of the user."""
     others = options["spark.jars"].split(",") if options.get("spark.jars") else []
     return {"spark.jars": ",".join([*others, *map(str, jars)])} if jars else {}
 
@@ -356,11 +358,7 @@ def _add_delta_extension(options: Settings) -> dict[str, str]:
 
 
 def require_packages(session: SparkSession) -> None:
-    """Refuse a session of this machine whose workers run a Python without ``settings.NEEDED``.
-
-    A session that was started from an environment which is not activated runs ``python3`` of the PATH. For workers of a
-    cluster see ``machine_checks.require_packages_of_cluster``.
-    """
+    """Refuse a session of this machine whose workers run a Python without ``settings.NEEDED``."""
     context = getattr(session, "sparkContext", None)  # a session of Spark Connect has none
     if context is None or not ours.is_local(session.conf.get("spark.master", "") or ""):
         return

@@ -99,10 +99,7 @@ def _find_in_wheel(env: Mapping[str, str]) -> Java | str:
 
 
 def _write_once(path: Path, content: bytes, *, mode: int) -> None:
-    """Write a file named by its content, in one step, unless it is there and unchanged: Java runs or trusts it.
-
-    Two runs that start together do no harm.
-    """
+    """Write a file named by its content, in one step, unless it is there and unchanged: Java runs or trusts it."""
     if path.is_file() and path.read_bytes() == content:
         return
     path.parent.mkdir(parents=True, exist_ok=True)

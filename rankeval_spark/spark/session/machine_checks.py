@@ -240,10 +240,7 @@ def _folder_of_root(root: str) -> Path | None:
 
 
 def session_checks(spark: SparkSession) -> Iterator[tuple[str, Callable[[], Check]]]:
-    """Yield the checks of the two jobs that every evaluation depends on, each after the name of what is awaited.
-
-    Delta is tried in a temporary folder of the driver, so only on a local master, whose executors see it too.
-    """
+    """Yield the checks of a worker and, on a local master, of a Delta table, each after what is awaited."""
     yield "a worker of Spark", partial(check_worker, spark)
     if spark.conf.getAll.get("spark.master", "").startswith("local"):
         yield "a table of Delta", partial(check_delta_table, spark)
@@ -272,10 +269,7 @@ def _describe_worker(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
 
 
 def require_packages_of_cluster(session: SparkSession) -> None:
-    """Refuse a cluster whose workers lack :data:`NEEDED`, by one small job a session; nothing happens elsewhere.
-
-    Without it the first task ends after minutes of retries, with an error of Python that names no remedy.
-    """
+    """Refuse a cluster whose workers lack :data:`NEEDED`, by one small job a session."""
     context = getattr(session, "sparkContext", None)  # a session of Spark Connect has none
     if context is None or is_local(session.conf.get("spark.master", "") or "") or context.applicationId in _fit:
         return

@@ -13,8 +13,8 @@ from rankeval_spark import schemas
 from rankeval_spark.config.inputs import LogRows
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.arrow.reading import to_source
-from rankeval_spark.inputs.input_columns import segments_schema
-from rankeval_spark.inputs.spark import IS_UNPARSABLE, from_frame
+from rankeval_spark.inputs.input_columns import IS_UNPARSABLE, segments_schema
+from rankeval_spark.inputs.spark.reading import from_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

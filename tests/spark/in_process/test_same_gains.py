@@ -12,7 +12,7 @@ from rankeval_spark import evaluate, schemas
 from rankeval_spark.config.inputs import Gains, JudgementRows
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.arrow.reading import to_source
-from rankeval_spark.inputs.spark import from_frame
+from rankeval_spark.inputs.spark.reading import from_frame
 from tests.support.sections import sections
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from rankeval_spark.inputs.arrow import files
 from rankeval_spark.inputs.arrow.arrow_types import spark_name
 from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.input_columns import CORRUPT
-from rankeval_spark.inputs.spark import read_input
 from rankeval_spark.inputs.spark.opening import open_table
+from rankeval_spark.inputs.spark.reading import read_input
 from tests.support.plans import files_read
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from tests.support.nights import Workspace
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.inputs.spark import Source
+    from rankeval_spark.inputs.spark.reading import Source
 
 DATE: Final = dt.date(2026, 1, 1)
 

@@ -10,7 +10,8 @@ from pyspark.errors import PythonException
 
 from rankeval_spark import evaluate, schemas
 from rankeval_spark.config import load_config
-from rankeval_spark.inputs.spark import RAW, read_input
+from rankeval_spark.inputs.input_columns import RAW
+from rankeval_spark.inputs.spark.reading import read_input
 from tests.spark.test_night_hosts import on_both, published
 from tests.support.lists_in_cells import (
     BOUGHT,

@@ -10,7 +10,7 @@ import pytest
 from rankeval_spark import schemas
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.errors import InputError
-from rankeval_spark.inputs.spark import IS_UNPARSABLE, RAW, Source
+from rankeval_spark.inputs.input_columns import IS_UNPARSABLE, RAW
 from tests.support import spark_inputs
 from tests.support.spark_inputs import write_lines
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+
+    from rankeval_spark.inputs.spark.reading import Source
 
 ROWS: Final = [("ann", 7, 0.5, 1), ("ann", 8, 0.25, 2), ("bob", 9, 1.0, 1)]
 LISTS: Final = {"ann": ([7, 8], [0.5, 0.25]), "bob": ([9], [1.0]), "eve": ([], [])}

@@ -10,8 +10,9 @@ import pytest
 from pyspark.sql import SparkSession, functions as F
 
 from rankeval_spark import schemas
-from rankeval_spark.inputs.input_columns import segments_schema
-from rankeval_spark.inputs.spark import IS_UNPARSABLE, estimated_bytes, from_frame, is_wholly_empty
+from rankeval_spark.inputs.input_columns import IS_UNPARSABLE, segments_schema
+from rankeval_spark.inputs.spark.probes import estimated_bytes, is_wholly_empty
+from rankeval_spark.inputs.spark.reading import from_frame
 from tests.support.frames import frame_of
 from tests.support.spark_inputs import DATE, read, rows, write_lines
 

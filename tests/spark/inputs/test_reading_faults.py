@@ -13,7 +13,8 @@ import pytest
 from rankeval_spark import schemas
 from rankeval_spark.config import EvaluationConfig, validate_model
 from rankeval_spark.errors import ChecksFailedError, ConfigError, Fault, InputError
-from rankeval_spark.inputs.spark import explain, read_all
+from rankeval_spark.inputs.spark.opening import explain
+from rankeval_spark.inputs.spark.reading import read_all
 from tests.support.frames import frame_of
 from tests.support.spark_inputs import DATE, read, write_lines
 

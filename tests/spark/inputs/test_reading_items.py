@@ -11,7 +11,8 @@ import pytest
 from rankeval_spark import schemas
 from rankeval_spark.config import TrainInput, validate_model
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.inputs.spark import IS_UNPARSABLE, from_frame
+from rankeval_spark.inputs.input_columns import IS_UNPARSABLE
+from rankeval_spark.inputs.spark.reading import from_frame
 from tests.support.frames import frame_of
 from tests.support.spark_inputs import read, rows, write_lines
 

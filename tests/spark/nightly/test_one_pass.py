@@ -16,7 +16,7 @@ from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ChecksFailedError
 from rankeval_spark.hosts.on_spark import OnSpark, inputs_of, with_model_names
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
-from rankeval_spark.inputs.spark import read_all
+from rankeval_spark.inputs.spark.reading import read_all
 from rankeval_spark.results import Results
 from rankeval_spark.spark.plans import user_rows
 from tests.support import arrow_frames, nights

@@ -15,7 +15,8 @@ from rankeval_spark.config import Filter
 from rankeval_spark.engine.attribution import to_micros
 from rankeval_spark.inputs.arrow.reading import to_source
 from rankeval_spark.inputs.filters import RowFilter
-from rankeval_spark.inputs.spark import IS_UNPARSABLE, from_frame
+from rankeval_spark.inputs.input_columns import IS_UNPARSABLE
+from rankeval_spark.inputs.spark.reading import from_frame
 from rankeval_spark.time_zones import moment_of
 
 if TYPE_CHECKING:

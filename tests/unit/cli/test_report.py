@@ -13,7 +13,7 @@ import pytest
 
 from rankeval_spark import Results, allowed_folders
 from rankeval_spark.apps.published import report as app
-from rankeval_spark.apps.written_files import write_atomically
+from rankeval_spark.cli.shared_options import write_atomically
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.report.night import Night

@@ -79,7 +79,7 @@ def test_of_several_evaluations_one_is_named(nights: ReportTables) -> None:
 def test_nothing_that_ended_is_an_error() -> None:
     row = published(Plan(), {"evaluation": "a", "evaluation_date": FIRST_NIGHT, "run_id": "r"}, status="RUNNING")
     with pytest.raises(InputError, match="found no run that ended"):
-        night_of(ReportTables.of_runs(runs(row)))
+        night_of(ReportTables.without_rows(runs(row)))
 
 
 def test_a_baseline_that_nothing_is_compared_with_is_refused(nights: ReportTables) -> None:
@@ -212,7 +212,7 @@ def test_a_failed_night_says_at_which_stage_and_why() -> None:
 def test_an_empty_night_says_which_input_has_no_rows() -> None:
     run = {"evaluation": EVALUATION, "evaluation_date": FIRST_NIGHT, "run_id": "r"}
     row = published(Plan(), run, reason="no rows for 2026-01-01 in held_out")
-    found = answer(Night(failed(0).of_runs(runs(row)), evaluation=None, day=None))
+    found = answer(Night(failed(0).without_rows(runs(row)), evaluation=None, day=None))
     assert (found.headline, found.reason) == ("Nothing was measured", "No rows for 2026-01-01 in held_out.")
 
 

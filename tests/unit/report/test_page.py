@@ -231,7 +231,7 @@ def test_a_root_with_nothing_but_a_failure_is_a_page_too() -> None:
 
 def test_a_night_without_rows_says_why() -> None:
     run = {"evaluation": "nightly", "evaluation_date": FIRST_NIGHT, "run_id": "r"}
-    tables = failed(0).of_runs(runs(published(Plan(), run, reason="no rows for 2026-01-01 in held_out")))
+    tables = failed(0).without_rows(runs(published(Plan(), run, reason="no rows for 2026-01-01 in held_out")))
     assert "No rows for 2026-01-01 in held_out." in section(parsed(report(tables)), "answer").words
 
 

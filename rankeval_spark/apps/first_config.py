@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.allowed_folders import scheme_of
 from rankeval_spark.apps.sampled_tables import ISO_DATE, distinct_texts
 from rankeval_spark.config.base import DATE_PLACEHOLDER
 from rankeval_spark.config.inputs import (
@@ -569,7 +570,7 @@ def _one_line(text: str) -> str:
 def _relative_path(path: str, config: Path) -> str:
     """Write a path so that it starts from the folder of the config."""
     expanded = os.path.expanduser(path)
-    return _quoted(expanded if os.path.isabs(expanded) else os.path.relpath(expanded, config.parent))
+    return _quoted(expanded if scheme_of(path) or os.path.isabs(expanded) else os.path.relpath(expanded, config.parent))
 
 
 def _quoted(text: str) -> str:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import csv
-import glob
 import gzip
 import io
-import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import deltalake
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
@@ -24,10 +24,20 @@ import pyarrow.parquet as pq
 from deltalake.exceptions import DeltaError
 from pyarrow import fs
 
-from rankeval_spark.allowed_folders import delta_log_paths, require_allowed, require_each, scheme_of
-from rankeval_spark.config.base import DATE_PLACEHOLDER
+from rankeval_spark.allowed_folders import delta_log_paths, local_path, require_allowed, require_each
+from rankeval_spark.config.base import DATE_PLACEHOLDER, resolve_path
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line
-from rankeval_spark.inputs.arrow.files import files_below, folder_columns, partition_expressions, with_folder_columns
+from rankeval_spark.inputs import places
+from rankeval_spark.inputs.arrow.file_frames import FORMATS, ending_of
+from rankeval_spark.inputs.arrow.files import (
+    FileTable,
+    expect_files,
+    files_below,
+    folder_columns,
+    local_paths,
+    partition_expressions,
+    with_folder_columns,
+)
 from rankeval_spark.inputs.input_files import ForSparkError
 
 SAMPLE_ROWS: Final = 10_000  # that are looked at; of text files, lines
@@ -35,11 +45,9 @@ MAX_ROWS_OF_COLUMN: Final = 2_000_000  # rows of a single column that are read
 MAX_USERS: Final = 2_000  # whose rows are read from the whole table
 ISO_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
 
-_FORMATS: Final = {  # by the end of a file's name
-    ".parquet": "parquet",
-    **dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz"), "csv"),
-    **dict.fromkeys((".json", ".json.gz", ".jsonl", ".jsonl.gz", ".ndjson"), "json"),
-}
+MAX_BYTES: Final = 1 << 28  # of the first files of a table in a store, which are copied here
+
+_SAMPLED: Final = ("parquet", "csv", "json")
 _FIX: Final = "rankeval init CONFIG without tables writes every key, to be filled in"
 
 
@@ -49,7 +57,7 @@ class TableSample:
 
     format: str  # ``delta``, ``parquet``, ``csv`` or ``json``
     rows: pa.Table  # its first rows, with all columns
-    dataset: ds.Dataset  # all rows; of csv as text
+    table: FileTable  # all rows, of a store those of the first files; of csv as text
     partitions: dict[str, list[str]] = field(default_factory=dict)  # values of the columns it is partitioned by
     separator: str = ""  # of csv
     path: str = ""  # as the user gave it, with ``{date}`` where it has that
@@ -58,7 +66,7 @@ class TableSample:
     def distinct(self, column: str) -> list[str]:
         """List the distinct values of a column, as text, in its first :data:`MAX_ROWS_OF_COLUMN` rows."""
         try:
-            return distinct_texts(self.dataset.head(MAX_ROWS_OF_COLUMN, columns=[column])[column])
+            return distinct_texts(self.table.head(MAX_ROWS_OF_COLUMN, [column])[column])
         except (OSError, pa.ArrowException, ValueError):
             if self.format not in {"csv", "json"}:
                 raise
@@ -68,9 +76,9 @@ class TableSample:
         """Read columns of all rows, wherever they are, of the users in the first rows; of odd text the first rows."""
         names = list(dict.fromkeys([*columns, user]))
         try:
-            first = self.dataset.head(SAMPLE_ROWS, columns=[user])[user].cast(pa.string())
+            first = self.table.head(SAMPLE_ROWS, [user])[user].cast(pa.string())
             users = first.drop_null().unique()[:MAX_USERS]
-            return self.dataset.to_table(names, filter=pc.field(user).cast(pa.string()).isin(users))
+            return self.table.read(names, pc.field(user).cast(pa.string()).isin(users))
         except (OSError, pa.ArrowException, ValueError):
             if self.format not in {"csv", "json"}:
                 raise
@@ -83,78 +91,108 @@ def distinct_texts(values: pa.ChunkedArray) -> list[str]:
 
 
 def sample_table(option: str, path: str, *, splits_days: bool = True) -> TableSample:
-    """Sample a table on this machine, named by an option; of a path with ``{date}``, at the newest date.
+    """Sample a table, named by an option; of a path with ``{date}``, at the newest date.
 
     With ``splits_days``, a folder that has a file or folder of each day, and nothing else, is read a day at a time.
 
-    Raises ConfigError if it is elsewhere, or of no known format; InputError if it is not there, or cannot be read.
+    Raises ConfigError if it is neither on this machine nor in an object store, or of no known format; InputError if it
+    is not there, or cannot be read.
     """
-    if scheme_of(path):
-        raise ConfigError(Fault(option, repr(path), "a folder or file of this machine", _FIX))
-    path = _add_date_to_folder(option, path) if splits_days else path
-    place, newest = _find_newest(option, path)
-    require_allowed((option, str(place)))
+    if places.is_in_store(path):
+        from rankeval_spark import object_stores  # noqa: F401, PLC0415 - says so where the extra `stores` is missing
+    elif local_path(resolve_path(path, "")) is None:
+        raise ConfigError(Fault(option, repr(path), "a folder or file of this machine or of an object store", _FIX))
+    shown = path
     try:
-        if (place / "_delta_log").is_dir():
+        path = _add_date_to_folder(option, path) if splits_days else path
+        newest = _find_newest(option, path)
+        shown = path.replace(DATE_PLACEHOLDER, newest or "")
+        location = resolve_path(shown, "")
+        require_allowed((option, location))
+        place, is_delta = places.open_any(location)
+        if place is None or not place.exists():
+            raise InputError(Fault(option, f"no such path at {path}", "a folder or file", "correct the path"))
+        if is_delta:
             require_each(option, delta_log_paths(str(place)))
-            sample = _sample_delta(option, place)
+            sample = _sample_delta(option, location, place)
         else:
-            sample = _sample_files(option, place)
+            sample = _sample_files(option, shown, place)
     except (DeltaError, ForSparkError, OSError, pa.ArrowException, ValueError) as error:
-        found = f"a table that cannot be read ({first_line(str(error))}) at {place}"
+        found = f"a table that cannot be read ({places.show_addresses(first_line(str(error)))}) at {shown}"
         raise InputError(Fault(option, found, "a readable table")) from error
     return replace(sample, path=path, path_date=newest)
 
 
 def _add_date_to_folder(option: str, path: str) -> str:
     """Add ``{date}`` to the path of a folder of days; a partition such as ``day=2026-01-01`` is a column instead."""
-    folder = Path(os.path.expanduser(path))
-    if DATE_PLACEHOLDER in path or not folder.is_dir() or (folder / "_delta_log").is_dir():
+    if DATE_PLACEHOLDER in path:
         return path
-    require_allowed((option, str(folder)))
-    names = {entry.name for entry in folder.iterdir() if entry.name[0] not in "_."}
-    patterns = {ISO_DATE.sub(DATE_PLACEHOLDER, name, count=1) for name in names}
-    pattern = patterns.pop() if len(patterns) == 1 else ""
+    names = _list_names(option, resolve_path(path, ""))
+    patterns = {ISO_DATE.sub(DATE_PLACEHOLDER, name, count=1) for name in names if name[0] not in "_."}
+    pattern = patterns.pop() if len(patterns) == 1 and "_delta_log" not in names else ""
     return f"{path.rstrip('/')}/{pattern}" if DATE_PLACEHOLDER in pattern and "=" not in pattern else path
 
 
-def _find_newest(option: str, path: str) -> tuple[Path, str | None]:
-    """Return the file or folder at a path, the newest if it has ``{date}``, and its date."""
-    expanded = os.path.expanduser(path)
-    digits = "-".join("[0-9]" * n for n in (4, 2, 2))
-    places = sorted(glob.glob(glob.escape(expanded).replace(DATE_PLACEHOLDER, digits)))
-    if not places:
-        raise InputError(Fault(option, f"no such path at {path}", "a folder or file", "correct the path"))
+def _list_names(option: str, folder: str) -> list[str]:
+    require_allowed((option, folder))
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return places.names_in(folder)
+    return []
+
+
+def _find_newest(option: str, path: str) -> str | None:
+    """Return the newest date for which a path with ``{date}`` has a file or folder; None for another path."""
     if DATE_PLACEHOLDER not in path:
-        return Path(places[0]), None
-    start = expanded.index(DATE_PLACEHOLDER)
-    date = slice(start, start + len("2026-01-01"))  # place of the date in a path
-    newest = max(places, key=lambda place: place[date])
-    return Path(newest), newest[date]
+        return None
+    location = resolve_path(path, "")
+    folder = location.partition(DATE_PLACEHOLDER)[0].rpartition("/")[0]
+    name = location[len(folder) + 1 :].partition("/")[0]  # the first one with a date
+    of_day = re.compile(re.escape(name).replace(re.escape(DATE_PLACEHOLDER), f"({ISO_DATE.pattern})", 1))
+    days = {found[1] for name in _list_names(option, folder) if (found := of_day.fullmatch(name))}
+    for day in sorted(days, reverse=True):
+        dated = location.replace(DATE_PLACEHOLDER, day)
+        require_allowed((option, dated))
+        place, _ = places.open_any(dated)
+        if place is not None and place.exists():
+            return day
+    raise InputError(Fault(option, f"no such path at {path}", "a folder or file", "correct the path"))
 
 
-def _sample_delta(option: str, path: Path) -> TableSample:
-    table = deltalake.DeltaTable(str(path))
-    dataset = table.to_pyarrow_dataset()
+def _first_files(table: FileTable) -> FileTable:
+    """Keep the first files of a table in a store, up to :data:`MAX_BYTES`; on this machine all of them."""
+    files = list(table.dataset.get_fragments()) if places.is_in_store(table.location) else []
+    sizes = np.cumsum([Path(path).stat().st_size for path in local_paths(files)])
+    if not files or sizes[-1] <= MAX_BYTES:
+        return table
+    kept = files[: max(1, int(np.searchsorted(sizes, MAX_BYTES, side="right")))]
+    return replace(table, dataset=ds.FileSystemDataset(kept, table.schema, kept[0].format))
+
+
+def _sample_delta(option: str, location: str, path: Path) -> TableSample:
+    log = deltalake.DeltaTable(str(path))
+    dataset = log.to_pyarrow_dataset(filesystem=fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()))
+    expect_files(log, location, path)
     require_each(option, (str(path / name) for name in dataset.files))  # links may lead elsewhere
-    names = table.metadata().partition_columns
-    partitions = table.partitions() if names else []
+    names = log.metadata().partition_columns
+    partitions = log.partitions() if names else []
     values = {name: sorted({str(partition[name]) for partition in partitions}) for name in names}
-    return TableSample("delta", dataset.head(SAMPLE_ROWS), dataset, values)
+    table = _first_files(FileTable(location, "delta", log.version(), dataset))
+    return TableSample("delta", table.head(SAMPLE_ROWS, table.schema.names), table, values)
 
 
-def _sample_files(option: str, path: Path) -> TableSample:
+def _sample_files(option: str, location: str, path: Path) -> TableSample:
     """Sample the first rows of Parquet, or the first lines of text, whose separator is most frequent in the header."""
     files = files_below(path)
-    formats = {format_ for file in files for suffix, format_ in _FORMATS.items() if file.name.endswith(suffix)}
+    formats = {FORMATS.get(ending_of(file.name), "") for file in files} & {*_SAMPLED}
     if len(formats) != 1:
         found = "files of several formats" if formats else "files of no known format" if files else "no file"
         expected = "a Delta table, or files that end with .parquet, .csv or .json"
-        raise ConfigError(Fault(option, f"{found} at {path}", expected, _FIX))
+        raise ConfigError(Fault(option, f"{found} at {location}", expected, _FIX))
     require_each(option, map(str, files))  # links may lead elsewhere
     format_ = formats.pop()
     folders = folder_columns(path, files)
     separator, rows = "", None
+    places.fetch(files[:1], only_footers=format_ == "parquet")
     if format_ == "parquet":
         reader, schema = ds.ParquetFileFormat(), pq.read_schema(files[0]).remove_metadata()
     else:
@@ -178,6 +216,7 @@ def _sample_files(option: str, path: Path) -> TableSample:
         for file, expression in zip(files, expressions, strict=True)
     ]
     schema = pa.schema([*schema, *(() if folders is None else folders.schema)])
-    dataset = ds.FileSystemDataset(fragments, schema, reader, filesystem=here)
+    table = _first_files(FileTable(location, format_, None, ds.FileSystemDataset(fragments, schema, reader, here)))
     values = {} if folders is None else {name: distinct_texts(folders[name]) for name in folders.column_names}
-    return TableSample(format_, dataset.head(SAMPLE_ROWS) if rows is None else rows, dataset, values, separator)
+    rows = table.head(SAMPLE_ROWS, schema.names) if rows is None else rows
+    return TableSample(format_, rows, table, values, separator)

@@ -215,6 +215,13 @@ def open_place(location: str, *, is_delta: bool = False, version: int | None = N
     return place.path
 
 
+def open_any(location: str) -> tuple[Path | None, bool]:
+    """Return a path as :func:`open_place`, and whether the log of a Delta table is there."""
+    path = open_place(location, is_delta=True)
+    is_delta = path is not None and (path / _LOG).is_dir()
+    return path if is_delta else open_place(location), is_delta
+
+
 def fetch(files: Iterable[str | Path], *, only_footers: bool = False) -> None:
     """Copy files of places in stores to this machine, or the footers of Parquet files, unless they are here."""
     if _places:
@@ -257,6 +264,19 @@ def release_copies(*, above: float) -> None:
             place.release()
 
 
+def names_in(location: str) -> list[str]:
+    """List the names in a folder; OSError if it cannot be listed, nothing if a store does not have it."""
+    if (path := local_path(location)) is not None:
+        return sorted(entry.name for entry in path.iterdir())
+    from rankeval_spark.object_stores import open_store, store_errors  # noqa: PLC0415 - as above
+
+    bucket, key = _bucket_and_key(location)
+    with store_errors(location):
+        found = open_store(bucket, "inputs").list_with_delimiter(prefix=key or None)
+    keys = [*(each["path"] for each in found["objects"]), *found["common_prefixes"]]
+    return sorted(PurePosixPath(each).name for each in keys)
+
+
 def nearest_level(location: str) -> tuple[str, str, list[str]] | None:
     """Return the lowest folder of a location that exists, the name that it lacks, and the names that it has."""
     if (path := local_path(location)) is not None:
@@ -266,18 +286,13 @@ def nearest_level(location: str) -> tuple[str, str, list[str]] | None:
         return str(folder), path.relative_to(folder).parts[0], sorted(entry.name for entry in folder.iterdir())
     if not is_in_store(location) or find_spec("obstore") is None:
         return None
-    from rankeval_spark.object_stores import open_store, store_errors  # noqa: PLC0415 - as above
-
     bucket, key = _bucket_and_key(location)
     parts = key.split("/") if key else []
-    with suppress(OSError), store_errors(location):
+    with suppress(OSError):
         for n in reversed(range(len(parts))):
-            above = "/".join(parts[:n])
-            found = open_store(bucket, "inputs").list_with_delimiter(prefix=above or None)
-            keys = [*(each["path"] for each in found["objects"]), *found["common_prefixes"]]
-            names = sorted(PurePosixPath(each).name for each in keys)
-            if names:
-                return None if parts[n] in names else (f"{bucket}/{above}".rstrip("/"), parts[n], names)
+            above = "/".join([bucket, *parts[:n]])
+            if names := names_in(above):
+                return None if parts[n] in names else (above, parts[n], names)
     return None
 
 

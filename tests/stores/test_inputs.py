@@ -13,6 +13,8 @@ import pytest
 from pyarrow import csv
 
 from rankeval_spark import allowed_folders, evaluate, object_stores
+from rankeval_spark.apps import sampled_tables
+from rankeval_spark.config import load_config
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs import places
 from rankeval_spark.results import Results, object_storage
@@ -91,6 +93,36 @@ def test_a_call_reads_addresses_as_paths_of_a_disk(drivers_of_each: Drivers, tmp
     for lost, named in ((f"{root}/dleta", "did you mean 'delta'"), (f"{bucket}no-such-one/x", "no such bucket")):
         with pytest.raises(InputError, match=named):
             evaluate(log, lost, measures=["RR"])
+
+
+@pytest.mark.in_ci
+def test_init_guesses_a_config_of_tables_in_a_store(
+    drivers_of_each: Drivers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampled_tables, "MAX_BYTES", 2000)  # the first file of a table
+    users = [f"u{n}" for n in range(40)]
+    for n, day in enumerate(("2026-01-01", "2026-01-02")):
+        lists = pa.table({"day": [day] * 40, "userId": users, "movieId": [n] * 40, "score": [1.0] * 40})
+        deltalake.write_deltalake(str(tmp_path / "lists"), lists, mode="append", partition_by=["day"])
+        (tmp_path / "truth").mkdir(exist_ok=True)
+        csv.write_csv(pa.table({"userId": users, "movieId": [n] * 40}), tmp_path / "truth" / f"{day}.csv")
+    root = drivers_of_each.root
+    bucket, _, key = root.partition(f"{BUCKET}/")
+    store = object_stores.open_store(f"{bucket}{BUCKET}", "test")
+    for file in tmp_path.rglob("*.*"):
+        if file.is_file():
+            store.put(f"{key}/{file.relative_to(tmp_path)}", file)
+    there = ["--recommendations", f"{root}/lists", "--held-out", f"{root}/truth"]
+    written = rankeval("init", tmp_path / "night.yaml", *there, "--results", tmp_path / "results")
+    assert written.code == 0, written.err
+    config = load_config(tmp_path / "night.yaml")
+    assert config.inputs.recommendations.path == f"{root}/lists"
+    assert config.inputs.held_out.path == f"{root}/truth/{{date}}.csv"
+    assert config.inputs.recommendations.columns["item_id"] == "movieId"
+    with without_session():
+        assert rankeval("run", tmp_path / "night.yaml", "--date", "2026-01-02").code == 0
+    lost = rankeval("init", tmp_path / "other.yaml", *there[:3], f"{root}/thruth")
+    assert (lost.code, "--held-out: found no such path at" in lost.message) == (4, True), lost.err
 
 
 @pytest.mark.in_ci

@@ -26,7 +26,7 @@ from rankeval_spark.errors import ConfigError, Fault, InputError, first_line
 from rankeval_spark.inputs import places
 from rankeval_spark.inputs.arrow.files import files_below, open_files
 from rankeval_spark.inputs.arrow.input_sizes import look_up_size
-from rankeval_spark.inputs.input_files import NO_FILES, NO_PATH, ForSparkError, delta_versions, missing_input_fault
+from rankeval_spark.inputs.input_files import NO_FILES, NO_PATH, ForSparkError, missing_input_fault
 
 if TYPE_CHECKING:
     from rankeval_spark.inputs.arrow.files import FileTable
@@ -35,7 +35,7 @@ _INPUTS: Final[Mapping[str, type[InputConfig]]] = {
     **{"recommendations": RecommendationsInput, "held_out": HeldOutInput, "segments": SegmentsInput},
     **{"train": TrainInput, "items": ItemsInput},
 }
-_FORMATS: Final = {
+FORMATS: Final = {
     "delta": "delta",
     **dict.fromkeys(("parquet", "pq"), "parquet"),
     **dict.fromkeys(("csv", "tsv"), "csv"),
@@ -44,7 +44,7 @@ _FORMATS: Final = {
 }
 """Formats by the ending of a file's name."""
 _PACKED: Final = (".gz", ".bz2", ".zst")
-_EXPECTED: Final = f"a Delta table, or files that end in one of {', '.join(_FORMATS)}"
+_EXPECTED: Final = f"a Delta table, or files that end in one of {', '.join(FORMATS)}"
 _FIX: Final = "read it with pandas or polars and give the frame, or give every input as a DataFrame of Spark"
 _NO_DATE: Final = dt.date.min  # of a path that has no place for one
 
@@ -92,10 +92,10 @@ def open_frame(
     Raises ConfigError: the path or the format is not valid. InputError: there is no table that this process reads.
     """
     text = os.fspath(path)
-    ending = _ending(text.rstrip("/"))
+    ending = ending_of(text.rstrip("/"))
     config: InputConfig = validate_model(
         _INPUTS[name],
-        {"format": format_ or _FORMATS.get(ending, "delta"), "path": text, "options": _options(ending, format_)},
+        {"format": format_ or FORMATS.get(ending, "delta"), "path": text, "options": _options(ending, format_)},
         locate=lambda place: f"{name}.format" if place == ("format",) else name,
     )
     if "{date" in text and date is None:
@@ -104,7 +104,7 @@ def open_frame(
     require_allowed((name, location))
     if places.is_in_store(location):
         from rankeval_spark import object_stores  # noqa: F401, PLC0415 - says so where the extra `stores` is missing
-    if format_ is None and ending not in _FORMATS:
+    if format_ is None and ending not in FORMATS:
         config = _with_format(name, config, location)
     try:
         table = open_files(config, date or _NO_DATE)
@@ -113,7 +113,8 @@ def open_frame(
         raise InputError(*_faults(name, config, date or _NO_DATE, error)) from error
 
 
-def _ending(name: str) -> str:
+def ending_of(name: str) -> str:
+    """Return the ending of a file's name, without that of a packed one; empty without any."""
     for packed in _PACKED:
         name = name.removesuffix(packed)
     return Path(name).suffix.lower().removeprefix(".")
@@ -127,16 +128,15 @@ def _with_format(name: str, config: InputConfig, location: str) -> InputConfig:
     """Find the format of a folder: that of its files, if it is no Delta table."""
     found, path = NO_PATH, None
     try:
-        path = places.open_place(location, is_delta=True)
-        if path is None or delta_versions(path):
+        path, is_delta = places.open_any(location)
+        if path is None or is_delta:
             return config
-        path = places.open_place(location)
     except OSError as error:
         found = error.strerror or first_line(str(error))
     if path is None or not path.exists():
         raise InputError(replace(missing_input_fault(name, location, "a file or a folder", found), where=name))
-    endings = {_ending(file.name) for file in files_below(path)}
-    chosen = {(_FORMATS.get(ending), tuple(_options(ending, None).items())) for ending in endings}
+    endings = {ending_of(file.name) for file in files_below(path)}
+    chosen = {(FORMATS.get(ending), tuple(_options(ending, None).items())) for ending in endings}
     if len(chosen) != 1 or None in dict(chosen):
         shown = ", ".join(sorted(f".{ending}" if ending else "no ending" for ending in endings))
         fix = f"name the format: inputs={{{name!r}: {{'format': 'csv'}}}}" if endings else ""

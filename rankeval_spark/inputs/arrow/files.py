@@ -98,7 +98,7 @@ class FileTable:
     def _files_here(self) -> Iterator[ds.Fragment]:
         """Yield the files one after the other, each copied to this machine."""
         for file in self.dataset.get_fragments():
-            places.fetch(_local_paths([file]))
+            places.fetch(local_paths([file]))
             yield file
 
     def head(self, n_rows: int, columns: Sequence[str]) -> pa.Table:
@@ -123,7 +123,7 @@ class FileTable:
             raise ForSparkError(self.location, "very many files")
         total = 0
         try:
-            places.fetch(_local_paths(files), only_footers=True)
+            places.fetch(local_paths(files), only_footers=True)
             for file in files:
                 footer = file.metadata
                 paths = [footer.schema.column(place).path for place in range(footer.num_columns)]
@@ -136,14 +136,14 @@ class FileTable:
 
     def fetch(self, condition: ds.Expression | None) -> None:
         """Copy the files to this machine that may have rows which fulfil a condition, where they are in a store."""
-        places.fetch(_local_paths(self.dataset.get_fragments(filter=condition)))
+        places.fetch(local_paths(self.dataset.get_fragments(filter=condition)))
 
     def read(self, columns: Sequence[str], condition: ds.Expression | None) -> pa.Table:
         self.fetch(condition)
         return self.dataset.to_table(columns=list(columns), filter=condition)
 
 
-def _local_paths(files: Iterable[ds.Fragment]) -> list[str]:
+def local_paths(files: Iterable[ds.Fragment]) -> list[str]:
     """Return the paths of files on this machine; those of a table in memory have none."""
 
     def path_of(file: ds.FileFragment) -> str:
@@ -268,15 +268,20 @@ def _open_delta(config: InputConfig, location: str, path: Path) -> FileTable:
         dataset = table.to_pyarrow_dataset(filesystem=fs.SubTreeFileSystem(str(path), fs.LocalFileSystem()))
         if any(file.startswith("/") or "://" in file for file in dataset.files):
             raise ForSparkError(location, "files of another table")
-        if places.is_in_store(location):
-            actions = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes"]).to_pylist()
-            places.expect(path, {unquote(each["path"]): each["size_bytes"] for each in actions})
+        expect_files(table, location, path)
         _refuse_outside(*(f"{path}/{file}" for file in dataset.files))
         if config.version is not None and not all(Path(path, file).is_file() for file in dataset.files):
             raise ForSparkError(location, f"version {version}, whose files are gone")
         return FileTable(location, "delta", table.version(), dataset)
     except (DeltaError, OSError, pa.ArrowException, ValueError) as error:
         raise ForSparkError(location, error) from error
+
+
+def expect_files(table: deltalake.DeltaTable, location: str, path: Path) -> None:
+    """Note the files of a Delta table in a store, whose log is copied to a path."""
+    if places.is_in_store(location):
+        actions = pa.table(table.get_add_actions(flatten=True)).select(["path", "size_bytes"]).to_pylist()
+        places.expect(path, {unquote(each["path"]): each["size_bytes"] for each in actions})
 
 
 def _open_parquet(config: InputConfig, location: str, path: Path, date: dt.date) -> ds.Dataset:

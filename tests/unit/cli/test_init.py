@@ -455,9 +455,9 @@ def test_models_of_the_whole_log_are_seen(folder: Path) -> None:
         ({"held_out": ""}, 2, "--held-out: found none; expected the lists and what users did, both"),
         ({"held_out": "none.csv"}, 4, "--held-out: found no such path at none.csv"),
         (
-            {"held_out": "s3a://bucket/truth"},
+            {"held_out": "hdfs://server/truth"},
             2,
-            "'s3a://bucket/truth'; expected a folder or file of this machine",
+            "'hdfs://server/truth'; expected a folder or file of this machine or of an object store",
         ),
         ({"held_out": "notes.txt"}, 2, "--held-out: found files of no known format at notes.txt"),
         ({"held_out": "broken.parquet"}, 4, "--held-out: found a table that cannot be read"),

@@ -16,7 +16,7 @@ import threading
 import time
 import uuid
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -123,7 +123,7 @@ class Holder:
         return self.process.is_gone() or (self.process == this_process() and self.token not in _live)
 
     def to_json(self) -> bytes:
-        return json.dumps(asdict(self), indent=1).encode()
+        return json.dumps({**vars(self), "process": vars(self.process)}, indent=1).encode()
 
     @classmethod
     def from_json(cls, content: bytes) -> Holder | None:
@@ -153,7 +153,7 @@ class Lock:
         self.taken_from: Holder | None = None  # the previous holder, if it never released the lock
         self.may_return = False  # whether that holder may still be at work
         self._mark: Mark | None = None  # of our own last writing; None while the lock is not ours
-        self._held_at = 0.0  # when the store last said so, by the monotonic clock
+        self._held_at = 0.0  # when we sent the request by which the store last said so, by the monotonic clock
         self._seen: tuple[Mark | None, float, float] = (None, 0.0, 0.0)  # another's version, since when, for how long
         self._is_watching = False  # whether that version looks abandoned, so that it is worth to look on
         self._stop = threading.Event()
@@ -174,8 +174,9 @@ class Lock:
                 return self._mark is not None
             if time.monotonic() - self._held_at < self._storage.trusts_locks_for:
                 return True
+            asked_at = time.monotonic()  # the answer may reach a process that was suspended meanwhile
             is_ours = self._read_own() is not None
-            self._held_at = time.monotonic() if is_ours else 0.0
+            self._held_at = asked_at if is_ours else 0.0
             return is_ours
 
     def acquire(self) -> None:
@@ -269,10 +270,11 @@ class Lock:
         """Write the lock if its version is the one with a mark; our own mark is None afterwards if it is not."""
         self._holder = replace(self._holder, beat=self._holder.beat + 1)
         content = replace(holder, beat=self._holder.beat).to_json()
+        asked_at = time.monotonic()
         written = self._storage.swap(self._path, content, mark)
         if written is None and (own := self._read_own()) is not None:  # by a write whose answer was lost
             written = self._storage.swap(self._path, content, own)
-        self._mark, self._held_at = written, time.monotonic()
+        self._mark, self._held_at = written, asked_at
 
     def _read_own(self) -> Mark | None:
         """Return the mark of the version that is there if it is ours; None if it is another's."""

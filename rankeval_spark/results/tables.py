@@ -54,6 +54,8 @@ def create_table(storage: Storage, schema: Schema) -> None:
     if delta_log.exists(storage, schema.name):
         return
     if not delta_log.is_free(storage, schema.name):
+        if delta_log.exists(storage, schema.name):  # whoever had the lock before us just made it
+            return
         fix = "restore _delta_log, or move the folder away"
         raise ResultsError(Fault(f"table {schema.name}", "files without a log of Delta", "a Delta table", fix))
     rules = {f"delta.constraints.{name}": str(rule) for name, rule in CONSTRAINTS.get(schema.name, {}).items()}

@@ -1,28 +1,39 @@
-"""Run schedules: ``python -m tests.simulation SEED`` one, with what happened; ``FIRST LAST`` all of a range."""
+"""Run schedules: ``python -m tests.simulation SEED`` one, with what happened; ``FIRST LAST`` all of a range.
+
+A third argument is a planted fault, see :mod:`tests.simulation.planted`; then the first schedule that finds it is the
+last one.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
+from contextlib import nullcontext
 
+from tests.simulation.planted import PLANTED
 from tests.simulation.schedules import broken, run_schedule
 from tests.simulation.world import ViolationError
 
 
-def main(first: int, last: int) -> int:
+def main(first: int, last: int, fault: str = "") -> int:
     began, found = time.perf_counter(), list[str]()
-    if first == last:
-        try:
-            trace = run_schedule(first).world.trace
-        except ViolationError as error:
-            trace, found = [*error.trace], [str(error)]
-        print(*trace, sep="\n")
-    else:
-        found = broken(range(first, last + 1))
-        print(*found, f"{len(found)} schedules of {last + 1 - first} are broken", sep="\n")
-    print(f"{(last + 1 - first) / (time.perf_counter() - began):.1f} schedules a second")
+    with PLANTED[fault]() if fault else nullcontext():
+        if first == last:
+            try:
+                trace = run_schedule(first).world.trace
+            except ViolationError as error:
+                trace, found = [*error.trace], [str(error)]
+            print(*trace, sep="\n")
+        else:
+            for text in broken(range(first, last + 1)):
+                found.append(text)
+                print(text, fault and f'"{fault}"', flush=True)
+                if fault:
+                    break
+    seconds = time.perf_counter() - began
+    print(f"{len(found)} schedules are broken; {seconds:.0f} s, {(last + 1 - first) / seconds:.1f} schedules a second")
     return int(bool(found))
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]), int(sys.argv[-1])))
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[min(2, len(sys.argv) - 1)]), *sys.argv[3:4]))

@@ -16,12 +16,16 @@ from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
+from tests.simulation.world import COMMITTED, LOOKED_AT, TAKEN
+
 if TYPE_CHECKING:
     from tests.simulation.store import Stored
     from tests.simulation.world import Driver, World
 
 TABLES: Final = ("lists", "metrics")
 LEAST_SILENCE: Final = 40.0  # seconds of a holder before another may take its lock
+LONG_SILENCE: Final = 290.0  # after five minutes of it another may take a lock without a look at its age
+BETWEEN_BEATS: Final = 60.0  # for at least that long no fault hindered a holder that is silent without a reason
 _COMMIT: Final = re.compile(r"(\w+)/_delta_log/(\d{20})\.json")
 _RUNS: Final = ("run_id", "status", "evaluation_date", "recorded_at", "n_rows", "table_versions")
 
@@ -43,6 +47,7 @@ class Invariants:
         self._logs: dict[str, dict[int, list[dict[str, Any]]]] = {}  # actions of all commits, by table and version
         self._committers: dict[str, list[str]] = {}  # tokens of publish locks, in the order of their commits
         self._tokens: dict[str, str] = {}  # of the publish lock that each driver took last
+        self._publishes = ""  # name of the driver that holds the publish lock
         self._seen = Seen([], {})
         for key in sorted(objects):
             self._read_commit(key)
@@ -63,6 +68,7 @@ class Invariants:
         """Check what readers find after a change."""
         if key == "_locks/publish":
             holder = json.loads(self._objects[key].content)
+            self._publishes = "" if holder["released_at"] else driver.name
             if not holder["released_at"]:
                 self._tokens[driver.name] = holder["token"]
         if key not in self._objects:
@@ -70,19 +76,42 @@ class Invariants:
                 self._look()
         elif found := self._read_commit(key):
             self._check_committer(driver, found)
+            for other in self._world.drivers:
+                if other is not driver and found in TABLES:
+                    self._world.happened(COMMITTED, other)
             if found == "runs":
                 self._look()
+
+    def looked_at(self, driver: Driver, key: str) -> None:
+        """Wake the holder of a lock now and then when another one looks at it, mostly when that may soon take it."""
+        if not key.startswith("_locks/") or key not in self._objects or not self._world.is_awaited(LOOKED_AT):
+            return
+        silence = self._world.now - self._objects[key].at
+        holder = self._holder(json.loads(self._objects[key].content))
+        if holder and holder is not driver and self._world.random.random() < (0.3 if silence > LONG_SILENCE else 0.01):
+            self._world.happened(LOOKED_AT, holder)
+
+    def is_publishing(self, driver: Driver) -> bool:
+        """Return whether a driver holds the publish lock."""
+        return self._publishes == driver.name
+
+    def _holder(self, lock: dict[str, Any]) -> Driver | None:
+        return next((each for each in self._world.drivers if each.process.pid == lock["process"]["pid"]), None)
 
     def _check_holders(self, driver: Driver, key: str, known: Stored, content: bytes | None) -> None:
         """Check that a lock is written by its holder, or by another one that had a reason to take it."""
         old, new = json.loads(known.content), json.loads(content or b'{"token": "", "released_at": ""}')
         if old["token"] == new["token"] or old["released_at"]:
             return
-        holder = next((each for each in self._world.drivers if each.process.pid == old["process"]["pid"]), None)
+        holder = self._holder(old)
         silence = self._world.now - known.at
         self._world.require(not new["released_at"], f"{driver.name} releases {key} of {old['owner']}")
-        is_over = holder in (None, driver) or holder.is_dead or holder.is_done or silence >= LEAST_SILENCE
-        self._world.require(is_over, f"{driver.name} takes {key} of {old['owner']}, silent for {silence:.1f} seconds")
+        if holder in (None, driver) or holder.is_dead or holder.is_done:
+            return
+        has_reason = key in holder.given_up or holder.is_hindered(self._world.now - BETWEEN_BEATS)
+        is_silent = silence >= LEAST_SILENCE and has_reason
+        self._world.require(is_silent, f"{driver.name} takes {key} of {old['owner']}, silent for {silence:.1f} seconds")
+        self._world.happened(TAKEN, holder)
 
     def _check_committer(self, driver: Driver, table: str) -> None:
         """Check that nobody commits to a table after the next holder of the publish lock did."""
@@ -184,6 +213,7 @@ class Invariants:
 
 @lru_cache(maxsize=1000)
 def _read(content: bytes, is_of_runs: bool) -> list[dict[str, Any]]:
-    rows = pq.read_table(io.BytesIO(content), columns=[*(_RUNS if is_of_runs else ("run_id",))], use_threads=False)
+    with pq.ParquetFile(io.BytesIO(content)) as file:
+        rows = file.read(columns=[*(_RUNS if is_of_runs else ("run_id",))], use_threads=False)
     found: list[dict[str, Any]] = rows.to_pylist()
     return found

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 from unittest import mock
 
 from rankeval_spark import schemas
-from rankeval_spark.results import journal, publish, run
+from rankeval_spark.results import journal, locks, publish, readers, run, table_scans
 from rankeval_spark.results.locks import Lock
 from rankeval_spark.results.object_storage import ObjectStorage
+from rankeval_spark.results.result_tables import ResultTables
 
 if TYPE_CHECKING:
-    from rankeval_spark.results.result_tables import ResultTables
     from rankeval_spark.results.staging import Staging
+
+_is_free: Final = Lock._is_free
 
 
 def _create(storage: Any, path: str, content: bytes) -> bool:  # noqa: ANN401 - in place of a method
@@ -53,10 +55,32 @@ def _announce_nothing(tables: ResultTables, event: journal.Event, staging: Stagi
     return versions
 
 
+def _read_newest(reader: Any, table: str, *, version: int | None = None, where: Any = ()) -> Any:  # noqa: ANN401, ARG001 - in place of a method
+    """Read a table as it is now, whatever version is published."""
+    return table_scans.scan(reader._storage, table, where=where)
+
+
+def _take_soon(lock: Any, content: bytes, mark: Any) -> bool:  # noqa: ANN401 - in place of a method
+    """Take the lock of a holder that was silent for ten seconds, less than it takes between two heartbeats."""
+    return _is_free(lock, content, mark) or locks.time.monotonic() - lock._seen[1] > 10
+
+
+def _do_nothing(*_: object) -> None:
+    """Do nothing, in place of a method."""
+
+
+RARE: Final = ("an old holder that is not fenced off", "a holder that goes on without its lock")
+"""Faults that one in a hundred schedules finds."""
+
 Plant = Callable[[], Any]  # returns a context in which the product has the fault
 PLANTED: Final[Mapping[str, Plant]] = {
     "a commit without its condition": lambda: mock.patch.object(ObjectStorage, "create", _create),
     "a release that is not checked": lambda: mock.patch.object(Lock, "_end", _end),
     "a marker before its tables": lambda: mock.patch.object(run, "publish", _mark_first),
     "a publish without its intent": lambda: mock.patch.object(run, "publish", _announce_nothing),
+    "an old holder that is not fenced off": lambda: mock.patch.object(ResultTables, "fence", _do_nothing),
+    "a holder that goes on without its lock": lambda: mock.patch.object(Lock, "assert_held", _do_nothing),
+    "a reader of the newest versions": lambda: mock.patch.object(readers.ArrowReader, "scan", _read_newest),
+    "a holder that does not beat": lambda: mock.patch.object(Lock, "_beat", _do_nothing),
+    "a waiter without patience": lambda: mock.patch.object(Lock, "_is_free", _take_soon),
 }

@@ -5,19 +5,24 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import multiprocessing
 import os
 import secrets
 import shutil
+import tempfile
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from random import Random
 from types import ModuleType
 from typing import Any, Final
 from unittest import mock
+
+import deltalake
 
 from rankeval_spark import schemas
 from rankeval_spark.errors import ConfigError, InputError
@@ -35,8 +40,9 @@ from rankeval_spark.results import (
 )
 from rankeval_spark.results.locks import LockTimes
 from tests.simulation.invariants import TABLES, Invariants
+from tests.simulation.opened import Tables
 from tests.simulation.store import SimulatedStore, Stored
-from tests.simulation.world import Driver, Faults, ViolationError, World, clock_of, turns_of
+from tests.simulation.world import COMMITTED, Driver, Faults, ViolationError, World, clock_of, turns_of
 from tests.spark.results import nights
 
 ROOT: Final = "s3://simulated/results"
@@ -55,7 +61,10 @@ class Schedule:
         self.world = World(seed, faults)
         self.objects = dict(objects)
         self.invariants = Invariants(self.world, self.objects)
-        self.checkpoint_every = 3 if self.world.random.random() < 0.25 else 100  # they take a third of the time
+        # Both take a third of the time.
+        self.checkpoint_every = 3 if self.world.random.random() < 0.15 else 100
+        self.merge_every = 4 if self.world.random.random() < 0.25 else 100
+        self.nights = NIGHTS if self.world.random.random() < 0.6 else self.world.random.sample(NIGHTS, 1)
         self._n_runs = 0
 
     def add(self, program: Callable[[Driver], object], *, machine: str, starts: float) -> Driver:
@@ -65,7 +74,7 @@ class Schedule:
 
         def run_program() -> None:
             driver.storage = object_storage.ObjectStorage(f"{ROOT}/{driver.name}", store)
-            driver.storage.checkpoint_every = self.checkpoint_every
+            driver.storage.checkpoint_every, driver.storage.merge_every = self.checkpoint_every, self.merge_every
             try:
                 program(driver)
             finally:
@@ -78,6 +87,15 @@ class Schedule:
         """Let drivers do what the seed says."""
         random = self.world.random
         machines = ("here",) if random.random() < 0.5 else ("here", "there")
+        if random.random() < 0.4:  # a publish stands still while others want its lock
+            if random.random() < 0.6:
+                self.add(self.run, machine="here", starts=0.0).meets("suspended", "held")
+            else:  # after its intent, and before it commits to both tables
+                run_second = partial(self.run, day=NIGHTS[1])
+                self.add(run_second, machine="here", starts=0.0).meets("swept", "commit", 3, 4)
+            for program in random.sample((self.run, self.maintain, self.maintain), random.choice((1, 1, 2))):
+                self.add(program, machine=random.choice(machines), starts=random.uniform(1, 60))
+            return
         for _ in range(random.choice((2, 2, 2, 3))):
             program = random.choices((self.run, self.maintain, self.read), (6, 2, 2))[0]
             starts = random.choice((0.0, random.uniform(0, 6), random.uniform(0, 60)))
@@ -86,16 +104,18 @@ class Schedule:
     def run(self, driver: Driver, day: date | None = None) -> None:
         """Publish a night, as the command `run` does."""
         random = self.world.random
-        day = day or random.choice(NIGHTS)
+        day = day or random.choice(self.nights)
         self._n_runs += 1
         facts = nights.facts(f"seed-{self.seed}-{self._n_runs}", day, measures=nights.MEASURES[:1])
         self.world.say(f"{driver.name} runs {day} as {facts.run_id}")
         ranks = dict.fromkeys(random.sample(USERS, random.randint(1, len(USERS))), 1)
         rows = {schemas.LISTS: nights.list_rows(ranks), schemas.METRICS: nights.metric_rows(ranks)[:1]}
         store = ResultsStore.open(ROOT, times=TIMES)
-        with store.run_lock(facts.evaluation, day, facts.run_id, on_busy=random.choice(("wait", "fail"))):
+        on_busy = random.choice(("wait", "wait", "wait", "fail"))
+        with store.run_lock(facts.evaluation, day, facts.run_id, on_busy=on_busy):
             started = store.start(facts)
             try:
+                self.world.sleep(random.choice((0.0, random.uniform(0, 30), random.uniform(0, 900))))  # it computes
                 for schema in random.sample(SMALL, len(SMALL)):
                     started.stage(schema.name, nights.table(schema, rows[schema]))
                 started.audit()
@@ -124,24 +144,34 @@ class Schedule:
     def read(self, driver: Driver) -> None:
         """Read the results a few times; each time all tables are as of one moment, whatever is published meanwhile."""
         for _ in range(3):
-            results = Results(ROOT)
+            results, before = Results(ROOT), self.invariants.published()
             try:
                 results.table_versions()
             except (ConfigError, InputError):
                 if self.invariants.published():
                     raise
                 continue  # nothing is published yet
-            self.world.sleep(self.world.random.uniform(0, 10))
+            is_sure = before == self.invariants.published()
+            self._pause(driver)
             found = {table: results.arrow(table, columns=["evaluation_date", "run_id"]).to_pylist() for table in TABLES}
             runs = {table: {(row["evaluation_date"], row["run_id"]) for row in rows} for table, rows in found.items()}
             lacking = runs["metrics"] - runs["lists"]
             is_whole = len(dict(runs["metrics"])) == len(runs["metrics"]) and runs["lists"] <= runs["metrics"]
             self.world.require(is_whole, f"{driver.name} reads {runs}")
+            seen = {str(day): run_id for day, run_id in runs["metrics"]}
+            self.world.require(not is_sure or seen == before, f"{driver.name} reads {seen}, not {before} as it began")
             if lacking:
                 deleted = {(night, "lists") for (_, night), names in results.deleted().items() if "lists" in names}
                 self.world.require(
                     all((night, "lists") in deleted for night, _ in lacking), f"{driver.name} misses rows: {lacking}"
                 )
+
+    def _pause(self, driver: Driver) -> None:
+        """Let a reader wait for some seconds, or for the next commit to a table."""
+        random = self.world.random
+        if random.random() < 0.5:
+            self.world.suspend(driver, random.uniform(10, 600), COMMITTED)
+        self.world.sleep(random.uniform(0, 10))
 
     def converge(self) -> None:
         """Let the store be well again, and check that a rerun of a night leaves it as it should be."""
@@ -167,10 +197,11 @@ class Schedule:
         return type(error).__name__ == "ResultsBusyError"
 
 
-def broken(seeds: Iterable[int], *, n_processes: int | None = None) -> list[str]:
-    """Run schedules in several processes; return what is broken, each with the command that repeats it."""
-    with multiprocessing.get_context("fork").Pool(n_processes or os.cpu_count()) as pool:
-        return [text for text in pool.imap_unordered(_broken, seeds, chunksize=10) if text]
+def broken(seeds: Iterable[int]) -> Iterator[str]:
+    """Run schedules in several processes; yield what is broken, each with the command that repeats it."""
+    folder()  # one for all processes, which this one removes
+    with multiprocessing.get_context("fork").Pool(os.cpu_count(), gc.set_threshold, [50_000]) as pool:
+        yield from filter(None, pool.imap_unordered(_broken, seeds, chunksize=10))
 
 
 def _broken(seed: int) -> str:
@@ -184,8 +215,9 @@ def _broken(seed: int) -> str:
 def run_schedule(seed: object) -> Schedule:
     """Run the schedule of a seed; ViolationError, with the command that repeats it, if an invariant is broken."""
     is_new = Random(f"root {seed}").random() < 0.1
-    schedule = Schedule(seed, {} if is_new else published_root())
-    with simulated(schedule.world):
+    objects, start = published_root()
+    schedule, opened = Schedule(seed, {} if is_new else objects), Tables(start)
+    with simulated(schedule.world, opened):
         schedule.draw()
         try:
             schedule.world.run()
@@ -196,6 +228,7 @@ def run_schedule(seed: object) -> Schedule:
             raise
         finally:
             schedule.world.stop()
+            opened.remove()
             for driver in schedule.world.drivers:
                 if driver.storage:
                     shutil.rmtree(driver.storage.root, ignore_errors=True)
@@ -203,18 +236,26 @@ def run_schedule(seed: object) -> Schedule:
 
 
 @cache
-def published_root() -> dict[str, Stored]:
-    """Return the objects of a root in which one night is published."""
-    schedule = Schedule("root", {}, QUIET)
-    schedule.checkpoint_every = 100
-    with simulated(schedule.world):
+def folder() -> str:
+    """Make a folder for the mirrors of drivers, in memory if there is one: there they cost half as much."""
+    made = tempfile.mkdtemp(prefix="rankeval-schedules-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    return made
+
+
+@cache
+def published_root() -> tuple[dict[str, Stored], Tables]:
+    """Return the objects of a root in which one night is published, and its tables."""
+    schedule, opened = Schedule("root", {}, QUIET), Tables()
+    schedule.checkpoint_every = schedule.merge_every = 100
+    with simulated(schedule.world, opened):
         schedule.add(lambda driver: schedule.run(driver, NIGHTS[0]), machine="here", starts=0.0)
         schedule.world.run()
-    return {key: stored._replace(at=-1000.0) for key, stored in schedule.objects.items()}
+    return {key: stored._replace(at=-1000.0) for key, stored in schedule.objects.items()}, opened
 
 
 @contextmanager
-def simulated(world: World) -> Iterator[None]:
+def simulated(world: World, opened: Tables) -> Iterator[None]:
     """Let the product run in a world: its clocks, its processes, its threads, and a small set of tables."""
     turns, clock = turns_of(world), clock_of(world)
     small = (schemas.RUNS, *SMALL)
@@ -229,6 +270,8 @@ def simulated(world: World) -> Iterator[None]:
         (locks, "this_machine", lambda: world.current.driver.process.machine),
         (locks.Process, "is_gone", lambda process: _is_gone(world, process)),
         *((module, "datetime", clock) for module in (locks, journal, maintenance)),
+        (deltalake, "DeltaTable", opened.open),
+        (tempfile, "tempdir", folder()),
         (uuid, "uuid4", lambda: uuid.UUID(int=world.random.getrandbits(128))),
         (secrets, "token_hex", lambda n: world.random.randbytes(n).hex()),
         (schemas, "PUBLISHED", SMALL),

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 
 from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
 
-from tests.simulation.world import START, Driver, KilledError, World
+from tests.simulation.world import AWAITED, START, Driver, KilledError, World
 
 Answer = TypeVar("Answer")
 MAX_REPEATS: Final = 4
@@ -36,6 +36,10 @@ class Watcher(Protocol):
     def before(self, driver: Driver, key: str, content: bytes | None) -> None: ...
 
     def after(self, driver: Driver, key: str) -> None: ...
+
+    def looked_at(self, driver: Driver, key: str) -> None: ...
+
+    def is_publishing(self, driver: Driver) -> bool: ...
 
 
 class Found(NamedTuple):
@@ -73,13 +77,22 @@ class SimulatedStore:
                 raise PreconditionError(path)
             return {"e_tag": self._set(path, content).e_tag, "version": None}
 
-        return self._request(f"put {path} {_kind(mode)}", write)
+        try:
+            return self._request(f"put {path} {_kind(mode)}", write)
+        except GenericError:
+            if path.startswith("_locks/"):
+                self._driver.given_up.add(path)
+            raise
 
     def copy(self, source: str, target: str) -> None:
         self._request(f"copy {source} {target}", lambda: self._set(target, self._get(source).content))
 
     def get(self, path: str) -> Found:
-        return self._request(f"get {path}", lambda: Found(self._get(path)))
+        def read() -> Found:
+            self._watcher.looked_at(self._driver, path)
+            return Found(self._get(path))
+
+        return self._request(f"get {path}", read)
 
     def head(self, path: str) -> Mapping[str, Any]:
         return self._request(f"head {path}", lambda: _meta(path, self._get(path)))
@@ -132,17 +145,16 @@ class SimulatedStore:
         if self._driver.is_dead:
             raise KilledError
         world, driver = self._world, self._driver
-        is_change = what.startswith("put ") and ("_locks/" in what or "_delta_log/" in what)
-        driver.n_requests, driver.n_changes = driver.n_requests + 1, driver.n_changes + is_change
-        incident = driver.incidents.get((True, driver.n_requests), "")
-        if is_change:
-            incident = driver.incidents.get((False, driver.n_changes), incident)
+        incident = ""
+        for kind in (*_kinds(what), *["held"] * self._watcher.is_publishing(driver)):
+            driver.n_requests[kind] += 1
+            incident = driver.incidents.get((kind, driver.n_requests[kind]), incident)
         for _ in range(MAX_REPEATS):
             fault = self._fault()
             world.sleep(self._latency())
             if world.now < world.away_until:
                 fault = "refused"
-            if incident and world.random.random() < 0.5:
+            if incident == "swept" or (incident and world.random.random() < 0.5):
                 if incident == "dies":
                     self._die(what, effect)
                 self._meet(incident, f"before {what}")
@@ -162,10 +174,11 @@ class SimulatedStore:
                         raise error
                     return cast("Answer", answer)
                 world.say(f"{driver.name} {what}: answer lost")
-            driver.was_disturbed = True
+            driver.disturb()
             if world.random.random() < 0.2:
                 break
             world.sleep(world.random.uniform(1, 25))
+            driver.disturb()
         world.say(f"{driver.name} {what}: given up")
         raise GenericError(what)
 
@@ -189,8 +202,9 @@ class SimulatedStore:
     def _latency(self) -> float:
         random, faults = self._world.random, self._world.faults
         if faults.slow and random.random() < faults.slow:
-            self._driver.was_disturbed = True
-            return random.choice((random.uniform(0.5, 20), random.uniform(20, 400)))
+            seconds = random.choice((random.uniform(0.5, 20), random.uniform(20, 400)))
+            self._driver.disturb(seconds)
+            return seconds
         return random.uniform(0.005, 0.05)
 
     def _die(self, what: str, effect: Callable[[], Any]) -> None:
@@ -201,21 +215,42 @@ class SimulatedStore:
             self._world.later(self._world.random.uniform(0, 60), lambda: self._tried(f"{what}: after death", effect))
         raise KilledError
 
+    def _sweep(self) -> None:
+        """Delete all that is staged, as a rule of a bucket may."""
+        self._world.say("what is staged is swept away")
+        for driver in self._world.drivers:
+            driver.was_disturbed = True
+        for key in [key for key in self._objects if key.startswith("_staging/")]:
+            self._drop(key)
+
     def _meet(self, incident: str, what: str) -> None:
         world, driver = self._world, self._driver
         if incident == "dies":
             world.say(f"{driver.name} dies {what}")
             driver.is_dead = True
             raise KilledError
-        if incident == "suspended":
-            driver.suspended_until = world.now + world.random.uniform(10, 900)
-            world.say(f"{driver.name} is suspended until {driver.suspended_until:.0f} {what}")
+        if incident in ("suspended", "swept"):
+            awaits = world.random.choice(AWAITED)
+            world.suspend(driver, 1_200 if awaits else world.random.uniform(10, 900), awaits)
+            until = f"{driver.suspended_until:.0f}" + (f" or {awaits}" if awaits else "")
+            world.say(f"{driver.name} stands still until {until} {what}")
+            if incident == "swept":
+                world.later(world.random.uniform(0, 300), self._sweep)
         elif incident == "jumps":
             driver.skew += world.random.uniform(-600, 600)
             world.say(f"the clock of {driver.name} is off by {driver.skew:.0f}")
         elif incident == "away":
             world.away_until = world.now + world.random.uniform(5, 180)
             world.say(f"the store is away until {world.away_until:.0f}")
+
+
+def _kinds(what: str) -> Iterator[str]:
+    """Yield the kinds of a request, see :data:`world.KINDS`."""
+    yield "request"
+    if what.startswith("put ") and ("_locks/" in what or "_delta_log/" in what):
+        yield "change"
+        if "_delta_log/" in what and not what.startswith("put _"):
+            yield "commit"
 
 
 def _kind(mode: object) -> str:

@@ -7,7 +7,8 @@ So the seed decides the order of all that happens, and the same seed gives the s
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -23,6 +24,17 @@ from rankeval_spark.results.locks import Process
 
 START: Final = datetime(2026, 1, 10, tzinfo=UTC)  # the virtual date at which every schedule starts
 MAX_TURNS: Final = 60_000
+TAKEN: Final = "its lock is taken"
+COMMITTED: Final = "another one commits to a table"
+LOOKED_AT: Final = "another one looks at its lock"
+AWAITED: Final = ("", TAKEN, TAKEN, LOOKED_AT, LOOKED_AT, COMMITTED)
+KINDS: Final[Mapping[str, tuple[int, int]]] = {
+    "request": (130, 30),
+    "change": (26, 8),  # of locks and logs
+    "commit": (8, 3),  # to the published tables and `runs`
+    "held": (26, 10),  # any, under the publish lock
+}
+"""Kinds of requests at which something may happen, with the highest number of such a request and the likely one."""
 
 
 class KilledError(BaseException):
@@ -47,13 +59,15 @@ class Faults:
     suspended: float = 0.0  # chance of a driver to stand still at some request for up to 15 minutes
     jumps: float = 0.0  # chance of a clock to jump at some request, by up to ten minutes
     away: float = 0.0  # chance of the store to be out of reach for up to three minutes
+    swept: float = 0.0  # chance of a driver to stand still while somebody deletes all that is staged
 
     @classmethod
     def drawn(cls, random: Random) -> Faults:
         """Draw the kinds of a schedule."""
         rates = {"slow": 0.03, "refused": 0.05, "lost": 0.05, "late": 0.03}
-        chances = {"dies": 0.6, "suspended": 0.6, "jumps": 0.5, "away": 0.5}
-        return cls(**{name: rate for name, rate in (rates | chances).items() if random.random() < 0.4})
+        chances = {"dies": 0.6, "suspended": 0.8, "jumps": 0.5, "away": 0.5, "swept": 0.3}
+        shares = {"suspended": 0.6}
+        return cls(**{name: at for name, at in (rates | chances).items() if random.random() < shares.get(name, 0.35)})
 
 
 @dataclass
@@ -67,13 +81,28 @@ class Driver:
     is_dead: bool = False
     is_done: bool = False  # its program has ended
     suspended_until: float = 0.0
-    n_requests: int = 0
-    n_changes: int = 0  # of locks and logs, where it matters most what happens
-    # what happens at which of its requests, of all or of these changes
-    incidents: dict[tuple[bool, int], str] = field(default_factory=dict)
+    awaits: str = ""  # what ends its suspension early
+    n_requests: Counter[str] = field(default_factory=Counter)  # by kind
+    incidents: dict[tuple[str, int], str] = field(default_factory=dict)  # by kind and number of the request
     was_disturbed: bool = False  # whether a fault may have ended it
+    given_up: set[str] = field(default_factory=set)  # locks that it failed to write once: they may stay unreleased
+    hindered_at: float = -1e9  # when a fault last kept it from its work
     storage: Any = None  # its ObjectStorage
     error: BaseException | None = None
+
+    def meets(self, incident: str, kind: str, *numbers: int) -> None:
+        """Let something happen at one of its requests of a kind, with one of some numbers."""
+        random = self.world.random
+        self.incidents[kind, random.choice(numbers or (int(random.triangular(1, *KINDS[kind])),))] = incident
+        self.was_disturbed = True
+
+    def disturb(self, seconds: float = 0.0) -> None:
+        """Note that a fault hinders it for some time."""
+        self.was_disturbed, self.hindered_at = True, max(self.hindered_at, self.world.now + seconds)
+
+    def is_hindered(self, since: float) -> bool:
+        """Return whether a fault may have kept it from a heartbeat since a time."""
+        return max(self.hindered_at, self.suspended_until) >= since
 
     def clock(self) -> float:
         """Return the seconds since the start by its own clock."""
@@ -88,6 +117,7 @@ class Task:
     order: int
     driver: Driver = field(compare=False)
     greenlet: greenlet = field(compare=False)
+    due: float = field(compare=False)  # when it wakes unless its driver is suspended
 
 
 class World:
@@ -110,16 +140,12 @@ class World:
     def driver(self, name: str, machine: str, *, starts: float) -> Driver:
         """Add a driver, and choose what happens to it."""
         made = Driver(name, self, Process(machine, len(self.drivers) + 1, name))
-        for incident in ("dies", "suspended", "jumps", "away"):
+        for incident in ("dies", "suspended", "jumps", "away", "swept"):
             if self.random.random() < getattr(self.faults, incident):
-                is_any = self.random.random() < 0.4
-                made.incidents[is_any, int(self.random.triangular(1, 260 if is_any else 40, 40 if is_any else 8))] = (
-                    incident
-                )
+                made.meets(incident, self.random.choice([*KINDS]))
         if self.faults.jumps:
             made.skew = self.random.uniform(-300, 300)
         self.drivers.append(made)
-        made.was_disturbed = bool(made.incidents)
         self.say(f"{name} starts at {starts:.1f} on {machine}: {made.incidents}")
         return made
 
@@ -135,7 +161,8 @@ class World:
                 driver.error = error
                 self.say(f"{driver.name} ends with {type(error).__name__}: {str(error)[:200]}")
 
-        heapq.heappush(self._tasks, Task(self.now + delay, next(self._orders), driver, greenlet(run, self._hub)))
+        at = self.now + delay
+        heapq.heappush(self._tasks, Task(at, next(self._orders), driver, greenlet(run, self._hub), at))
 
     def run(self) -> None:
         """Let all tasks take turns until none is left."""
@@ -165,11 +192,32 @@ class World:
         task = self.current
         if task.driver.is_dead:
             raise KilledError
-        task.wakes, task.order = self.now + seconds, next(self._orders)
+        task.wakes = task.due = self.now + seconds
+        task.order = next(self._orders)
         heapq.heappush(self._tasks, task)
         self._hub.switch()
         if task.driver.is_dead:
             raise KilledError
+
+    def suspend(self, driver: Driver, at_most: float, awaits: str = "") -> None:
+        """Let a driver stand still for some seconds, or until shortly after something happens."""
+        driver.suspended_until, driver.awaits = self.now + at_most, awaits
+
+    def is_awaited(self, what: str) -> bool:
+        """Return whether a driver that stands still awaits this."""
+        return any(driver.awaits == what and driver.suspended_until > self.now for driver in self.drivers)
+
+    def happened(self, what: str, driver: Driver) -> None:
+        """Wake a driver soon if it awaits this."""
+        if driver.awaits != what or driver.suspended_until <= self.now:
+            return
+        longest = self.random.choice((0.0, 0.1, 1.0, 10.0, 100.0))
+        self.suspend(driver, self.random.uniform(0, longest))
+        for task in self._tasks:
+            if task.driver is driver:
+                task.wakes = max(task.due, driver.suspended_until)
+        heapq.heapify(self._tasks)
+        self.say(f"{driver.name} wakes at {driver.suspended_until:.2f}: {what}")
 
     def later(self, seconds: float, effect: Callable[[], object]) -> None:
         """Let something happen that no driver waits for, such as a request that was given up."""
@@ -242,7 +290,7 @@ def turns_of(world: World) -> Any:  # noqa: ANN401 - in place of modules
         monotonic=lambda: world.now,  # it runs on while a driver is suspended
         time=lambda: START.timestamp() + world.current.driver.clock(),
         # Longer than asked, as on a busy machine, so that whoever waits for minutes asks less often.
-        sleep=lambda seconds: world.sleep(max(seconds, world.random.uniform(1, 8))),
+        sleep=lambda seconds: world.sleep(max(seconds, world.random.uniform(1, 15))),
         Lock=partial(Mutex, world),
         Event=partial(Signal, world),
         Thread=thread,

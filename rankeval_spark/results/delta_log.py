@@ -203,14 +203,6 @@ def commit(
         raise OvertakenError(fault) from error
 
 
-def fence(storage: Storage, table: str) -> None:
-    """Commit a version without rows, so that no writer who read the table before can make its next one."""
-    while True:
-        with suppress(OvertakenError):
-            commit(storage, table, latest_version(storage, table) + 1, [])
-            return
-
-
 def create_log(
     storage: Storage,
     table: str,

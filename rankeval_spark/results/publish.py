@@ -90,6 +90,8 @@ def _recover_run(
     if found is None:
         status, reason, versions = journal.PUBLISHED, FORWARD, _replace_night(tables, staging)
     else:
+        # A table without rows to restore would get no commit: one of that run may be there unseen, or on its way.
+        tables.fence(run_id)
         names = (schema.name for schema in schemas.PUBLISHED)
         versions = {table: tables.restore_night(table, night, run_id, state.versions.get(table)) for table in names}
         status, reason = journal.MAINTAINED, f"rolled back: {found}"

@@ -123,11 +123,17 @@ class ResultTables:
         return version
 
     def fence(self, owner: str) -> None:
-        """Fence off a holder that lost the publish lock and may still be at work: it cannot commit to any table."""
+        """Fence off a holder that lost the publish lock and may still be at work: it cannot commit to any table.
+
+        Each gets a version without rows, so that no writer who read it before can make its next one.
+        """
         for schema in (*schemas.PUBLISHED, schemas.RUNS):
             if delta_log.exists(self.storage, schema.name):
-                with self.turn_for(schema.name, owner):
-                    delta_log.fence(self.storage, schema.name)
+                with self.turn_for(schema.name, owner) as in_turn:
+                    in_turn._make_empty_version(schema.name)
+
+    def _make_empty_version(self, table: str) -> None:
+        self.commit(table, lambda seen: delta_log.commit(self.storage, table, seen + 1, []))
 
     def latest_versions(self, names: Iterable[str]) -> dict[str, int]:
         """Return the newest versions of some tables."""

@@ -97,7 +97,7 @@ class ResultsStore:
         with self._lock(PUBLISH_LOCK, owner, PUBLISH_WAIT_SECONDS) as lock:
             if lock.may_return:
                 try:
-                    self.tables.fence(owner)
+                    self.tables.holding(lock).fence(owner)
                 except BaseException:
                     lock.abandon()
                     raise

@@ -5,21 +5,26 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from obstore.store import MemoryStore
 
 from rankeval_spark import schemas
-from rankeval_spark.results import delta_log, locks
+from rankeval_spark.results import ResultsStore, delta_log, locks
 from rankeval_spark.results.object_storage import ObjectStorage
 from rankeval_spark.results.roots import claim_root
-from rankeval_spark.results.storage import Storage
 from rankeval_spark.results.tables import create_table
 from tests.simulation.planted import PLANTED, RARE
-from tests.simulation.schedules import run_schedule
+from tests.simulation.schedules import NIGHTS, ROOT, TIMES, Schedule, run_schedule
+from tests.simulation.world import Faults
 from tests.support.cli import PROJECT
+
+if TYPE_CHECKING:
+    from rankeval_spark.results.storage import Storage
+    from tests.simulation.world import Driver
 
 pytestmark = pytest.mark.faults
 
@@ -59,6 +64,26 @@ def test_a_seed_repeats_a_schedule() -> None:
 
     assert one == again
     assert len(one) > 100
+
+
+@pytest.mark.in_ci
+def test_a_commit_that_the_next_holder_did_not_know_is_rolled_back_too() -> None:
+    def draw(schedule: Schedule) -> None:
+        def repair(_: Driver) -> None:
+            steps = ResultsStore.open(ROOT, times=TIMES).maintenance()  # it knows the logs as of now
+            while not dies.is_dead:
+                schedule.world.sleep(10)
+            for key in [key for key in schedule.objects if key.startswith("_staging/")]:
+                del schedule.objects[key]
+            steps.remove_staging()
+
+        dies = schedule.add(partial(schedule.run, day=NIGHTS[1]), machine="here", starts=5.0)
+        dies.incidents["commit", 4] = "dies"  # when one of two tables has the new night
+        schedule.add(repair, machine="here", starts=0.0)
+
+    for seed in range(8):
+        events = run_schedule(f"hand-{seed}", draw, Faults()).invariants.events
+        assert "MAINTAINED" in [event["status"] for event in events]
 
 
 @pytest.mark.in_ci

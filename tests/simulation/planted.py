@@ -62,7 +62,8 @@ def _read_newest(reader: Any, table: str, *, version: int | None = None, where: 
 
 def _take_soon(lock: Any, content: bytes, mark: Any) -> bool:  # noqa: ANN401 - in place of a method
     """Take the lock of a holder that was silent for ten seconds, less than it takes between two heartbeats."""
-    return _is_free(lock, content, mark) or locks.time.monotonic() - lock._seen[1] > 10
+    now = vars(locks)["time"].monotonic()
+    return _is_free(lock, content, mark) or now - lock._seen[1] > 10
 
 
 def _do_nothing(*_: object) -> None:

@@ -19,7 +19,7 @@ from datetime import date
 from functools import cache, partial
 from random import Random
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Literal
 from unittest import mock
 
 import deltalake
@@ -111,7 +111,7 @@ class Schedule:
         ranks = dict.fromkeys(random.sample(USERS, random.randint(1, len(USERS))), 1)
         rows = {schemas.LISTS: nights.list_rows(ranks), schemas.METRICS: nights.metric_rows(ranks)[:1]}
         store = ResultsStore.open(ROOT, times=TIMES)
-        on_busy = random.choice(("wait", "wait", "wait", "fail"))
+        on_busy: Literal["wait", "fail"] = "wait" if random.random() < 0.75 else "fail"
         with store.run_lock(facts.evaluation, day, facts.run_id, on_busy=on_busy):
             started = store.start(facts)
             try:
@@ -212,13 +212,18 @@ def _broken(seed: int) -> str:
     return ""
 
 
-def run_schedule(seed: object) -> Schedule:
-    """Run the schedule of a seed; ViolationError, with the command that repeats it, if an invariant is broken."""
+def run_schedule(
+    seed: object, draw: Callable[[Schedule], object] | None = None, faults: Faults | None = None
+) -> Schedule:
+    """Run the schedule of a seed; ViolationError, with the command that repeats it, if an invariant is broken.
+
+    A test may choose drivers by ``draw``, and faults.
+    """
     is_new = Random(f"root {seed}").random() < 0.1
     objects, start = published_root()
-    schedule, opened = Schedule(seed, {} if is_new else objects), Tables(start)
+    schedule, opened = Schedule(seed, {} if is_new else objects, faults), Tables(start)
     with simulated(schedule.world, opened):
-        schedule.draw()
+        (draw or Schedule.draw)(schedule)
         try:
             schedule.world.run()
             schedule.converge()

@@ -102,7 +102,7 @@ def test_a_version_that_somebody_else_made_is_refused_and_stays(tmp_path: Path) 
         delta_log.create_log(storage, "numbers", columns='{"type":"struct","fields":[]}', partitions=())
 
     assert (tmp_path / "numbers/_delta_log/00000000000000000001.json").read_bytes() == before
-    delta_log.fence(storage, "numbers")
+    delta_log.commit(storage, "numbers", 2, [])
     assert delta_log.versions(storage, "numbers") == [0, 1, 2]
     assert sorted(path.name for path in (tmp_path / "numbers/_delta_log").iterdir())[0].startswith("0")  # no draft
 

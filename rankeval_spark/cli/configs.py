@@ -38,6 +38,7 @@ def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, i
         "least_metrics": cost.n_metrics,
         "least_comparisons": cost.n_comparisons,
         "most_rows": config.results.most_rows,
+        "gates": [{"rule": str(gate), "meaning": gate.meaning} for gate in config.gates],
     }
     errors: list[FaultsError] = []
     sizes: Sequence[InputSize] = ()
@@ -105,6 +106,8 @@ def _print_facts(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize
     verdict = "" if has_faults else "valid; "
     say_done(f"{facts['config']}: {verdict}evaluation {facts['evaluation']}; {shown}")
     say_done(f"cost: {cost}; a run counts first, and ends above {facts['most_rows']:,}")
+    for number, gate in enumerate(facts["gates"], 1):
+        say_done(f"rule {number}, {gate['rule']}: {gate['meaning']}")
     if not inputs:
         return
     from rich.markup import escape  # noqa: PLC0415 - only with a date

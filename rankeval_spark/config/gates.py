@@ -53,9 +53,10 @@ class Gate(Model):
     at_most: Number | None = None
     """Upper bound of the mean."""
     least_gain: Number | None = None
-    """Gain that the lower end of its interval must reach. A negative number allows a loss."""
-    margin: Annotated[Number, Field(gt=0)] | None = None
-    """Non-inferiority: the interval of the gain must lie above minus this margin."""
+    """Gain that the lower end of its interval must reach. 0 means better: the interval lies above 0, and a copy of the
+    baseline fails. A negative number allows a loss."""
+    margin: Annotated[Number, Field(json_schema_extra={"exclusiveMinimum": 0})] | None = None
+    """Non-inferiority: the interval of the gain must lie above minus this margin, which is above 0."""
     alpha: Annotated[Number, Field(gt=0, lt=1)] | None = None
     """No significant regression: one-sided tests at this level, with Holm's correction over the rows of the rule."""
     relative: Flag = False
@@ -72,6 +73,10 @@ class Gate(Model):
 
     def _key_faults(self, rule: str) -> Iterator[Fault]:
         """Find keys that do not apply to the rule that the key ``rule`` makes."""
+        if self.margin is not None and self.margin <= 0:
+            expected = "a loss above 0 that is allowed"
+            fix = "set least_gain: 0 to ask for a gain" if self.margin == 0 else f"set margin: {-self.margin:g}"
+            yield Fault(".margin", f"{self.margin:g}", expected, fix)
         if self.relative and self.kind not in ("gain", "margin"):
             yield Fault(".relative", f"relative with {rule}", "relative only with least_gain or margin", "remove it")
         if self.kind == "bounds" and self.against != "baseline":
@@ -145,9 +150,25 @@ class Gate(Model):
         """Return the measure or group statistic as ``metrics`` writes it, from the label of the measure."""
         return label if self.group_kind is None else group_statistics.name_of(self.group_kind, label)
 
+    @property
+    def meaning(self) -> str:
+        """What a model must show, in words, such as ``better than the baseline: ...``."""
+        other = "itself on the previous night" if self.needs_previous else "the baseline"
+        of_base = f" of the value of {other}" if self.relative else ""
+        if self.margin is not None:
+            return f"not worse than {other} by {self.margin:g}{of_base}: the interval of the gain lies above minus that"
+        if self.alpha is not None:
+            return f"no loss to {other} that a test finds; few users pass easily"
+        if self.least_gain is None:
+            return "the mean itself meets the bound, whatever its interval"
+        if self.least_gain == 0:
+            return f"better than {other}: the interval of the gain lies above 0, and an equal model fails"
+        words = f"better than {other} by at least" if self.least_gain > 0 else f"worse than {other} by at most"
+        return f"{words} {abs(self.least_gain):g}{of_base}, with the whole interval of the gain"
+
     def __str__(self) -> str:
         """Write the rule for a message."""
-        parts = [f"{name} {getattr(self, name):g}" for name in KINDS if getattr(self, name) is not None]
+        parts = [f"{name} {getattr(self, name) + 0.0:g}" for name in KINDS if getattr(self, name) is not None]
         parts += ["relative"] if self.relative else []
         where = "" if self.slice == C.ALL_USERS else f" by {self.slice}"
         if self.slice_values is not None:

@@ -97,17 +97,23 @@ def value_bounds(
 def least_change(
     evidence: Evidence, *, least: float, is_relative: bool = False, least_users: int = MIN_USERS
 ) -> GateVerdict:
-    """Require a gain: the whole interval of the gain must be at ``least`` or above.
+    """Require a gain: the whole interval of the gain must be at ``least`` or above, and above a ``least`` of 0.
+
+    0 means better, so a copy of the baseline fails. A share of 0 is 0, so such a rule judges the difference itself.
 
     >>> evidence = Evidence("RR@10", 900, Estimate(0.4, 0.38, 0.42), "popular", Estimate(0.03, 0.01, 0.05))
     >>> least_change(evidence, least=0.02).sentence
     'RR@10 is 0.03 better than popular (0.01 to 0.05, 900 users); a gain of at least 0.02 is required: failed.'
     """
+    is_relative = is_relative and least != 0
     gain = evidence.gain(is_relative=is_relative)
     amount = _amount(abs(least), is_relative)
-    required = f"a gain of at least {amount}" if least >= 0 else f"a loss of at most {amount}"
+    if least == 0:
+        passes, required = gain.low > ROUNDING * abs(evidence.value.value), "an interval above 0"
+    else:
+        passes, required = gain.low >= least, f"a {'gain of at least' if least > 0 else 'loss of at most'} {amount}"
     text = f"{_change_in_words(evidence, gain, is_relative)}; {required} is required"
-    return _early_verdict(evidence, least_users) or _verdict(evidence, gain.low >= least, gain.low, least, text)
+    return _early_verdict(evidence, least_users) or _verdict(evidence, passes, gain.low, least, text)
 
 
 def non_inferiority(

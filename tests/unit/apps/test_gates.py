@@ -198,6 +198,41 @@ def test_what_cannot_be_judged_has_a_verdict_of_its_own() -> None:
     assert not gates.failed(few)
 
 
+@pytest.mark.parametrize(
+    ("rule", "verdict"),
+    [({"least_gain": 0}, "failed"), ({"least_gain": -0.01}, "passed"), ({"alpha": 0.05}, "passed")],
+)
+@pytest.mark.parametrize("against", ["baseline", "previous"])
+def test_an_equal_model_fails_where_a_gain_is_asked_for(rule: dict[str, Any], verdict: str, against: str) -> None:
+    """In every value of a slice, as a copy of the baseline or of the night before does."""
+    where: dict[str, Any] = {"slice_": "country", "values": ("DE",)}
+    same: dict[str, Any] = {"ci_low": 0.0, "ci_high": 0.0, "relative_ci_low": 0.0, "relative_ci_high": 0.0}
+    compared = comparison("copy", 0.0, 1.0, method="equal", **where, **same)
+    p = {"std_error": 0.0, "p_less": 1.0, "p_greater": 1.0}
+    rows = judged(
+        {"measure": "nDCG@10", "slice": "country", "against": against, **rule},
+        metrics=[metric("copy", "country", ("DE",))],
+        comparisons=[compared],
+        previous=gates.Previous(date(2026, 1, 31), [{**change("copy", 0.0, **where, **same), **p}]),
+    )
+    assert verdicts(rows) == [("copy", "DE", verdict)]
+
+
+@pytest.mark.parametrize("rule", [{"least_gain": 0}, {"least_gain": -0.1}, {"margin": 0.1}, {"alpha": 0.05}])
+def test_where_every_pair_is_withheld_no_rule_of_a_gain_is_met(rule: dict[str, Any]) -> None:
+    counts: dict[str, Any] = {
+        "n_with_both": 3,
+        "n_with_baseline": 900,
+        "n_with_model": 93,
+        "reason": "few_common_lists",
+    }
+    none = dict.fromkeys(("delta", "ci_low", "ci_high", "relative_delta", "relative_ci_low", "relative_ci_high"))
+    pairs: list[dict[str, Any]] = [{**comparison(model, 0.0, None, **counts), **none} for model in ("als", "knn")]
+    rows = judged({"measure": "nDCG@10", **rule}, metrics=[metric("popular")], comparisons=pairs)
+    assert verdicts(rows) == [("als", "", "failed"), ("knn", "", "failed")]
+    assert "withheld: 3 of the 93 users" in rows[0]["explanation"]
+
+
 FEW: dict[str, Any] = {"method": "exact", "n_users": 40}
 
 
@@ -375,7 +410,11 @@ def test_a_rule_reads_its_measure_as_the_preset_does() -> None:
         ({"measure": "nDCG@10", "margin": 0.1, "alpha": 0.05}, "margin and alpha"),
         ({"measure": "nDCG@10", "at_least": 0.5, "at_most": 0.1}, "above at_most"),
         ({"measure": "nDCG@10", "alpha": 0.05, "relative": True}, "relative"),
-        ({"measure": "nDCG@10", "margin": -1}, "margin"),
+        (
+            {"measure": "nDCG@10", "margin": -1},
+            "found -1; expected a loss above 0 that is allowed; set margin: 1",
+        ),
+        ({"measure": "nDCG@10", "margin": 0}, "margin: found 0; .* set least_gain: 0 to ask for a gain"),
         ({"measure": "nDCG@10", "at_least": 0.1, "against": "previous"}, "previous with at_least"),
         ({"measure": "nDCG@10", "at_least": 0.1, "models": []}, "models: found an empty list"),
         ({"measure": "nDCG@10", "at_least": 0.1, "models": ["als", "als"]}, "models"),

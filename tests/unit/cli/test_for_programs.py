@@ -197,6 +197,8 @@ def test_validate_prints_one_object(published: Workspace) -> None:
     assert found["evaluation"] == "nightly"
     assert (found["n_measures"], found["n_cutoffs"], found["n_slices"]) == (3, 2, 1)
     assert found["least_metrics"] == (1 + 1) * 3 * 2
+    meaning = "the mean itself meets the bound, whatever its interval"
+    assert found["gates"] == [{"rule": "RR@2: at_least 0.95", "meaning": meaning}]
 
 
 def test_quiet_leaves_faults_and_results(published: Workspace) -> None:

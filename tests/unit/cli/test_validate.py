@@ -50,6 +50,35 @@ def test_a_baseline_that_the_log_does_not_have(made: Workspace) -> None:
     assert rankeval("validate", made.config).code == 0
 
 
+def test_validate_says_what_each_rule_means(made: Workspace) -> None:
+    rules: list[dict[str, Any]] = [
+        {"least_gain": 0},
+        {"least_gain": 0.01, "relative": True},
+        {"least_gain": -0.01, "against": "previous"},
+        {"margin": 0.02},
+        {"alpha": 0.05},
+        {"at_least": 0.1},
+    ]
+    made.change(comparisons={"baseline": "pop"}, gates=[{"measure": "RR@2", **rule} for rule in rules])
+    done = rankeval("validate", made.config)
+    assert done.code == 0
+    for line in (
+        "rule 1, RR@2: least_gain 0: better than the baseline: the interval of the gain lies above 0, and an equal "
+        "model fails",
+        "rule 2, RR@2: least_gain 0.01, relative: better than the baseline by at least 0.01 of the value of the "
+        "baseline, with the whole interval of the gain",
+        "rule 3, RR@2: least_gain -0.01 against the previous night: worse than itself on the previous night by at "
+        "most 0.01, with the whole interval of the gain",
+        "rule 4, RR@2: margin 0.02: not worse than the baseline by 0.02: the interval of the gain lies above minus "
+        "that",
+        "rule 5, RR@2: alpha 0.05: no loss to the baseline that a test finds; few users pass easily",
+        "rule 6, RR@2: at_least 0.1: the mean itself meets the bound, whatever its interval",
+    ):
+        assert line in done.out.splitlines()
+    told = json.loads(rankeval("validate", made.config, "--json").out)["gates"]
+    assert [rule["rule"] for rule in told][:2] == ["RR@2: least_gain 0", "RR@2: least_gain 0.01, relative"]
+
+
 @pytest.mark.parametrize(
     ("root", "found"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Literal
 
 import pytest
 from scipy import stats
@@ -83,6 +84,41 @@ def test_relative_margin_is_held_against_the_relative_change(margin: float, outc
 )
 def test_least_change_takes_the_whole_interval(evidence: Evidence, least: float, outcome: Outcome) -> None:
     assert gates.least_change(evidence, least=least).outcome == outcome
+
+
+@pytest.mark.parametrize("better", ["higher", "lower"])
+@pytest.mark.parametrize("is_relative", [False, True])
+@pytest.mark.parametrize(
+    ("least", "outcome"), [(0.0, "failed"), (-0.0, "failed"), (0.001, "failed"), (-0.001, "passed")]
+)
+def test_a_copy_of_the_baseline_is_no_gain(
+    better: Literal["higher", "lower"], is_relative: bool, least: float, outcome: Outcome
+) -> None:
+    nothing = Estimate(0.0, 0.0, 0.0)
+    copy = dataclasses.replace(
+        BETTER, better=better, difference=nothing, change=nothing, std_error=0.0, p_less=1.0, p_greater=1.0
+    )
+    assert gates.least_change(copy, least=least, is_relative=is_relative).outcome == outcome
+    assert gates.non_inferiority(copy, margin=1e-9, is_relative=is_relative).outcome == "passed"
+    assert gates.no_significant_regression([copy], alpha=0.05)[0].outcome == "passed"
+
+
+@pytest.mark.parametrize(("low", "outcome"), [(0.0, "failed"), (1e-16, "failed"), (-1e-6, "failed"), (1e-6, "passed")])
+def test_a_least_gain_of_0_wants_an_interval_above_0_by_more_than_rounding(low: float, outcome: Outcome) -> None:
+    """0.32 in another order of summands may be 0.32000000000000006."""
+    gain = dataclasses.replace(BETTER, difference=Estimate(low + 0.01, low, low + 0.02))
+    verdict = gates.least_change(gain, least=0)
+    assert (verdict.outcome, verdict.observed, verdict.bound) == (outcome, low, 0)
+
+
+def test_a_relative_least_gain_of_0_is_judged_where_the_baseline_is_0_too() -> None:
+    from_0 = dataclasses.replace(BETTER, change=Estimate(math.nan, math.nan, math.nan))
+    verdict = gates.least_change(from_0, least=0, is_relative=True)
+    assert verdict.sentence == (
+        "nDCG@10, country = DE is 0.02 better than popular (0.01 to 0.03, 1,200 users); an interval above 0 is "
+        "required: passed."
+    )
+    assert gates.least_change(from_0, least=0.01, is_relative=True).outcome == "failed"
 
 
 def test_of_an_error_measure_less_is_a_gain() -> None:

@@ -337,10 +337,7 @@ class Users:
     def yield_states(
         self, few: list[tuple[int, Key]], group: np.ndarray, ks: tuple[int, ...]
     ) -> Iterator[tuple[Key, int, bytes]]:
-        """Yield key, cutoff and bytes of groups with fewer users than replicates, which need no sums of replicates.
-
-        The bytes are the hashes of their users, then a row of numerators and denominators for each.
-        """
+        """Yield key, cutoff and bytes of groups of few users: hashes, then numerators and denominators of each."""
         order = np.argsort(group, kind="stable")
         ends = np.searchsorted(group[order], [[place, place + 1] for place, _ in few])
         numerators, denominators = (
@@ -409,7 +406,7 @@ class PartialAggregator:
         )
 
     def summarise_rows(self, chunks: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
-        """Summarise a part of the lists, a chunk of rows at a time: first rows of replicates, then moments by slice."""
+        """Summarise chunks of rows: first rows of replicates, then moments by slice."""
         weighted = list(self.state.weighted)
         n_counts = len(COUNTS) + len(self.measures) + len(self.lists)
         totals = {index: _Totals(np.zeros((0, n_counts))) for index in sorted(set(self.rolled_up_from))}
@@ -425,7 +422,7 @@ class PartialAggregator:
         yield from self._rows_of_slices(totals)
 
     def _add_chunk(self, rows: Rows, totals: Mapping[int, _Totals]) -> np.ndarray:
-        """Add the groups of some rows to the totals of each slice, and return numerators in place of the values."""
+        """Add the groups of some rows to the totals of each slice; return numerators in place of the values."""
         table, values, denominators, counts = rows
         weighted = list(self.state.weighted)
         zeros = np.array(self.zeros or (0.0,) * len(self.measures))

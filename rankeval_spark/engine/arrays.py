@@ -172,10 +172,7 @@ def index_in(ids: pa.Array | pa.ChunkedArray, among: pa.Array) -> IntVector:
 
 
 def rare_index_in(values: IntVector, known: IntVector) -> IntVector:
-    """Find each value among distinct others as :func:`index_in` does, but faster if most are missing.
-
-    A mask of hashes rules these out before the others are looked up.
-    """
+    """Find each value among distinct others as :func:`index_in` does; fast if most are missing: hashes rule them out."""
     n_bits = max(1, _CELLS_OF_A_VALUE * len(known)).bit_length()
     shift = np.uint64(64 - n_bits)
     mask = np.zeros(1 << n_bits, dtype=np.bool_)

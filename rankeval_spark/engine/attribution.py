@@ -177,10 +177,7 @@ def _read_times(batch: Batch, keys: ListKeys, list_code: IntVector) -> _Times:
 
 
 def _attribute_to_shown(times: _Times, n_models: int, rules: AttributionRules) -> tuple[IntVector, IntVector]:
-    """Attribute an interaction to all lists in whose window it falls, or to the last or first one with the item.
-
-    Where none has the item, it belongs to the last or first one. Returns rows of interactions, and their lists.
-    """
+    """Find the lists that interactions belong to, by :attr:`AttributionRules.claim`: rows of these, and lists."""
     n_models, keys = max(n_models, 1), times.keys
     timed = np.flatnonzero(times.shown != _NEVER)
     event = np.tile(np.arange(len(times.row)), n_models)  # each interaction for each model

@@ -61,7 +61,7 @@ def split_by_user(
 ) -> Iterator[pa.Table]:
     """Yield tables of all rows of some users each; refused where a user has more than ``most_rows``.
 
-    ``budget``: bytes that are held at once. ``level``: times that these rows were cut before, by another hash each.
+    ``budget``: bytes that are held at once. ``level``: how often these rows were cut before.
     """
     held: list[pa.RecordBatch] = []
     n_bytes, n_rows, next_check, rest, may_split = 0, 0, most_rows, iter(batches), level < MAX_LEVELS

@@ -213,11 +213,7 @@ def to_constants(sources: FactSources, *, needs: frozenset[str]) -> dict[str, pa
 
 
 def to_item_table(sources: FactSources, *, needs: frozenset[str]) -> pa.Table | None:
-    """Build one row per item with the facts that are the same for all users; None where none is needed.
-
-    ``item_id`` and a column per fact, see :func:`to_item_popularity` and :func:`to_catalogue`; NULL where the training
-    data or the catalogue do not have the item.
-    """
+    """Build one row per item with the facts that are the same for all users; None where none is needed."""
     tables = []
     if needs & COUNTED_FACTS:
         tables.append(to_item_popularity(require_input(sources.counts), needs=needs))

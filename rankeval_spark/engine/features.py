@@ -237,10 +237,7 @@ def _item_facts(ranked: RankedLists, places: IntVector, needs: frozenset[str]) -
 
 
 def _other_lists(ranked: RankedLists, items: pa.ListArray, models: tuple[str, ...]) -> pa.StructArray:
-    """Return the lists of other models for the same user and ``list_id``; NULL where a model gave none.
-
-    The lists of that model itself get NULL too: compared with themselves they say nothing.
-    """
+    """Return the lists of other models for the same user and ``list_id``; NULL without one and for that model."""
     keys, names = ranked.keys, ranked.batch.models
     has_items, facts, n_items = ranked.length > 0, struct_fields(items.flatten()), lengths_of(items)
     lists = pa.StructArray.from_arrays(

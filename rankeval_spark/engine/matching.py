@@ -256,10 +256,7 @@ class ListKeys:
 
 
 def to_list_keys(batch: Batch, judgements: Judgements) -> tuple[ListKeys, IntVector]:
-    """Return the keys of the lists, and the list of each row of the log.
-
-    Lists of a user are in the order of their ids: so sums over them do not depend on the order of the rows.
-    """
+    """Build the lists, those of a user in the order of their ids, and the list of each row of the log."""
     n_models = len(batch.models)
     slot = batch.log.user * n_models + batch.model  # (n_log_rows,) user and model
     if batch.owners.names is not None:

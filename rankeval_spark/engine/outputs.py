@@ -266,10 +266,7 @@ def score_in_parts(
     columns_of: Callable[[int, int], Mapping[str, pa.Array]],  # columns of some lists: of the first one, and how many
     ranked: RankedLists | None = None,  # the items of all lists
 ) -> Iterator[Part]:
-    """Score lists in parts of whole users.
-
-    What is scored in one go is a cut: a part has several where one user alone has more lists or judgements.
-    """
+    """Score lists in parts of whole users; a user with too many lists or judgements for one go is cut."""
     before = np.append(0, np.cumsum(n_judged))
     ends = np.append(np.flatnonzero(np.diff(user)) + 1, len(user))  # behind the lists of each user
 

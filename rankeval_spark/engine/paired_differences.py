@@ -373,11 +373,7 @@ class _Chunk:
                             yield key._replace(k=k), VALUES, rank_tests.differences_to_bytes(user_differences)
 
     def add_replicate_sums(self, held: ReplicateBuffer) -> Iterator[Partial]:
-        """Add up the differences with random weights and signs.
-
-        The draws of a user serve all pairs, measures, cutoffs and slices, unless there are so many sums that pairs and
-        groups of users have to take turns.
-        """
+        """Add up the differences with random weights and signs."""
         requested, (place, position) = self.requested, self.requested.slots
         values = self.values[:, place, :, position]  # slots, models, users
         n_of_pair = len(place) * _ARRAYS_A_COLUMN

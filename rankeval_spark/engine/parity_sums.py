@@ -50,10 +50,7 @@ class Parity:
     slices: tuple[tuple[str, ...], ...]  # names of the segments of each slice; ``()`` is everyone
 
     def add_up(self, part: Part) -> Iterator[pa.RecordBatch]:
-        """Add up counts of users with a list: a row for each model, slice, slice values and group of users.
-
-        With ``n_users``, ``n_lists`` and :data:`SUMS`; a batch for each slice.
-        """
+        """Add up ``n_users``, ``n_lists`` and :data:`SUMS` by model, slice and group of users: a batch a slice."""
         if part.ranked is None or not len(part.ranked.listed):
             return
         counts = _PairCounts(part.ranked)
@@ -165,7 +162,7 @@ class _PairCounts:
 
     @cached_property
     def _group(self) -> IntVector:
-        """Group of popularity of each item of the batch: 0 to 2."""
+        """Popularity group of each item, 0 to 2."""
         return popularity_groups(self.batch.known_items)
 
     def _count_by_popularity(self, owner: IntVector, item: IntVector, *, n: int) -> np.ndarray:

@@ -132,10 +132,7 @@ def order_column(columns: Collection[str]) -> str:
 
 
 def build_list_rules(request: Request, columns: Collection[str]) -> ListRules:
-    """Return how rows of the log become ranked lists; ``columns`` are those that the log has.
-
-    Ranks of the log are compared with those given unless rows were left out.
-    """
+    """Return how rows of a log with these columns become lists; ranks are checked unless rows were left out."""
     policies, attribution = request.policies, None
     if policies.is_attributed:
         attribution = AttributionRules(policies.attribution, policies.window, policies.consumed_before == "drop")

@@ -99,10 +99,7 @@ class RankedLists(MatchedLog):
 
 
 def rank_lists(matched: MatchedLog, *, rules: ListRules) -> RankedLists:
-    """Rank every list: the copies of an item leave first, and ranks are given to the rest.
-
-    Rows are sorted by one key of 64 bits; those whose keys are equal are sorted exactly, by all that decides.
-    """
+    """Rank every list by one key of 64 bits, once the copies of an item are gone; equal keys are settled exactly."""
     columns = matched.batch.log.columns
     log_rank = to_numpy(columns[C.RANK].cast(pa.int64()), null=NO_RANK) if C.RANK in columns else None
     if not len(matched.batch.log):
@@ -223,10 +220,7 @@ class CompactLists:
     n_judged: IntVector  # (n_lists,) number of these judgements, which follow each other
 
     def part(self, start: int, n_lists: int) -> dict[str, pa.Array]:
-        """Return the columns of some lists; a user's judgements are repeated for each of their lists.
-
-        Those of all lists together may be far more than the rows of the batch.
-        """
+        """Return the columns of some lists; a user's judgements are repeated for each of their lists."""
         first, length = (numbers[start : start + n_lists] for numbers in (self.first, self.n_judged))
         places = expand_ranges(first, length)
         of_judged = {
@@ -330,10 +324,7 @@ def _rank_faults(ranked: RankedLists, n_duplicates: IntVector, rules: ListRules)
 
 
 def to_item_lists(ranked: RankedLists, *, depth: int) -> pa.ListArray:
-    """Build the column :data:`ITEMS` of the lists that have items.
-
-    ``depth``: last rank whose items are there, in addition to the first item of each list; 0 for whole lists.
-    """
+    """Build the column :data:`ITEMS` of the lists that have items: down to ``depth`` (0: all), and the first item."""
     places = np.arange(len(ranked.row))
     if depth:
         is_first = places == ranked.start[ranked.list_code]

@@ -101,10 +101,7 @@ def dictionary_encode(table: pa.Table, names: Iterable[str]) -> pa.Table:
 def find_groups(
     table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...] | None = None
 ) -> tuple[list[Key], np.ndarray]:
-    """Find the groups (model, slice values, k) that occur: their keys, and the group of each row.
-
-    ``ks``: cutoffs of the rows; None where they have none, and k is 0.
-    """
+    """Find the groups (model, slice values, k) that occur: their keys, and each row's group; k is 0 without ``ks``."""
     code = np.zeros(table.num_rows, dtype=np.int64) if ks is None else cutoff_positions(table, ks)
     ks = ks or (C.WHOLE_LIST,)
     n_codes, columns = len(ks), list[list[str | None]]()

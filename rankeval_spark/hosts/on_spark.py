@@ -88,11 +88,7 @@ class OnSpark(Host[DataFrame]):
 
     @cached_property
     def inputs(self) -> InputFrames:
-        """The inputs with the names of the models: one job with the first result, none where they are expected.
-
-        As ``pivot`` of Spark looks its values up. A subquery in the plan of each result would start no job here, but
-        its value is one column more for all rows to carry.
-        """
+        """The inputs with the names of the models: one job with the first result, none where they are expected."""
         require_packages_of_cluster(self.given.recommendations.sparkSession)
         return with_model_names(self.given, self.request)
 

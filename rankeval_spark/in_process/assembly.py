@@ -84,10 +84,7 @@ class UserRows:
         return sum(part.num_rows for bucket in self.buckets for part in bucket)
 
     def run(self, work: Callable[[Job], Work[_Found]]) -> list[_Found]:
-        """Work on every bucket; what comes of them is in their order, whichever thread is the first.
-
-        ``user_rows.run(lambda job: job.user_rows)``
-        """
+        """Work on every bucket, such as by ``lambda job: job.user_rows``; results are in the order of the buckets."""
         on_bucket = work(self.job)
 
         def found_of(bucket: tuple[pa.Table, ...]) -> list[_Found]:
@@ -128,10 +125,7 @@ def _split_by_bucket(kind: int, table: pa.Table, n_buckets: int) -> list[pa.Tabl
 
 
 def keep_requested_rows(log: pa.Table, request: Request) -> pa.Table:
-    """Keep the rows of the named models, and those without a model, which are counted; all where none are named.
-
-    Where the ranks of the log order the lists, whatever the scores say, the scores go.
-    """
+    """Keep the rows of the named models and those without one; drop scores where ranks order the lists."""
     if request.models is not None and C.MODEL_ID in log.column_names:
         is_named = to_numpy(pc.is_in(log[C.MODEL_ID], value_set=to_texts([*request.models, None])))
         log = log if is_named.all() else log.filter(to_arrow(is_named))
@@ -260,10 +254,7 @@ class Usable:
 
     @cached_property
     def user_rows(self) -> UserRows:
-        """The rows of all users, with what measures read of items and users; an input without a usable row is refused.
-
-        Where checks judge the inputs, they say so.
-        """
+        """The rows of all users; refused where an input has no usable row, unless checks judge that."""
         if not self.tables.are_checked:
             self.refuse_unusable()
         return self._build_user_rows(self.needs)

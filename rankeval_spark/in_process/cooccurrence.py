@@ -81,10 +81,9 @@ def to_familiarity(
     train: Interactions,
     depth: int,  # last rank that is read; 0 for whole lists
 ) -> pa.Table:
-    """Build one row per (user, recommended item) with its mean similarity to the items that the user has.
+    """Build the mean similarity, in [0, 1], of each recommended item to those that its user has in the training data.
 
-    Only users of the training data have rows; an item that has no user in common with any of theirs has 0. Returns
-    ``user_id``, ``item_id`` and :data:`row_kinds.SIMILARITY`, a double in [0, 1].
+    Returns ``user_id``, ``item_id`` and :data:`row_kinds.SIMILARITY`, for users of the training data alone.
     """
     top = _keep_ranks(ranked, depth)
     users, items = to_codes(top[C.USER_ID]), to_codes(top[C.ITEM_ID])
@@ -202,10 +201,7 @@ def _mean_profile_similarity(owned: sparse.csr_array, user: IntVector, item: Int
 def _find_similar_pairs(
     owned: sparse.csr_array, lists: IntVector, item: IntVector
 ) -> tuple[IntVector, IntVector, FloatVector]:
-    """Find the pairs of rows of one list whose items have users in common; rows are sorted by list and rank.
-
-    Returns the later and the earlier row of each pair, in this order, and their similarity.
-    """
+    """Find later row, earlier row and similarity of pairs with common users; rows are sorted by list and rank."""
     start = np.maximum.accumulate(np.where(is_run_start(lists), np.arange(len(lists)), 0))
     n_earlier, none = np.arange(len(lists)) - start, np.zeros(0, dtype=np.int64)
     found = [(none, none, np.zeros(0))]

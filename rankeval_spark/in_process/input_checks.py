@@ -148,10 +148,7 @@ def _find_reasons(
 
 
 def warn_of_absent_models(tables: Tables, request: Request) -> None:
-    """Warn of models that are named and have no row in the log: those expected, and those that measures compare with.
-
-    The users of the first are all missing, and the measures have no value.
-    """
+    """Warn of models without a row in the log that are expected or that measures compare with."""
     lost = dict.fromkeys(
         [
             *_find_absent_models(tables, request.models or ()),

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 
 
 def last_shown(config: EvaluationConfig, date: dt.date) -> int | None:
-    """Read when the last list was shown, in microseconds since 1970; None where no list has a time.
-
-    Lists are those of a run: of the expected models, of rows that can be used; scores that a run refuses are left out,
-    as it says so itself. Each list was shown at the earliest time of its rows.
+    """Read when the last usable list of a run was shown, in microseconds since 1970; None without a time.
 
     Raises ForSparkError if Spark reads the log; InputError if a file is damaged, or the type of a column unreadable.
     """

@@ -57,11 +57,7 @@ def to_hit_ranks(
     model: str,
     baseline: str,
 ) -> pa.Table:
-    """Join the ranks of the items that are relevant under either of two models side by side.
-
-    A rank is NULL where a model did not recommend the item, and the best of several. Judgements may differ between the
-    models where times attribute them: the gain is the larger one.
-    """
+    """Join the ranks of the items that are relevant under either of two models, see :meth:`Host.hit_ranks`."""
     shown = ranked.filter(pc.is_in(ranked[C.MODEL_ID], pa.array([model, baseline])))
     key, sides = [C.USER_ID, C.LIST_ID, C.ITEM_ID], {C.BASELINE_RANK: baseline, C.RANK: model}
     none = pa.scalar(None, shown.schema.field(C.RANK).type)
@@ -73,10 +69,7 @@ def to_hit_ranks(
 
 
 def to_agreement(usable: Usable, *, baseline: str, k: int, p: float) -> pa.Table:
-    """Compare the first k items of each list with those of the baseline: ``overlap``, ``jaccard`` and ``rbo``.
-
-    One row per list of another model whose user got one of the baseline too, in the population or not.
-    """
+    """Compare each list's first k items with the baseline's, if it gave that user one: overlap, Jaccard and RBO."""
     request, measures = agreement_request(usable.request, baseline=baseline, k=k, p=p)
     scored = user_rows(Usable(usable.tables, request, usable.n_threads).user_rows)
     key = [name for name in C.LIST_KEY if name != C.LIST_ID or not usable.has_one_list]

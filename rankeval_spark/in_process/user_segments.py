@@ -41,7 +41,7 @@ def to_segments(
     tables: Mapping[str, pa.Table],  # all rows of the inputs by name, those without a user too
     request: Request,
 ) -> tuple[pa.Table | None, list[CheckCount]]:
-    """Build the segments of the users: texts of the segment table, and bands of the numbers of each input.
+    """Build the users' segments: texts of the segment table, and bands of the numbers of each input.
 
     Returns a table of texts, None without any segment. The facts hold edges of each band as ``sample_keys``, and how
     many of all users (``total``) have no number (``count``).

@@ -420,6 +420,6 @@ def _cutoff_faults(entry: Definition, options: Mapping[str, OptionValue], k: int
 
 
 def _format_call(name: str, options: Mapping[str, OptionValue | Mapping[float, float]]) -> str:
-    """Write ``Name(option=value,...)``, without options that are None."""
+    """Write ``Name(option=value,...)``; an option that is None is left out."""
     inside = ",".join(f"{option}={option_text(value)}" for option, value in options.items() if value is not None)
     return f"{name}({inside})" if inside else name

@@ -232,7 +232,7 @@ def option_text(value: OptionValue | Mapping[float, float]) -> str:
 
 
 def _parse_number(text: str) -> float:
-    """Read a decimal number; NaN where the text is none."""
+    """Read a decimal number; NaN for other text."""
     return float(text) if _NUMBER.fullmatch(text) else math.nan
 
 

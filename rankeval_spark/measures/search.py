@@ -187,7 +187,7 @@ def _similar_words(words: Collection[str], others: Collection[str]) -> frozenset
 
 
 def _rarity(words: Collection[str]) -> float:
-    """Sum the inverse document frequencies of words: log((N + 1) / (n + 1/2)) for a word of n of N measures."""
+    """Sum the inverse document frequency of each word: log((N + 1) / (n + 1/2)) where n of N measures have it."""
     n_measures, n_with_word = len(_all_names()), _word_counts()
     return sum(math.log((n_measures + 1) / (n_with_word.get(word, 0) + 0.5)) for word in words)
 

@@ -208,10 +208,7 @@ def count_mean_weights(rows: Sequence[Mapping[str, Any]]) -> Distance:
 
 
 def count_lost_sample(rows: Sequence[Mapping[str, Any]]) -> CheckCount:
-    """Count the users that the effective sample of a model lacks, for the model that lacks most of them.
-
-    Rows as for :func:`count_mean_weights`.
-    """
+    """Count the users that the effective sample of a model lacks, for the model that lacks most of them."""
     known = [row for row in rows if row["n_users"]]
     if not known:
         return CheckCount(RECOMMENDATIONS, EFFECTIVE_SAMPLE, 0, 0)

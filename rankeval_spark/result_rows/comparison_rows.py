@@ -354,10 +354,7 @@ class ComparisonRows:
         return FEW_COMMON_JUDGED_LISTS if self.has_judged_lists else FEW_COMMON_LISTS
 
     def finish(self, key: tuple[pa.Scalar, ...], group: pa.Table) -> pa.Table:
-        """Merge the aggregates of one (baseline, model, slice, values, k) and test its measures.
-
-        Those of all models at once come without baseline and model.
-        """
+        """Merge the aggregates of one (baseline, model, slice, values, k), or of all models, and test the measures."""
         first, model, index, slice_values, k = (cell.as_py() for cell in key)
         where = (index, slice_values, k)
         if k == paired_differences.NO_CUTOFF:
@@ -451,10 +448,7 @@ class ComparisonRows:
     def adjust(
         self, batches: Iterator[pa.RecordBatch], unsupported: Collection[SupportKey] = ()
     ) -> Iterator[pa.RecordBatch]:
-        """Adjust the p-values of all rows of the run, a family a test, and add the verdicts.
-
-        Values with the keys ``unsupported`` are not tested, and the verdict on them is undecided.
-        """
+        """Adjust the p-values, a family a test, and add the verdicts; ``unsupported`` values stay undecided."""
         rows = _withhold_few_common(pa.Table.from_batches(list(batches), _SCHEMA), self._reason)
         rows = _drop_unsupported_p(rows, unsupported) if unsupported else rows
         if not rows.num_rows:

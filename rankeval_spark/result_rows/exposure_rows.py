@@ -261,10 +261,7 @@ class ExposureRows:
 
 
 def _split_by_slice(entries: pa.Table) -> Iterator[tuple[pa.RecordBatch, pa.Table, np.ndarray]]:
-    """Yield the entries of a cutoff in parts of whole slices: keys of the slices, entries, and each entry's slice.
-
-    A part has at most :data:`ENTRIES_AT_ONCE` entries, or one slice.
-    """
+    """Yield parts of whole slices, about ENTRIES_AT_ONCE entries: keys of slices, entries, and each entry's slice."""
     first, row = index_keys(entries, SLICE)
     order = np.argsort(row, kind="stable")
     ends = np.append(0, np.cumsum(np.bincount(row)))

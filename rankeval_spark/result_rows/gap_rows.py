@@ -75,14 +75,10 @@ COLUMNS: Final = (
 
 
 def to_gaps(metrics: pa.Table, group_metrics: pa.Table) -> pa.Table:
-    """Join rows of ``schemas.METRICS`` and ``schemas.GROUP_METRICS`` into a row per (model, slice, measure, k).
+    """Join ``metrics`` and ``group_metrics`` into a row of :data:`COLUMNS` per (night, model, slice, measure, k).
 
-    They have :data:`COLUMNS`, in the order in which the measures of the slicings come first. Evaluation and date
-    come before these where the rows have them, whose rows stay separate. Groups that are small, whose measure is
-    undefined, or for whose users a segment is unknown are left out and counted in ``n_left_out``. ``gap`` is the
-    greatest value less the least, ``ratio`` the least over the greatest with its own interval, ``mad`` the mean
-    absolute difference of all pairs (Elliot's UserMAD); NULL below two groups. These are rows of ``group_metrics``
-    already; the groups at both ends are found here.
+    Groups that are small, undefined, or of an unknown segment are left out and counted in ``n_left_out``. ``gap``,
+    ``ratio`` and ``mad`` are rows of ``group_metrics`` already; the groups at both ends are found here.
     """
     night = [name for name in NIGHT if name in metrics.column_names]
     groups, statements = (
@@ -282,10 +278,7 @@ def _sums_to_batches(held: Mapping[tuple[int, ...], ReplicateSums]) -> Iterator[
 
 
 def to_gap_test_rows(gaps: Sequence[ComparedGroups], found: pa.Table, asked: GapTests, *, alpha: float) -> pa.Table:
-    """Return a row of each gap: its p adjusted for the number of gaps, or why it is undefined.
-
-    ``found`` has rows of :data:`P_SCHEMA`, for the gaps that can be tested.
-    """
+    """Return a row of each gap: its p of ``found``, :data:`P_SCHEMA`, adjusted for all gaps, or why there is none."""
     n_gaps, correction, replicates = len(gaps), asked.correction, asked.draws.replicates
     gap, p = np.array([compared.gap for compared in gaps], dtype=np.float64), np.full(n_gaps, np.nan)
     p[to_numpy(found["test"])] = to_numpy(found["p_value"])

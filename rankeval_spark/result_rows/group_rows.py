@@ -45,13 +45,10 @@ def has_groups(request: Request) -> bool:
 
 
 def to_group_table(metrics: pa.Table) -> pa.Table:
-    """Build rows of ``schemas.GROUP_METRICS`` from all rows of ``metrics``.
+    """Build rows of ``schemas.GROUP_METRICS`` from all rows of ``metrics``: of users, and of two or more item groups.
 
-    They are rows of :data:`group_statistics.KINDS` for every model, slicing, measure and cutoff; and a row
-    :data:`group_statistics.ITEM_MAD` of every model, slice (everyone too), measure and cutoff with two groups of items
-    or more. Groups that are small, whose measure is undefined, or for whose users a segment is unknown are left out:
-    their users are counted in ``n_left_out``, those of the others in ``n_users``. A slicing with fewer than two groups
-    left has rows without a value, marked ``is_small``. ``slice_values`` is empty but for the worst group.
+    Groups that are small, undefined, or of an unknown segment are left out: their users are counted in ``n_left_out``.
+    With fewer than two groups left there is no value, and the row is marked ``is_small``.
     """
     rows = metrics.select(metric_rows.SCHEMA.names).combine_chunks()
     sliced = rows.filter(pc.not_equal(rows[C.SLICE], C.ALL_USERS))

@@ -131,10 +131,7 @@ class MetricRows:
     reported: ReportedSlices
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Build rows of ``schemas.METRICS``, without the run's columns, from all partial rows of some groups.
-
-        With a bootstrap these have ``aggregates.SPREAD``, which then is the spread of the means.
-        """
+        """Build rows of ``schemas.METRICS``, without the run's columns, from all partial rows of some groups."""
         held = [batch for batch in batches if batch.num_rows]  # a row for each group and part
         if not held:
             return
@@ -275,10 +272,8 @@ def metric_spread(
 ) -> dict[str, pa.Array]:
     """Compute ``std_dev``, ``std_error`` and the interval of each mean: Wilson's for proportions, else Hall's.
 
-    That of a ratio of sums, linearised, is the delta method's; of a proportion over lists it is Wilson's all the same.
-    ``bounds``, of shape (n_rows, 2), are those of the values that are averaged. A ratio whose denominators vary
-    has none: users with large ones can vary more than users of one size. Where squares leave the range of a double, as
-    those of weights of 1e300 and values of 1e-170 do, there is no interval.
+    Of ratios of sums, linearised, the interval is the delta method's, without bounds where denominators vary. NaN where
+    squares leave the range of a double.
     """
     n, mean, m2 = read_doubles(rows, "n"), np.nan_to_num(read_doubles(rows, "mean")), read_doubles(rows, "m2")
     m2 = moments.nan_if_beyond_doubles(m2, mean)
@@ -363,10 +358,7 @@ def to_leaderboard(
     *,
     is_lower_better: bool = False,  # of the first measure
 ) -> pa.Table:
-    """Build a row of the means of each model, best first by the first measure, then by name.
-
-    The highest value is first where neither side is better.
-    """
+    """Build a row of the means of each model, best first by the first measure (highest if neither is better)."""
     rows = metrics.filter(pc.equal(metrics[C.SLICE], C.ALL_USERS)).to_pylist()
     by_model: dict[str, dict[str, Any]] = {}
     for row in rows:

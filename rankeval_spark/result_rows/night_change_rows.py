@@ -138,10 +138,7 @@ def earlier_name(name: str) -> str:
 def _find_night_groups(
     table: pa.Table, names: tuple[str, ...], ks: tuple[int, ...]
 ) -> tuple[list[Key], np.ndarray, np.ndarray]:
-    """Find the groups that occur on either night: their keys, and the group of each row on each night.
-
-    A user who was not there on a night has no segments, and no values, on it.
-    """
+    """Find the groups that occur on either night: their keys, and the group of each row on each night."""
     found = [find_groups(table, each, ks) for each in (names, tuple(map(earlier_name, names)))]
     places: dict[Key, int] = {}
     now, before = (

@@ -76,11 +76,7 @@ def sum_counts(rows: pa.Table) -> pa.Table:
 
 
 def to_list_facts(rows: pa.Table, request: Request, metrics: pa.Table | None = None) -> list[CheckCount]:
-    """Return the facts of the checks from counts of all lists, and from means where measures weigh impressions.
-
-    With a baseline also whether it has no list at all, and with the column :data:`columns.SEEN` the recommended items
-    that their users have in the training data; not where these were dropped, which the rows of the log show.
-    """
+    """Return the facts of the checks from counts of all lists, and from means where measures weigh impressions."""
     found, policies = sum_counts(rows).to_pylist(), request.policies
     by_check: dict[CheckName, Mapping[str, Any]] = {row["check"]: row for row in found if not row[C.MODEL_ID]}
     models = sorted((row for row in found if row["check"] == OF_MODEL), key=lambda row: row[C.MODEL_ID])

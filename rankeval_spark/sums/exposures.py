@@ -105,7 +105,7 @@ class ShownItems(Sum):
         return pa.Table.from_batches(self._yield_entries(rows), self.schema)
 
     def _yield_entries(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Yield the entries of histograms: of the catalogue, then of each slice and cutoff."""
+        """Yield the entries of histograms: the catalogue's, then those by slice and cutoff."""
         items, n_shown = to_codes(rows[C.ITEM_ID]), to_numpy(rows[N_SHOWN]).astype(np.int64)
         is_known = np.full(items.n_values, np.nan if self.catalogue is None else 0.0)
         is_known[items.code[n_shown == 0]] = 1.0
@@ -143,10 +143,7 @@ class ShownItems(Sum):
 
 
 def _read_listed_items(part: Part, ks: Sequence[int]) -> tuple[RankedLists, pa.Table, IntVector]:
-    """Return ranked items; model, segments and GROUP of each list that has some; and the band of each item.
-
-    A band is the number of cutoffs that the rank is beyond.
-    """
+    """Return ranked items; model, segments and GROUP of lists with items; and how many cutoffs each rank is beyond."""
     ranked = part.ranked
     if ranked is None:
         message = "published lists do not tell which items were recommended"

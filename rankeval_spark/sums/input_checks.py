@@ -195,10 +195,7 @@ class InputChecks:
 
     @property
     def sums(self) -> dict[str, Sum]:
-        """The sums that count the inputs, by name.
-
-        Unless checks judge the inputs, an input whose rows are all unusable is refused in :class:`RowTallies`.
-        """
+        """The sums that count the inputs, by name."""
         refused = () if self.is_judged else tuple(self.of_rows[name] for name in ("recommendations", "held_out"))
         items = ItemTallies("items" in self.of_rows, self.catalogue is not None, self.drops_unknown)
         return {
@@ -210,10 +207,7 @@ class InputChecks:
         }
 
     def facts(self, totals: Mapping[str, pa.Table]) -> list[CheckCount]:
-        """Return the facts of the checks from totals of :attr:`sums`; an input without a row has them too.
-
-        What else was counted comes after them, so that no count is lost.
-        """
+        """Return the facts of the checks from totals of :attr:`sums`, also of inputs without a row."""
         tallies = rows_to_tallies(pa.concat_tables([totals[ROWS], totals[ITEMS]]))
         counted = (tallies.get(key, Tally(*key, 0, 0)) for key in dict.fromkeys([*self._fact_keys(), *tallies]))
         facts = [CheckCount(each.input, each.check, each.count, each.total, each.sample_keys) for each in counted]

@@ -172,7 +172,7 @@ def index_in(ids: pa.Array | pa.ChunkedArray, among: pa.Array) -> IntVector:
 
 
 def rare_index_in(values: IntVector, known: IntVector) -> IntVector:
-    """Find each value among distinct others as :func:`index_in` does; fast if most are missing: hashes rule them out."""
+    """Find each value among distinct others as :func:`index_in` does; fast if most are missing, by a mask of hashes."""
     n_bits = max(1, _CELLS_OF_A_VALUE * len(known)).bit_length()
     shift = np.uint64(64 - n_bits)
     mask = np.zeros(1 << n_bits, dtype=np.bool_)

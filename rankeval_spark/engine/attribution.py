@@ -103,7 +103,7 @@ class _TimeIndex:
         self._keys = key[self.entry]
 
     def count_before(self, owner: IntVector, time: IntVector, *, or_at: bool = False) -> IntVector:
-        """Count entries that sort before an owner and a time (``or_at``: that time too), all smaller owners' too."""
+        """Return how many entries, of all owners, sort before an owner and a time; ``or_at``: or at that time."""
         rank = np.searchsorted(self._times, time, side="right" if or_at else "left")
         return np.searchsorted(self._keys, owner * (len(self._times) + 1) + rank)
 

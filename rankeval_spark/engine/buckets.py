@@ -138,10 +138,8 @@ def hash_to_buckets(users: pa.Array, *, level: int, n_buckets: int = N_BUCKETS) 
     """Bucket of each user, from 0, by a hash of id and level: int64, shape (n_rows,)."""
     whole = combine_chunks(users)
     ids = to_numpy(whole).astype(np.int64) if pa.types.is_integer(whole.type) else hash_users(whole)
-    hashed = ids.view(np.uint64)
-    hashed = mix_in_place(
-        hashed + np.uint64((level + 1) * int(GOLDEN) % (1 << 64))
-    )  # a step of SplitMix64 for each level
+    step = np.uint64((level + 1) * int(GOLDEN) % (1 << 64))  # a step of SplitMix64 for each level
+    hashed = mix_in_place(ids.view(np.uint64) + step)
     hashed >>= np.uint64(32)
     hashed *= np.uint64(n_buckets)  # scaled instead of divided, which takes several times as long
     hashed >>= np.uint64(32)

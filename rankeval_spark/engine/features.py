@@ -70,7 +70,7 @@ def to_profiles(batch: Batch, judgements: Judgements, *, needs: frozenset[str]) 
     A profile is made of the distinct items that the user has in the training data; for categories and vectors, of those
     that the catalogue describes. A fact is NULL where there is no such item.
     """
-    place, found = rank_ids(batch.items), dict[str, pa.Array]()  # items are in the order of their ids
+    place, found = rank_ids(batch.items), dict[str, pa.Array]()  # (n_items,) place of each item by its id
     if not needs.isdisjoint((N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, N.PROFILE_INTERACTIONS)):
         in_order, train = to_arrow(np.argsort(place)), batch.train
         owned = ownership_matrix(train.user, place[train.item], n_users=batch.n_users, n_items=batch.n_items)

@@ -125,15 +125,15 @@ class _PairCounts:
         batch, ranked = self.batch, self.ranked
         if N.GROUP_RELEVANT in measure.needs:
             rel, judgements = cast("float", measure.options["rel"]), ranked.judgements
-            counts = np.append(judgements.gain, np.nan)[ranked.judgement[ranked.row[places]]] >= rel
+            is_counted = np.append(judgements.gain, np.nan)[ranked.judgement[ranked.row[places]]] >= rel
             owner, judged = judgements.owner, judgements.pair % max(batch.n_items, 1)
             is_open = (judgements.gain >= rel) & ~is_in_train(batch, batch.owners.user[owner], judged)
-            of_owners = self._count_by_popularity(owner[is_open], judged[is_open], n=len(batch.owners.user))
-            possible = np.add.reduceat(of_owners[ranked.keys.owner[ranked.listed]], self.starts)
+            n_open = self._count_by_popularity(owner[is_open], judged[is_open], n=len(batch.owners.user))
+            possible = np.add.reduceat(n_open[ranked.keys.owner[ranked.listed]], self.starts)
         else:
-            counts, possible = self._is_in_catalogue[item], self._available[self.user] * self.n_lists[:, None]
-        counts = counts & ~self._is_in_train[places]
-        return [self._count_by_popularity(pair[counts], item[counts], n=len(self.starts)), possible]
+            is_counted, possible = self._is_in_catalogue[item], self._available[self.user] * self.n_lists[:, None]
+        is_counted = is_counted & ~self._is_in_train[places]
+        return [self._count_by_popularity(pair[is_counted], item[is_counted], n=len(self.starts)), possible]
 
     @cached_property
     def _available(self) -> np.ndarray:

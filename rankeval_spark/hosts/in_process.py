@@ -104,6 +104,7 @@ class InProcess(Host[pa.Table]):
         counting, n_done = Lock(), 0
 
         def on_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, pa.RecordBatch]]:
+            """Hand rows of tables to their writers, and yield the partial rows of sums; runs in several threads."""
             nonlocal n_done
             rows = list(batches)
             for name, found in totals.add(rows):

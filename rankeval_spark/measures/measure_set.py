@@ -223,6 +223,7 @@ class MeasureSet:
                 values = nan_unless(values, cut.lists.has_judgements)
             is_requested = self.is_requested_at(column)
             if measure.weight_column is not None and isinstance(found, Ratio):
+                # The ratio of the parts, which are summed over users; `values` where a part is beyond a double.
                 is_known = np.isfinite(found.numerator) & np.isfinite(found.denominator)
                 quotients = np.where(is_known, divide_or_zero(found.numerator, found.denominator), values)
                 values = nan_unless(quotients, ~np.isnan(values))

@@ -58,14 +58,20 @@ def has_mixed_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector, ks:
 
 
 def find_tied_runs(tied_place: IntVector) -> tuple[IntVector, IntVector]:
-    """Find the blocks of equal scores, at least one: the place where each begins, and its size."""
+    """Find the blocks of equal scores: the place where each begins, and its size.
+
+    ``tied_place``: those of items that tie with the item before, at least one; 2, 3 and 7 are blocks 1 to 3 and 6 to 7.
+
+    >>> find_tied_runs(np.array([2, 3, 7]))
+    (array([1, 6]), array([3, 2]))
+    """
     first_tied = np.flatnonzero(np.concatenate([[True], np.diff(tied_place) != 1]))
     n_tied = np.diff(np.append(first_tied, len(tied_place)))
     return tied_place[first_tied] - 1, n_tied + 1  # the item before the first tied one belongs to the block
 
 
 def to_places(lists: Lists, owner: IntVector, rank: IntVector) -> IntVector:
-    """Return places for the ranks of all lists, one list after another with a gap, so that runs are neighbours."""
+    """Convert (list, rank) to one number, list after list with a gap, so that neighbours are of one list."""
     stride = np.int64(lists.n_recommended.max(initial=0)) + 2
     return owner.astype(np.int64) * stride + rank
 

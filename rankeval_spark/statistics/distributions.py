@@ -19,9 +19,10 @@ Values: TypeAlias = Any  # float64, of the shape to which the arguments broadcas
 _Z, _Z_WEIGHTS = np.polynomial.legendre.leggauss(96)
 _S, _S_WEIGHTS = np.polynomial.legendre.leggauss(48)
 _FAR: Final = 8.5  # standard deviations beyond which the normal density is 0 in double precision
+# Points z of the outer integral, each (96,): Phi(z), and the weights of a sum that stands for int phi(z) ... dz
 _POINTS: Final = _FAR * _Z
-_BELOW: Final = special.ndtr(_POINTS)
-_OUTER: Final = _FAR * _Z_WEIGHTS * (np.exp(-np.square(_POINTS) / 2) / np.sqrt(2 * np.pi))
+_PHI: Final = special.ndtr(_POINTS)
+_DENSITY_WEIGHTS: Final = _FAR * _Z_WEIGHTS * (np.exp(-np.square(_POINTS) / 2) / np.sqrt(2 * np.pi))
 _ROWS_AT_ONCE: Final = 256
 _MIN_FREEDOM: Final = 4  # degrees of freedom below which the tail of the density is too long for 48 points
 
@@ -119,5 +120,5 @@ def _chi_points(freedom: Values) -> tuple[Values, Values]:
 
 def _range_cdf(width: Values, n_groups: int) -> Values:
     """Return P(range < width) of ``n_groups`` standard normal numbers, see :func:`studentized_range_tail`."""
-    inner = _BELOW - special.ndtr(_POINTS - width[..., None])
-    return n_groups * ((inner ** (n_groups - 1)) @ _OUTER)
+    others_within = _PHI - special.ndtr(_POINTS - width[..., None])  # (..., 96): Phi(z) - Phi(z - w)
+    return n_groups * ((others_within ** (n_groups - 1)) @ _DENSITY_WEIGHTS)

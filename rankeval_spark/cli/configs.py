@@ -78,7 +78,7 @@ def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, i
 def _find_last_window(config: EvaluationConfig, day: date) -> dict[str, Any] | None:
     """Find the end of the last list's attribution window; None without one, or if only Spark reads the log."""
     from rankeval_spark.engine.attribution import to_micros  # noqa: PLC0415 - pyarrow takes a moment
-    from rankeval_spark.in_process.last_list import last_shown, moment_text  # noqa: PLC0415 - as above
+    from rankeval_spark.in_process.assembly import last_shown, moment_text  # noqa: PLC0415 - as above
     from rankeval_spark.inputs.input_files import ForSparkError  # noqa: PLC0415 - as above
 
     if not config.policies.is_attributed:

@@ -179,7 +179,7 @@ class ComparisonRequest:
         return place, position
 
     def has_any(self, *tests: TestName) -> bool:
-        """Return True if one of these tests is made, of any measure."""
+        """Return True if one of these tests is made, and there is a mean to test."""
         return not set(tests).isdisjoint(self.tests) and self.slots[0].size > 0
 
 

@@ -299,7 +299,10 @@ class CutLists(_Memo):
         return self.depth - self.sum_empty(lambda places: places)
 
     def sum_empty(self, up_to: Callable[[FloatVector], FloatVector]) -> FloatMatrix:
-        """Sum the weights of the empty ranks up to every cutoff; ``up_to`` sums those of all ranks from 1 to each."""
+        """Sum the weights of the empty ranks up to every cutoff: (n_lists, n_cutoffs).
+
+        ``up_to(r)`` is the sum of the weights of ranks 1 to r, such as r itself to count the ranks.
+        """
         total = np.zeros((self.lists.n_lists, self.k.size))
         if self.lists.empty is not None:
             owner, first, last = self.lists.empty

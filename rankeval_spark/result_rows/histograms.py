@@ -214,16 +214,20 @@ def to_entries(
     n_cells: int,
     by_length: LengthCounts | None = None,  # where lengths of lists are read
 ) -> Entries:
-    """Build the entries of items: with everyone, and for each group that was shown an item, without that group."""
+    """Build the entries of items: with everyone, and for each group that was shown an item, without that group.
+
+    Three parts are added up by cell, group and number of lists: the items of everyone; less, for each group, the items
+    that it was shown; and these again by the lists that show them without the group, if any do.
+    """
     starts = np.flatnonzero(is_run_start(shown.holder))
     n_groups = np.diff(starts, append=len(shown.holder))
-    total = np.add.reduceat(shown.times, starts)
-    before = np.repeat(total, n_groups)
-    rest = before - shown.times
+    total = np.add.reduceat(shown.times, starts)  # (n_holders,) lists of everyone
+    before = np.repeat(total, n_groups)  # (n_shown,) the same for each group of a holder
+    rest = before - shown.times  # (n_shown,) lists without those of the group
     without = np.repeat(cell, n_groups) * (N_GROUPS + 1) + shown.group + 1
     remains = np.flatnonzero(rest)
     known = np.repeat(is_known, n_groups)
-    weights = [
+    weights = [  # by item, then those that the catalogue has
         np.repeat([1.0, -1.0, 1.0], [len(starts), len(rest), len(remains)]),
         np.concatenate([is_known, -known, known[remains]]),
     ]
@@ -256,7 +260,7 @@ def list_entries(
 
 
 def _pair_sums_without_groups(shown: ShownCounts, by_length: LengthCounts) -> tuple[np.ndarray, np.ndarray]:
-    """Sum over each holder's pairs of lists, and again without the user group of each row in ``shown``."""
+    """Return :func:`sum_over_pairs` of each holder, (2, n_holders), and without the group of each row: (2, n_shown)."""
     holder = np.cumsum(is_run_start(shown.holder)) - 1
     left = np.zeros((2, len(holder)))
     for group in range(N_GROUPS):

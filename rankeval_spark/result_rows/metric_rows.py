@@ -216,11 +216,9 @@ class MetricRows:
         else:  # where all users have the same value, the interval of a mean of no shares would have no width
             n = read_doubles(rows, "n")
             is_equal = intervals.are_equal(n, read_doubles(rows, "mean"), read_doubles(rows, "m2")) & ~is_proportion
-            of_equal = intervals.equal_values_interval(n, value, (bounds[0], bounds[1]), confidence)
-            low, high = (
-                np.where(is_equal, equal_end, end) for equal_end, end in zip(of_equal, (low, high), strict=True)
-            )
-            method = np.where(np.isnan(of_equal[0]), "none", "wilson")
+            equal_low, equal_high = intervals.equal_values_interval(n, value, (bounds[0], bounds[1]), confidence)
+            low, high = np.where(is_equal, equal_low, low), np.where(is_equal, equal_high, high)
+            method = np.where(np.isnan(equal_low), "none", "wilson")
             method = np.where(is_equal, method, found["ci_method"].to_numpy(zero_copy_only=False))
         # Cut off at the least and greatest value of the measure, or at the value where that is outside.
         low, high = np.maximum(low, np.minimum(bounds[0], value)), np.minimum(high, np.maximum(bounds[1], value))

@@ -178,9 +178,8 @@ def _early_verdict(evidence: Evidence, least_users: int) -> GateVerdict | None:
     """Return the verdict of a comparison that cannot be made; None where it can."""
     least = max(least_users, MIN_COMPARED)
     if evidence.withheld:
-        return _undecided_verdict(
-            "failed", f"{evidence.what} against {evidence.versus} is {evidence.withheld}: failed."
-        )
+        sentence = f"{evidence.what} against {evidence.versus} is {evidence.withheld}: failed."
+        return _undecided_verdict("failed", sentence)
     if not evidence.versus:
         return no_baseline(evidence.what, evidence.lacking)
     if evidence.n_users < least:

@@ -10,9 +10,10 @@ from contextlib import contextmanager
 from datetime import timedelta
 from functools import cache
 from typing import Any, Final
+from urllib.parse import parse_qs, quote
 
 from rankeval_spark.allowed_folders import STORE_SETTINGS, scheme_of
-from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault
+from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, hide
 
 try:
     from obstore import exceptions
@@ -48,6 +49,10 @@ _SETTINGS: Final = {
 """Settings that the stores of a scheme have."""
 
 _EXPIRED: Final = re.compile("ExpiredToken|TokenRefreshRequired|InvalidToken|RequestTimeTooSkewed|AuthenticationFailed")
+_DENIED: Final = re.compile(r"status code: 40[13]\b")
+_ANSWER: Final = re.compile(r"(status code: \d+[^:<]*):.*?(<Code>\w+</Code>|$).*", re.DOTALL)  # with its body
+_CREDENTIAL: Final = re.compile(r"(AWS|AZURE|GOOGLE)_\w*(KEY|KEY_ID|TOKEN|SECRET|SIGNATURE|PASSWORD)")
+LEAST_KEY: Final = 16  # characters of the id of a key that is hidden: shorter ones occur in other places
 _NO_BUCKET: Final = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 
 
@@ -63,6 +68,7 @@ def open_store(address: str, where: str) -> Any:  # noqa: ANN401 - one class for
 
 @cache
 def cached_store(address: str, where: str, settings: tuple[tuple[str, str], ...]) -> Any:  # noqa: ANN401 - as above
+    _hide_credentials()
     endpoints = [dict(settings).get("endpoint", ""), *(os.environ.get(name, "") for name in ENDPOINTS)]
     is_plain = any(endpoint.startswith("http://") for endpoint in endpoints)
     options: Any = {"allow_http": True} if is_plain else None
@@ -84,14 +90,25 @@ def store_errors(address: str, path: str = "") -> Iterator[None]:
         raise
     except (FileNotFoundError, exceptions.BaseError, OSError) as error:
         text = str(error)
+        # The text of a store may repeat the request, with its secrets: no traceback shows it.
         if any(word in text for word in _NO_BUCKET):
-            raise NoBucketError(errno.ENODEV, NO_BUCKET, address) from error
+            raise NoBucketError(errno.ENODEV, NO_BUCKET, address) from None
         if isinstance(error, FileNotFoundError):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where) from error
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), where) from None
         expired = _EXPIRED.search(text)
-        if expired or isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError):
+        is_denied = isinstance(error, exceptions.PermissionDeniedError | exceptions.UnauthenticatedError)
+        if expired or is_denied or _DENIED.search(text):
             reason = os.strerror(errno.EACCES) + (f" ({expired[0]})" if expired else "")
-            raise PermissionError(errno.EACCES, reason, where) from error
-        if isinstance(error, OSError):
+            raise PermissionError(errno.EACCES, reason, where) from None
+        if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise OSError(errno.EIO, text.partition("\n")[0], where) from error
+        said = _ANSWER.sub(r"\1 \2", text.partition("\n")[0])
+        raise OSError(errno.EIO, said, where) from None
+
+
+def _hide_credentials() -> None:
+    """Remember the credentials in the environment, which no message may contain; a token also as an address has it."""
+    for name, value in os.environ.items():
+        if _CREDENTIAL.fullmatch(name) and (len(value) >= LEAST_KEY or not name.endswith("_ID")):
+            signatures = [text for text in parse_qs(value.lstrip("?")).get("sig", ())]
+            hide(value, *signatures, *(quote(text, safe="") for text in (value, *signatures)))

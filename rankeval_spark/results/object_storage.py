@@ -71,7 +71,7 @@ class ObjectStorage(Storage):
             self.swap(path, b"3", first)
             refused = refused if self._refuses(path, first) else "that an object was changed meanwhile"
         except (exceptions.NotSupportedError, NotImplementedError, OSError) as error:
-            if not isinstance(error.__cause__ or error, exceptions.NotSupportedError | NotImplementedError):
+            if not isinstance(error.__context__ or error, exceptions.NotSupportedError | NotImplementedError):
                 raise
             refused = "conditions"
         with suppress(FileNotFoundError):

@@ -129,21 +129,26 @@ def test_init_guesses_a_config_of_tables_in_a_store(
 def test_the_config_names_the_server_and_no_secret_is_written(
     s3: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name, value in {**s3.variables, "AWS_SECRET_ACCESS_KEY": PLANTED}.items():
+    secrets = {"AWS_ACCESS_KEY_ID": f"AKIA{PLANTED}", "AWS_SECRET_ACCESS_KEY": PLANTED, "AWS_SESSION_TOKEN": PLANTED}
+    for name, value in {**s3.variables, **secrets, "HOOK": f"http://127.0.0.1:1/services/{PLANTED}"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("AWS_REGION")
     place = {"endpoint": f"http://127.0.0.1:{s3.port}", "region": "us-east-1"}
-    root, made = f"s3a://{BUCKET}/of-a-config", workspaces.workspace(tmp_path / "workspace")
+    never = [{"measure": "nDCG@1", "at_least": 2.0}]  # so that the webhook is told
+    notify = [{"url": "${env:HOOK}"}]
+    made = workspaces.workspace(tmp_path / "workspace", gates=never, notify=notify)
+    root = f"s3a://{BUCKET}/of-a-config"
     there = uploaded(made, f"s3://{BUCKET}/inputs-of-a-config", **place)
     keys = [f"--set=stores.{name}={value}" for name, value in place.items()]
     with without_session():
         told = [rankeval("run", made.config, "--date", FIRST, f"--set=results.root={root}", *keys, *there, "--debug")]
-        assert told[0].code == 0, told[0].err
+        assert told[0].code == 6, told[0].err
+        assert "notify[0]: the webhook cannot be reached" in told[0].err
         lost = [option.replace("inputs-of-a-config", "inputs-of-a-confg") for option in there]
         told += [rankeval("validate", made.config, "--date", FIRST, *keys, *lost)]
         told += [rankeval("validate", made.config, "--date", FIRST, *keys, "--set=inputs.segments.path=s3://buket/x")]
         told += [rankeval("report", root, "--out", tmp_path / "report.html")]
-    assert [each.code for each in told] == [0, 4, 4, 0]
+    assert [each.code for each in told] == [6, 4, 4, 0]
     assert f"s3://{BUCKET} has no 'inputs-of-a-confg', did you mean 'inputs-of-a-config'?" in told[1].message
     assert "no such bucket or container at s3://buket/x" in told[2].message
     store = object_stores.open_store(f"s3://{BUCKET}", "test")

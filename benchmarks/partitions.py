@@ -220,9 +220,9 @@ def by_bucket(packed: Iterable[pa.RecordBatch]) -> dict[tuple[str, int], list[pa
     """Collect the packed rows of each sum and bucket, which Spark moves to one worker."""
     found: dict[tuple[str, int], list[pa.RecordBatch]] = {}
     for rows in packed:
-        for place in range(rows.num_rows):
-            kind = rows["sum"][place].as_py(), rows["bucket"][place].as_py()
-            found.setdefault(kind, []).append(rows.slice(place, 1))
+        kinds = zip(rows["sum"].to_pylist(), rows["bucket"].to_pylist(), strict=True)
+        for place, kind in enumerate(kinds):
+            found.setdefault(kind, []).append(rows if rows.num_rows == 1 else rows.slice(place, 1))
     return found
 
 

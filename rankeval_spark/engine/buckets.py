@@ -49,7 +49,7 @@ def hash_users(users: pa.Array | pa.ChunkedArray) -> Hashes:
     return hash_bytes(text, places.astype(np.int64))
 
 
-BUDGET: Final = 256 << 20  # bytes of Arrow rows that are held at once; a worker needs six times as much at its peak
+BUDGET: Final = 256 << 20  # bytes of Arrow rows that are held at once; a worker needs four times as much at its peak
 N_BUCKETS: Final = 32  # buckets of a partition above the budget; a bucket that is still too large is cut again
 MAX_LEVELS: Final = 6  # times that a bucket is cut again; one that is still too large has the rows of a few users
 FOLDERS_OF_SPARK: Final = "SPARK_LOCAL_DIRS"  # variable of the folders that Spark's workers write to, by commas

@@ -66,12 +66,22 @@ def _take_soon(lock: Any, content: bytes, mark: Any) -> bool:  # noqa: ANN401 - 
     return _is_free(lock, content, mark) or now - lock._seen[1] > 10
 
 
+def _trust_clocks(lock: Any, content: bytes, mark: Any) -> bool:  # noqa: ANN401 - in place of a method
+    """Take a lock whose object looks old by the clock of this machine."""
+    return _is_free(lock, content, mark) or lock._storage.age_of(lock._path, mark) > lock._times.stale_after
+
+
 def _do_nothing(*_: object) -> None:
     """Do nothing, in place of a method."""
 
 
-RARE: Final = ("an old holder that is not fenced off", "a holder that goes on without its lock")
-"""Faults that one in a hundred schedules finds."""
+RARE: Final = (
+    "an old holder that is not fenced off",
+    "a holder that goes on without its lock",
+    "a waiter that trusts its clock",
+    "a dead run that nobody completes",
+)
+"""Faults that one in a hundred schedules finds, or one in two hundred."""
 
 Plant = Callable[[], Any]  # returns a context in which the product has the fault
 PLANTED: Final[Mapping[str, Plant]] = {
@@ -84,4 +94,6 @@ PLANTED: Final[Mapping[str, Plant]] = {
     "a reader of the newest versions": lambda: mock.patch.object(readers.ArrowReader, "scan", _read_newest),
     "a holder that does not beat": lambda: mock.patch.object(Lock, "_beat", _do_nothing),
     "a waiter without patience": lambda: mock.patch.object(Lock, "_is_free", _take_soon),
+    "a waiter that trusts its clock": lambda: mock.patch.object(Lock, "_is_free", _trust_clocks),
+    "a dead run that nobody completes": lambda: mock.patch.object(publish, "recover", journal.read_state),
 }

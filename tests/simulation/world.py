@@ -144,7 +144,7 @@ class World:
             if self.random.random() < getattr(self.faults, incident):
                 made.meets(incident, self.random.choice([*KINDS]))
         if self.faults.jumps:
-            made.skew = self.random.uniform(-300, 300)
+            made.skew = self.random.uniform(-600, 600)
         self.drivers.append(made)
         self.say(f"{name} starts at {starts:.1f} on {machine}: {made.incidents}")
         return made

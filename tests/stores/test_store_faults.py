@@ -41,6 +41,26 @@ nights.publish(sys.argv[1], nights.facts(sys.argv[2]), {CHANGED!r})
 print("published")
 """
 
+RACER: Final = """
+import sys, time
+from datetime import timedelta
+from pathlib import Path
+from rankeval_spark.errors import ResultsBusyError
+from tests.spark.results import nights
+
+root, name, others, meetings, n_races = *sys.argv[1:4], Path(sys.argv[4]), int(sys.argv[5])
+for number in range(n_races):
+    day = nights.FIRST + timedelta(days=number)
+    Path(meetings, f"{number}-{name}").touch()
+    while not Path(meetings, f"{number}-{others}").exists():
+        time.sleep(0.001)
+    try:
+        nights.publish(root, nights.facts(f"{day}-{name}", day))
+    except ResultsBusyError:
+        continue
+    print(f"{day}-{name}", flush=True)
+"""
+
 
 def publish(drivers: Drivers, run_id: str, day: date = FIRST, proxy: Proxy | None = None) -> None:
     with drivers.driving(proxy):
@@ -248,3 +268,28 @@ def test_of_two_processes_of_one_date_one_publishes_and_one_has_code_5(drivers: 
     publish(drivers, "two")
     assert seen(drivers) == {FIRST: "two"}
     assert statuses(drivers, "one") == ["RUNNING", "FAILED"]
+
+
+@pytest.mark.parametrize("n_races", [pytest.param(2, marks=pytest.mark.in_ci), 32])
+def test_two_processes_that_begin_each_date_at_once_leave_one_run_of_each(
+    drivers: Drivers, tmp_path: Path, n_races: int
+) -> None:
+    publish(drivers, "before", FIRST - timedelta(days=1))  # else they would race for the root
+    environment = drivers.server.environment()
+    (meetings := tmp_path / "meetings").mkdir()
+    commands = [
+        [sys.executable, "-c", RACER, drivers.root, name, other, str(meetings), str(n_races)]
+        for name, other in (("one", "two"), ("two", "one"))
+    ]
+    with (
+        started(commands[0], tmp_path / "one", environment) as one,
+        started(commands[1], tmp_path / "two", environment) as two,
+    ):
+        ended = [one.finish(), two.finish()]
+    assert [each.code for each in ended] == [0, 0], [each.err for each in ended]
+    winners = [run_id for each in ended for run_id in each.out.split()]
+    found = seen(drivers)
+    assert len(found) == n_races + 1
+    # Both publish where one began when the other had ended, as on a busy machine.
+    assert set(found.values()) - {"before"} <= set(winners)
+    assert n_races <= len(winners) < 2 * n_races

@@ -259,7 +259,9 @@ def to_drift_fact(
             value, error = (np.array([row[name]], dtype=np.float64) for name in (C.VALUE, "std_error"))  # NULL is NaN
             link = links.get(row[C.MEASURE], "identity")
             past[place], errors[place] = value[0], intervals.to_published_error(link, value, error)[0]
-    values, band = np.array([row[C.VALUE] for row in tonight], dtype=np.float64), expected_band(past, errors)
+    values = np.array([row[C.VALUE] for row in tonight], dtype=np.float64)
+    ages = np.array([(tonight[0][C.EVALUATION_DATE] - day).days for day in days], dtype=np.int64) if tonight else None
+    band = expected_band(past, errors, ages)
     total = int((~np.isnan(values) & ~np.isnan(band.low)).sum())
     if total == 0:
         return None
@@ -269,6 +271,7 @@ def to_drift_fact(
     for far in outside[np.argsort(-off, kind="stable")][:MAX_SHOWN].tolist():  # the farthest in units of the band
         model, measure, k = keys[far]
         expected = f"{band.low[far]:.4g} to {band.high[far]:.4g} by {int(band.n_nights[far])} nights"
+        expected += " and their weekdays" if band.knows_weekday[far] else ""
         words.append(f"{model} {with_cutoff(measure, k)}: {values[far]:.4g}, expected {expected}")
     return CheckCount(schemas.METRICS.name, check_rows.DRIFT, len(outside), total, words)
 

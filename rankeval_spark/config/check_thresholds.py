@@ -53,8 +53,9 @@ class Threshold(Model):
 class Drift(Threshold):
     """Thresholds of the check `drift`, which compares means with their recent past."""
 
-    window_days: Annotated[Whole, Field(ge=MIN_NIGHTS, le=366)] = 28
-    """Days before the night whose published means make the band; a band needs 7 nights."""
+    window_days: Annotated[Whole, Field(ge=MIN_NIGHTS, le=366)] = 56
+    """Days before the night whose published means make the band; a band needs 7 nights, and one that knows the weekday
+    four of it."""
 
 
 class Volume(Threshold):

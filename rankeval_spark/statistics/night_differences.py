@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _ROUNDING: Final = 1e-13  # share of the means up to which a difference or a standard error is only rounding
 _N_NUMBERS: Final = 12  # numbers per group and column that `Nights.to_bytes` writes
 _N_OF_RATIO: Final = 6  # numbers per night, group and column that `RatioNights.to_bytes` writes
+MIN_OF_WEEKDAY: Final = 4  # earlier nights of a weekday below which its level is not known
+FALSE_ALARMS: Final = 0.03  # probability that any mean leaves a band of weekdays by chance
+_FAR: Final = 6.0  # robust standard deviations from its weekday above which an earlier night is odd
 _TO_STD_DEV: Final = 1.4826  # standard deviation of a normal distribution in units of its median absolute deviation
 
 
@@ -234,33 +237,91 @@ def _covariance(nights: Nights) -> Values:
 
 
 class DriftBand(NamedTuple):
-    """Band of the earlier nights for each row: its median, its ends, and the nights with a value."""
+    """Band of the earlier nights for each row: its centre, its ends, and the nights with a value."""
 
     centre: Values
     low: Values
     high: Values
     n_nights: NDArray[np.int64]
+    knows_weekday: NDArray[np.bool_]  # the band is that of tonight's weekday
 
 
 def expected_band(
     values: Values,  # (n_rows, n_nights), the measure on earlier nights; NaN where a night has none
     std_errors: Values,
+    ages: NDArray[np.int64] | None = None,  # (n_nights,), days before tonight; without them no weekday is known
+    *,
+    n_tests: float | None = None,  # independent rows that share the false alarms; None: counted
 ) -> DriftBand:
     """Compute the band in which the next night is expected: ``median -+ max(4 * 1.4826 MAD, 2 median se)``.
 
     The first term is four robust standard deviations between nights, which differ by more than their users alone
-    explain. The second keeps the band open where the nights were equal by chance.
+    explain. The second keeps the band open where the nights were equal by chance. Rows with four nights of tonight's
+    weekday have that of :func:`_weekday_limits` in place of the median and the first term.
 
     >>> band = expected_band(np.array([[0.30, 0.31, 0.29, 0.30, 0.32, 0.30, 0.28]]), np.full((1, 7), 0.001))
     >>> [round(float(each[0]), 4) for each in band]
-    [0.3, 0.2407, 0.3593, 7.0]
+    [0.3, 0.2407, 0.3593, 7.0, 0.0]
     """
     n_nights = (~np.isnan(values)).sum(axis=1)
     centre = _medians(values)
-    spread = _TO_STD_DEV * _medians(np.abs(values - centre[:, None]))
-    half = np.fmax(4 * spread, 2 * _medians(std_errors))
+    half = 4 * _TO_STD_DEV * _medians(np.abs(values - centre[:, None]))
+    knows_weekday = np.zeros(len(values), dtype=np.bool_)
+    if ages is not None and len(values):
+        of_weekday = _weekday_limits(values, ages, n_tests)
+        knows_weekday = ~np.isnan(of_weekday[1]) & (n_nights >= MIN_NIGHTS)
+        centre, half = (np.where(knows_weekday, *each) for each in zip(of_weekday, (centre, half), strict=True))
+    half = np.fmax(half, 2 * _medians(std_errors))
     centre, half = (np.where(n_nights >= MIN_NIGHTS, each, np.nan) for each in (centre, half))
-    return DriftBand(centre, centre - half, centre + half, n_nights.astype(np.int64))
+    return DriftBand(centre, centre - half, centre + half, n_nights.astype(np.int64), knows_weekday)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def _weekday_limits(values: Values, ages: NDArray[np.int64], n_tests: float | None) -> tuple[Values, Values]:
+    """Return the value that the weekdays and the trend of each row predict for tonight, and half of its interval.
+
+    A line with a level for each weekday of at least four nights, fitted by least squares; NaN without four of tonight's
+    weekday. Nights farther from their weekday's median, or from the line, than six robust standard deviations are
+    left out. The interval of prediction is Student's with an error of 3 % for all rows together: divided by how many
+    independent ones the rows amount to (Galwey 2009), because most measures move together.
+    """
+    weekday = ages % 7
+    is_of = (weekday == np.arange(7)[:, None]).astype(np.float64)  # (7, n_nights); the first is tonight's
+    known = ~np.isnan(values)
+    is_used = known & ((known @ is_of.T >= MIN_OF_WEEKDAY)[:, weekday])
+    design = np.vstack([is_of, -ages / 7]).T
+    levels = np.stack([_medians(np.where(is_used & (weekday == day), values, np.nan)) for day in range(7)], axis=1)
+    off = values - levels[:, weekday]
+    for _ in range(2):
+        far = _FAR * _TO_STD_DEV * _medians(np.where(is_used, np.abs(off), np.nan))
+        is_kept = is_used & (np.abs(off) <= far[:, None])
+        is_kept = np.where((is_kept @ is_of[0] < MIN_OF_WEEKDAY - 1)[:, None], is_used, is_kept)
+        squares = np.einsum("rn,ni,nj->rij", is_kept.astype(np.float64), design, design)
+        inverse = np.linalg.pinv(squares, hermitian=True)
+        line = np.einsum("rij,rj->ri", inverse, np.where(is_kept, values, 0.0) @ design)
+        off = values - line @ design.T
+    kept = np.where(is_kept, off, 0.0)
+    freedom = is_kept.sum(axis=1) - np.rint(np.einsum("rij,rji->r", inverse, squares))
+    has_fit = (is_used @ is_of[0] >= MIN_OF_WEEKDAY) & (freedom > 0)
+    freedom = np.where(has_fit, freedom, np.nan)
+    std_dev = np.sqrt((kept**2).sum(axis=1) / freedom)
+    if n_tests is None:
+        n_tests = _count_independent(kept[has_fit] / std_dev[has_fit, None], freedom[has_fit])
+    quantile = distributions.t_quantile(1 - FALSE_ALARMS / 2 / n_tests, freedom)
+    return line[:, 0], quantile * std_dev * np.sqrt(1 + inverse[:, 0, 0])
+
+
+def _count_independent(residuals: Values, freedom: Values) -> float:
+    """Return how many independent rows some correlated ones amount to: ``(sum sqrt l)^2 / sum l`` of eigenvalues l.
+
+    Where there are more rows than degrees of freedom, these limit the eigenvalues, so the count is of a share of rows.
+    """
+    rows = residuals[np.isfinite(residuals).all(axis=1)]
+    if len(rows) <= 1:
+        return 1.0
+    products = rows @ rows.T if len(rows) < rows.shape[1] else rows.T @ rows
+    roots = np.sqrt(np.maximum(np.linalg.eigvalsh(products), 0.0))
+    return float(roots.sum() ** 2 / (roots**2).sum() * max(1.0, len(rows) / freedom.mean()))
 
 
 def has_drifted(values: Values, band: DriftBand) -> NDArray[np.bool_]:

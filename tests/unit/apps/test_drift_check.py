@@ -75,3 +75,12 @@ def test_standard_error_of_logarithms_is_brought_into_units_of_the_value() -> No
 def test_one_odd_night_does_not_open_the_band(values: tuple[float, ...]) -> None:
     past = [row(value, day=day) for day, value in enumerate((*values, 0.9))]
     assert checked([row(0.45)], past).count == 1
+
+
+def test_a_mean_as_on_other_weekends_has_not_drifted_and_one_as_on_weekdays_has() -> None:
+    """FIRST is a Thursday, so tonight is one too, and Thursdays are the high days."""
+    past = [row(0.5 if day % 7 == 0 else 0.3, day=day) for day in range(56)]
+    assert checked([row(0.501, day=56)], past).count == 0
+    (text,) = checked([row(0.3, day=56)], past).sample_keys
+    assert text == "als nDCG@10: 0.3, expected 0.49 to 0.51 by 56 nights and their weekdays"
+    assert checked([row(0.5, day=57)], past).count == 1

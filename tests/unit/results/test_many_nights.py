@@ -25,8 +25,8 @@ from tests.support.nights import FIRST, Workspace
 N_NIGHTS: Final = 2_000
 """Nights before the first of the workspace, as many as there are rows in three files of ``runs``."""
 
-MOST_FILES: Final = 40
-"""Files of one table that a command plans to read: a few of ``runs``, and those of the 28 nights of the drift check."""
+MOST_FILES: Final = 64
+"""Files of one table that a command plans to read: a few of ``runs``, and those of the 56 nights of the drift check."""
 
 SECONDS: Final = 10.0
 """Of the processor; it takes about one. With a file for each event it was ten on this many nights."""

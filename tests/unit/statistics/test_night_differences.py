@@ -15,6 +15,8 @@ from rankeval_spark.statistics import moments, night_differences, ratios
 from rankeval_spark.statistics.night_differences import Nights, RatioNights
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rankeval_spark.statistics.night_differences import Shift
 
 Clusters = dict[int, list[float]]
@@ -265,6 +267,111 @@ def test_no_night_and_no_value_are_no_drift() -> None:
     band = night_differences.expected_band(np.full((1, 7), 0.3), np.full((1, 7), np.nan))
     assert not night_differences.has_drifted(np.array([np.nan]), band).any()
     assert night_differences.has_drifted(np.array([0.31]), band).all()  # without errors the nights alone make the band
+
+
+def weeks(n_weeks: int, weekday: int) -> tuple[np.ndarray, np.ndarray]:
+    """Days before tonight, the earliest first, and whether each is of a weekend, tonight too."""
+    ages = np.arange(7 * n_weeks, -1, -1)
+    return ages[:-1], (weekday - ages) % 7 >= 5
+
+
+def simulated(ages: np.ndarray, values: np.ndarray, *, drop: float = 0.0) -> float:
+    """Return the share of rows whose last value is outside the band of the others."""
+    errors = np.full((len(values), len(ages)), 0.5)
+    band = night_differences.expected_band(values[:, :-1], errors, ages, n_tests=1.0)
+    return float(night_differences.has_drifted(values[:, -1] - drop, band).mean())
+
+
+def daily(ages: np.ndarray) -> np.ndarray:
+    return ages > 0
+
+
+@pytest.mark.parametrize(
+    ("has_night", "slope"),
+    [
+        (daily, 0.0),
+        (daily, 0.1),
+        (lambda ages: (ages != 7) & (ages != 15), 0.0),  # missing nights, one of them of tonight's weekday
+        (lambda ages: (ages < 15) | (ages >= 36), 0.0),  # a gap of three weeks
+    ],
+)
+def test_a_weekend_is_no_drift_and_a_fall_of_3_deviations_is_found(
+    has_night: Callable[[np.ndarray], np.ndarray], slope: float
+) -> None:
+    """Eight weeks, 10 standard deviations higher at weekends: false alarms on each weekday, falls on a Tuesday."""
+    random = np.random.default_rng(41)
+    for weekday in range(7):
+        ages, is_weekend = weeks(8, weekday)
+        values = random.standard_normal((2000, 57)) + 10 * is_weekend + slope * np.arange(57)
+        is_there = has_night(ages)
+        values = values[:, np.append(is_there, True)]
+        assert simulated(ages[is_there], values) < 0.045
+        if weekday == 1:
+            assert simulated(ages[is_there], values, drop=3.0) > 0.6
+
+
+@pytest.mark.parametrize("is_run", [lambda weekdays: weekdays < 5, lambda weekdays: weekdays == 1])
+def test_an_evaluation_of_some_weekdays_has_the_band_of_these(is_run: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Monday to Friday, or on Tuesdays alone; tonight is a Tuesday."""
+    ages = np.arange(56, 0, -1)
+    ages = ages[is_run((1 - ages) % 7)]
+    values = np.random.default_rng(41).standard_normal((4000, len(ages) + 1))
+    assert simulated(ages, values) < 0.045
+    assert night_differences.expected_band(values[:, :-1], values[:, :-1], ages).knows_weekday.all()
+
+
+def test_many_means_share_the_false_alarms_of_a_night() -> None:
+    """18 means of 300 runs each, with a correlation of .5: in how many runs one of them is outside."""
+    random, n_outside = np.random.default_rng(41), 0
+    ages, is_weekend = weeks(8, 5)
+    for _ in range(300):
+        own, common = random.standard_normal((18, 57)), random.standard_normal((1, 57))
+        values = np.sqrt(0.5) * (own + common) + 10 * is_weekend
+        band = night_differences.expected_band(values[:, :-1], np.zeros((18, 56)), ages)
+        n_outside += bool(night_differences.has_drifted(values[:, -1], band).any())
+    assert n_outside <= 0.05 * 300
+
+
+def test_the_band_of_a_weekday_is_the_interval_of_prediction_of_a_line() -> None:
+    """Eight weeks: least squares for seven levels and a trend, so 56 - 8 degrees of freedom."""
+    ages, _ = weeks(8, 3)
+    values = np.random.default_rng(41).uniform(size=(1, 56))
+    design = np.column_stack([*(ages % 7 == day for day in range(7)), ages]).astype(float)
+    line, (rest,), *_ = np.linalg.lstsq(design, values[0], rcond=None)
+    lever = np.linalg.inv(design.T @ design)[0, 0]
+    half = stats.t.ppf(1 - 0.03 / 2, 48) * np.sqrt(rest / 48 * (1 + lever))
+    band = night_differences.expected_band(values, np.zeros((1, 56)), ages)
+    found = [band.centre[0], band.low[0], band.high[0]]
+    np.testing.assert_allclose(found, [line[0], line[0] - half, line[0] + half], rtol=0, atol=1e-12)
+    assert (band.n_nights[0], band.knows_weekday[0]) == (56, True)
+
+
+@pytest.mark.parametrize("size", [1e-13, 1.0, 1e9])
+def test_nights_that_repeat_each_week_leave_twice_their_standard_error(size: float) -> None:
+    """0.5 at weekends and 0.3 else: no spread. One odd night of the same weekday changes nothing."""
+    ages, is_weekend = weeks(8, 5)
+    values = np.where(is_weekend[:-1], 0.5, 0.3)[None, :] * size
+    values[0, ages == 14] = 0.0
+    band = night_differences.expected_band(values, np.full((1, 56), 0.01 * size), ages)
+    np.testing.assert_allclose([band.low[0], band.high[0]], [0.48 * size, 0.52 * size], rtol=0, atol=1e-12 * size)
+    same = night_differences.expected_band(np.full((1, 56), 0.3 * size), np.zeros((1, 56)), ages)
+    assert night_differences.has_drifted(np.array([0.3]) * size, same).tolist() == [False]
+    assert night_differences.has_drifted(np.array([0.31]) * size, same).tolist() == [True]
+
+
+def test_below_four_nights_of_its_weekday_a_night_has_the_band_without_weekdays() -> None:
+    ages, is_weekend = weeks(4, 5)
+    values = np.random.default_rng(41).uniform(size=(2, 28)) + is_weekend[:-1]
+    values[1, ages == 21] = np.nan
+    errors = np.zeros((2, 28))
+    known, unknown = (night_differences.expected_band(values, errors, *each) for each in ([ages], []))
+    assert known.knows_weekday.tolist() == [True, False]
+    for name in ("centre", "low", "high"):
+        with_weekdays, without = getattr(known, name), getattr(unknown, name)
+        assert with_weekdays[1] == without[1]
+        assert with_weekdays[0] != without[0]
+    short = night_differences.expected_band(values[:, ages % 7 == 0], errors[:, :4], ages[ages % 7 == 0])
+    assert np.isnan(short.centre).all()  # four weekly nights, where a band needs seven
 
 
 def test_rounding_of_a_mean_is_no_drift() -> None:

@@ -199,9 +199,8 @@ class AggregateLayout:
         if not self.weighted:
             merged = Moments(n.astype(np.int64), mean, m2, m3).merge_rows(group, n_groups)
             return dict(zip(MOMENTS, merged.numbers, strict=True))
-        weighted = Ratios.from_numbers(n, mean, m2, *weight_numbers[:3], m3, *weight_numbers[3:]).merge_rows(
-            group, n_groups
-        )
+        rows = Ratios.from_numbers(n, mean, m2, *weight_numbers[:3], m3, *weight_numbers[3:])
+        weighted = rows.merge_rows(group, n_groups)
         names = (*MOMENTS[:3], *WEIGHTED[:3], MOMENTS[3], *WEIGHTED[3:])
         return dict(zip(names, weighted.numbers, strict=True))
 
@@ -268,9 +267,8 @@ class Resampler:
             is_few = np.bincount(group, minlength=len(keys)) * MAX_GROWTH < self.draws.replicates
             few = [(place, key) for place, key in enumerate(keys) if is_few[place]]
             if few:  # passed on user by user: less than the sums of all replicates
-                yield _state_rows(
-                    (index, key, k, None, state) for key, k, state in users.yield_states(few, group, self.ks)
-                )
+                states = users.yield_states(few, group, self.ks)
+                yield _state_rows((index, key, k, None, state) for key, k, state in states)
             slots = [(index, key) for place, key in enumerate(keys) if not is_few[place]]
             if large and (len(large) + len(slots)) * n_bytes > HELD_BYTES:
                 yield from self._draw(users, large, groups, n_bytes)
@@ -340,9 +338,8 @@ class Users:
         """Yield key, cutoff and bytes of groups of few users: hashes, then numerators and denominators of each."""
         order = np.argsort(group, kind="stable")
         ends = np.searchsorted(group[order], [[place, place + 1] for place, _ in few])
-        numerators, denominators = (
-            np.split(values, len(ks), axis=1) for values in (self.numerators, self.denominators)
-        )
+        parts = self.numerators, self.denominators
+        numerators, denominators = (np.split(values, len(ks), axis=1) for values in parts)
         for (_, key), (start, end) in zip(few, ends.tolist(), strict=True):
             users = order[start:end]
             for place, k in enumerate(ks):
@@ -401,9 +398,8 @@ class PartialAggregator:
             )
             return Rows(table, values, weights, np.hstack([counts, np.nan_to_num(lists)]))
 
-        yield from self.summarise_rows(
-            to_rows(unpack_segments(dictionary_encode(chunk, [C.MODEL_ID]))) for chunk in rechunk(batches)
-        )
+        encoded = (unpack_segments(dictionary_encode(chunk, [C.MODEL_ID])) for chunk in rechunk(batches))
+        yield from self.summarise_rows(map(to_rows, encoded))
 
     def summarise_rows(self, chunks: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
         """Summarise chunks of rows: first rows of replicates, then moments by slice."""
@@ -426,9 +422,8 @@ class PartialAggregator:
         table, values, denominators, counts = rows
         weighted = list(self.state.weighted)
         zeros = np.array(self.zeros or (0.0,) * len(self.measures))
-        levels = (
-            EncodedColumns.from_columns(values) if self.counts_values else None
-        )  # of users, before they are numerators
+        # Values of users, before they are numerators
+        levels = EncodedColumns.from_columns(values) if self.counts_values else None
         is_nonzero = np.abs(values - zeros) > ROUNDING * np.abs(zeros)
         every_count = np.hstack([counts[:, : len(COUNTS)], is_nonzero, counts[:, len(COUNTS) :]])
         values[:, weighted] *= denominators

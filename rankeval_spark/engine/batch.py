@@ -257,9 +257,8 @@ def flatten_lists(
         if not (n_scores == n_items).all():
             places = expand_ranges(np.cumsum(n_scores) - n_scores, n_items)
             paired = take_or_null(paired, np.where(np.repeat(n_scores == n_items, n_items), places, ABSENT))
-    return FlatLists(
-        parent_indices(items), expand_ranges(np.ones_like(n_items), n_items), pc.list_flatten(items), paired
-    )
+    position = expand_ranges(np.ones_like(n_items), n_items)
+    return FlatLists(parent_indices(items), position, pc.list_flatten(items), paired)
 
 
 def expand_lists(batches: Iterable[pa.RecordBatch], *, has_ranks: bool) -> Iterator[pa.RecordBatch]:

@@ -164,11 +164,9 @@ def _usable_vectors(ids: pa.Array, lists: pa.Array) -> pa.Array:
     lengths = lengths_of(lists)[known]
     if len(known) and lengths.min() < lengths.max():
         ids = pc.take(ids, to_arrow(known))
-        shortest = _nth_id(ids.filter(to_arrow(lengths == lengths.min())), 0)
-        longest = _nth_id(ids.filter(to_arrow(lengths == lengths.max())), -1)
-        shown = (
-            f"{lengths.min()} numbers for {quote_key(shortest)} and {lengths.max()} numbers for {quote_key(longest)}"
-        )
+        shortest = quote_key(_nth_id(ids.filter(to_arrow(lengths == lengths.min())), 0))
+        longest = quote_key(_nth_id(ids.filter(to_arrow(lengths == lengths.max())), -1))
+        shown = f"{lengths.min()} numbers for {shortest} and {lengths.max()} numbers for {longest}"
         refuse_input("items", f"vectors of two lengths, {shown}", expected=ONE_LENGTH_EXPECTED, fix=ONE_LENGTH_FIX)
     return lists
 

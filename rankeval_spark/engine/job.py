@@ -106,9 +106,8 @@ class Job:
 
     def count(self, batches: Iterable[pa.RecordBatch], tallies: PartitionTallies) -> None:
         """Count rows and judgements, and refuse nothing that only lists cannot be made of."""
-        counting = replace(
-            self, checks={kind: of_input.without_score_refusals() for kind, of_input in self.checks.items()}
-        )
+        checks = {kind: of_input.without_score_refusals() for kind, of_input in self.checks.items()}
+        counting = replace(self, checks=checks)
         duplicates = self.rules.duplicates_of_users
         duplicates = "max" if duplicates == "error" else duplicates
         for batch in counting._usable_batches(batches, tallies, most_rows=sys.maxsize):

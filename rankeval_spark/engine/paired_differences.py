@@ -262,9 +262,8 @@ class DifferenceAggregator:
         kinds = {LISTED: self.owner}
         if self.owner != (C.USER_ID,):
             kinds[LISTED_USERS] = (C.USER_ID,)
-        yield from partials_to_batches(
-            chain.from_iterable(self._count_owners(lists, by, kind) for kind, by in kinds.items())
-        )
+        counts = (self._count_owners(lists, by, kind) for kind, by in kinds.items())
+        yield from partials_to_batches(chain.from_iterable(counts))
 
     def _count_owners(self, lists: pa.Table, by: tuple[str, ...], kind: str) -> Iterator[Partial]:
         _, first, owner = np.unique(encode_rows(lists, by), return_index=True, return_inverse=True)
@@ -428,10 +427,8 @@ class _Chunk:
             states = parts.reshape(n_groups, -1, len(place))
             for group_index in np.flatnonzero(is_group).tolist():
                 key = ComparisonKey(None, None, slicing.index, slicing.values[group_index], 0, names)
-                yield from (
-                    (cutoff_key, CENTRED, state.tobytes())
-                    for cutoff_key, state in self._split_by_cutoff(key, states[group_index])
-                )
+                for cutoff_key, state in self._split_by_cutoff(key, states[group_index]):
+                    yield cutoff_key, CENTRED, state.tobytes()
         if "randomized_tukey" not in self.requested.tests:
             return
         for block, meaning in self._group_blocks(centred[0].size):  # users whose models are in random order

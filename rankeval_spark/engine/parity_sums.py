@@ -59,10 +59,8 @@ class Parity:
         first = to_arrow(part.ranked.listed[counts.starts] - part.start)
         of_lists = [name for name in (C.MODEL_ID, PACKED) if name in part.lists]
         table = pa.Table.from_pydict({name: pc.take(part.lists[name], first) for name in of_lists})
-        table, group = (
-            unpack_segments(dictionary_encode(table, [C.MODEL_ID])),
-            jackknife_groups(pc.take(part.lists[C.USER_ID], first)),
-        )
+        table = unpack_segments(dictionary_encode(table, [C.MODEL_ID]))
+        group = jackknife_groups(pc.take(part.lists[C.USER_ID], first))
         for index, names in enumerate(segment_column_names(self.slices)):
             keys, cell = find_groups(table, names)
             bucket, n_buckets = cell * N_GROUPS + group, len(keys) * N_GROUPS

@@ -105,9 +105,8 @@ def rank_lists(matched: MatchedLog, *, rules: ListRules) -> RankedLists:
     if not len(matched.batch.log):
         best_first = np.zeros(0, dtype=np.uint64)
     elif rules.order == C.RANK and log_rank is not None:
-        best_first = log_rank.astype(np.uint64) << np.uint64(
-            32
-        )  # ranks have 32 bits: in the upper ones they stay whole
+        # Ranks have 32 bits: in the upper ones they stay whole
+        best_first = log_rank.astype(np.uint64) << np.uint64(32)
     else:
         best_first = descending_key(columns[C.SCORE])
     n_copies = _count_copies(matched, best_first, log_rank, rules)

@@ -57,9 +57,7 @@ def to_item_facts(
     others: pa.Array | None,  # by model that a measure looks at, its list for the user of each list; NULL without one
 ) -> ItemFacts:
     """Build the facts of a batch."""
-    totals_by_name = {
-        name: _floats(values) for name, values in (struct_fields(totals) if totals is not None else {}).items()
-    }
+    totals_by_name = {} if totals is None else {name: _floats(total) for name, total in struct_fields(totals).items()}
     if items is None:
         return ItemFacts(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), {}, totals_by_name)
     facts = struct_fields(items.flatten())
@@ -129,9 +127,8 @@ def _to_shared(others: pa.Array, owner: IntVector, rank: IntVector, items: pa.Ar
         matched = np.flatnonzero(place < len(other_keys))
         matched = matched[other_keys[place[matched]] == item_keys[matched]]
         depth = np.maximum(rank_of_item[matched], rank_of_other[place[matched]])
-        shared[model] = Shared(
-            list_of_item[matched], depth, np.nan_to_num(_floats(other_lists["length"])), other_list, ranks
-        )
+        length = np.nan_to_num(_floats(other_lists["length"]))
+        shared[model] = Shared(list_of_item[matched], depth, length, other_list, ranks)
     return shared
 
 

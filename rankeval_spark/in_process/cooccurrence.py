@@ -188,9 +188,7 @@ def _mean_profile_similarity(owned: sparse.csr_array, user: IntVector, item: Int
                 chosen_rows, column = rows[chosen], np.arange(columns)
                 is_profile_item = column < n_owned[chosen_rows, None]
                 at = np.where(is_profile_item, owned.indptr[user[chosen_rows], None] + column, 0)
-                cosines = part.at(np.repeat(of_row[chosen], columns), owned.indices[at].ravel()).reshape(
-                    is_profile_item.shape
-                )
+                cosines = part.at(np.repeat(of_row[chosen], columns), owned.indices[at].ravel()).reshape(at.shape)
                 cosines[~is_profile_item] = 0  # zeros come first, and change no sum
                 cosines.sort(axis=1)
                 total[chosen_rows] = np.cumsum(cosines, axis=1)[:, -1]

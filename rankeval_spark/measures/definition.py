@@ -222,9 +222,8 @@ class Definition:
             JUDGED_ONLY_OPTION if takes_judged_only else None,
             WEIGHTED_OPTION if self.weighted else None,
         )
-        return tuple(
-            sorted((*kernel_options, *filter(None, general)), key=lambda option: (option.name != "rel", option.name))
-        )
+        options = (*kernel_options, *filter(None, general))
+        return tuple(sorted(options, key=lambda option: (option.name != "rel", option.name)))
 
     def option(self, name: str) -> Option | None:
         """Return the option called ``name``, in any case."""

@@ -94,9 +94,7 @@ class Measure:
             if value != defaults[option] or option in entry.always_printed
         }
         self.label = _format_call(next(fixed, name), shown)  # value of column ``measure``: no cutoff, defaults left out
-        self.definition = _format_call(
-            name, self.options
-        )  # name with every option that has a value, without the cutoff
+        self.definition = _format_call(name, self.options)  # with every option that has a value, without the cutoff
         # Column in ``user_metrics``: the label as a lower-case slug, with a hash of it for letters of other alphabets
         self.column = re.sub(r"[^a-z0-9]+", "_", self.label.casefold()).strip("_")
         if any(letter.isalnum() and not letter.isascii() for letter in self.label):

@@ -103,9 +103,8 @@ def suggest_fix(name: str) -> str:
     *others, last = map(repr, names[:_MAX_SUGGESTED])
     asked = f"did you mean {', '.join(others)} or {last}?" if others else f"did you mean {last}?"
     unlike = ((other, text) for entry in registry.entries() for other, text in entry.unlike.items())
-    return asked + "".join(
-        f" {other} {text}" for other, text in unlike if normalise_name(other) == normalise_name(wanted)
-    )
+    is_wanted = normalise_name(wanted)
+    return asked + "".join(f" {other} {text}" for other, text in unlike if normalise_name(other) == is_wanted)
 
 
 def find_replacement(name: str) -> str:
@@ -172,9 +171,8 @@ def _score_likeness(wanted: str) -> list[tuple[Searched, float]]:
             for name in filter(None, names)
             for shared in [_similar_words(words, name)]
         )
-        about = _rarity(_similar_words(words, frozenset().union(*names, _split_words(called.entry.summary)))) / _rarity(
-            words
-        )
+        all_words = frozenset().union(*names, _split_words(called.entry.summary))
+        about = _rarity(_similar_words(words, all_words)) / _rarity(words)
         likeness = _WEIGHT_OF_A_NAME * best + (1 - _WEIGHT_OF_A_NAME) * about
         if likeness >= MIN_LIKENESS:
             found.append((called.entry, likeness))

@@ -103,9 +103,8 @@ class Quantiles:
             for place, wanted in self.bands.items():
                 rows = np.flatnonzero(band == place)
                 rows = rows[np.argsort(number[rows])]
-                edges = _quantiles(
-                    number[rows], n[rows], float(spread[rows][0]) if len(rows) else math.nan, wanted.shares
-                )
+                band_spread = float(spread[rows][0]) if len(rows) else math.nan
+                edges = _quantiles(number[rows], n[rows], band_spread, wanted.shares)
                 row |= {f"_{name}_{place}": found for name, found in edge_lists(edges, wanted).items()}
             types = {name: pa.list_(pa.float64() if name.startswith("_edges") else pa.string()) for name in row}
             yield pa.RecordBatch.from_pylist([row], pa.schema(types))

@@ -91,20 +91,18 @@ class PairTests:
                 low, high = resampling.percentile_interval(replicates.means[0], self.reported.confidence)
                 p = resampling.studentized_p(self._mean_differences.moments.numerator, replicates)[0]
                 is_equal = of_t["method"] == "equal"
+                method = np.where(is_equal, "equal", MONTE_CARLO)
                 keeps = is_equal | np.isnan(of_t["delta"])
                 return {
                     "ci_low": np.where(keeps, of_t["ci_low"], low),
                     "ci_high": np.where(keeps, of_t["ci_high"], high),
                     **{name: np.full(len(p), np.nan) for name in _RELATIVE_ENDS},
-                    **_p_columns(
-                        of_t, np.where(is_equal, of_t["p_value"], p), np.where(is_equal, "equal", MONTE_CARLO)
-                    ),
+                    **_p_columns(of_t, np.where(is_equal, of_t["p_value"], p), method),
                 }
             case "randomization":
                 sums = self._sums(paired_differences.SIGNS)
-                drawn, kind, _ = paired_tests.randomization_test(
-                    self._mean_differences, sums, least_users=self.reported.min_size
-                )
+                differences, least_users = self._mean_differences, self.reported.min_size
+                drawn, kind, _ = paired_tests.randomization_test(differences, sums, least_users=least_users)
                 return _p_columns(of_t, drawn[0], np.where(kind[0] == "randomization", MONTE_CARLO, kind[0]))
             case "sign":
                 p = rank_tests.sign_test_p(of_t["n_wins"], of_t["n_losses"])

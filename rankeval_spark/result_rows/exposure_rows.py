@@ -306,9 +306,8 @@ class ParityRows:
         absent = self.rows_without_lists(find_slices(table)).select(table.column_names).cast(table.schema)
         table = pa.concat_tables([table, absent])
         first, row = index_keys(table, SLICE)
-        keys = pa.RecordBatch.from_pydict(
-            {name: pc.take(combine_chunks(table[name]), to_arrow(first)) for name in SLICE}
-        )
+        columns = {name: pc.take(combine_chunks(table[name]), to_arrow(first)) for name in SLICE}
+        keys = pa.RecordBatch.from_pydict(columns)
         place = row * N_GROUPS + to_numpy(table[GROUP_OF_USERS])
         n_users, n_lists = (_sum_by_group(to_numpy(table[name]), place, len(first)) for name in ("n_users", C.N_LISTS))
         sums = _sum_by_group(to_numpy(combine_chunks(table[SUMS]).flatten()).reshape(len(place), -1), place, len(first))

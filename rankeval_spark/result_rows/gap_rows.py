@@ -231,9 +231,8 @@ class GapBootstrap:
             values = read_matrix(table, self.measures)
             if np.isnan(values).all():
                 continue
-            for tests, found in self._yield_replicate_sums(
-                Users.from_rows(table, values, np.ones_like(values), self.ks)
-            ):
+            users = Users.from_rows(table, values, np.ones_like(values), self.ks)
+            for tests, found in self._yield_replicate_sums(users):
                 held[tests] = held[tests].merge(found) if tests in held else found
                 if sum(3 * sums.sums.nbytes for sums in held.values()) > MAX_HELD:
                     yield from _sums_to_batches(held)

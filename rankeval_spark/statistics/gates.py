@@ -189,9 +189,8 @@ def _early_verdict(evidence: Evidence, least_users: int) -> GateVerdict | None:
 
 def no_match(rule: str, hint: str = "") -> GateVerdict:
     """Return the verdict of a rule that no computed measure, cutoff and model matches."""
-    return _undecided_verdict(
-        "no_match", f"{rule} matches nothing that was computed{f' ({hint})' if hint else ''}: failed."
-    )
+    sentence = f"{rule} matches nothing that was computed{f' ({hint})' if hint else ''}: failed."
+    return _undecided_verdict("no_match", sentence)
 
 
 def too_few_users(what: str, n_users: int, least_users: int) -> GateVerdict:
@@ -207,9 +206,8 @@ def too_little_support(what: str, unsupported: str) -> GateVerdict:
     'als: IPS is undecided: too little support, an effective sample of 2 of 10,000 users, where a verdict needs 30: not
     judged.'
     """
-    return _undecided_verdict(
-        "too_little_support", f"{what} is undecided: too little support, {unsupported}: not judged."
-    )
+    sentence = f"{what} is undecided: too little support, {unsupported}: not judged."
+    return _undecided_verdict("too_little_support", sentence)
 
 
 def too_few_groups(what: str, least_users: int) -> GateVerdict:

@@ -246,9 +246,8 @@ def _limits_as_averaged(groups: GroupMeans, quantile: Values, tail: Values) -> t
     width = np.where(np.isfinite(least) & np.isfinite(greatest), greatest - least, np.nan)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         exact = _clopper_pearson(n, values, errors, tail)
-        finite = (
-            least + width * end for end in _finite_range_limits(n, (values - least) / width, errors / width, quantile)
-        )
+        shares = _finite_range_limits(n, (values - least) / width, errors / width, quantile)
+        finite = (least + width * end for end in shares)
         half_open = (least + end for end in _half_open_limits(n, values - least, errors, quantile))
         most = _unseen_share_bound(n, tail)
         equal = values - most * (values - least), values + most * (greatest - values)

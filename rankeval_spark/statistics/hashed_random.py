@@ -109,12 +109,10 @@ def random_orders(hashes: Hashes, *, seed: int, replicates: int, n_systems: int)
            [0, 0, 0, 1]], dtype=uint8)
     """
     n_words = -(-replicates // 2)
-    keys = [
-        _view_words_as(random_words(hashes, seed=seed, purpose="permutations", n_words=n_words, part=system), "<u4")[
-            :, :replicates
-        ]
-        for system in range(n_systems)
-    ]
+    keys = []  # of each system: (n_users, replicates)
+    for system in range(n_systems):
+        stream = random_words(hashes, seed=seed, purpose="permutations", n_words=n_words, part=system)
+        keys.append(_view_words_as(stream, "<u4")[:, :replicates])
     places = np.zeros((n_systems, len(hashes), replicates), dtype=np.uint8)
     for first in range(n_systems):
         for other in range(first + 1, n_systems):

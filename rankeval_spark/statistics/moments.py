@@ -58,9 +58,8 @@ class Moments:
         mean = np.where(self.n > 0, self.mean, other.mean)
         with np.errstate(over="ignore", invalid="ignore"):
             difference = np.where((self.n > 0) & (other.n > 0), other.mean - mean, 0.0)
-            m2 = _mark_lost_squares(
-                self.m2 + other.m2 + difference**2 * self.n * share, _differs_from_mean(difference, mean)
-            )
+            m2 = self.m2 + other.m2 + difference**2 * self.n * share
+            m2 = _mark_lost_squares(m2, _differs_from_mean(difference, mean))
             step = np.where(np.isfinite(difference), difference * share, other.mean * share - mean * share)
         m3 = None
         if self.m3 is not None and other.m3 is not None:

@@ -110,9 +110,7 @@ class RatioComparison(NamedTuple):
     high: Values
     p: Values  # two-sided; 1 where no user differs
     change: Change  # difference as a share of the baseline's ratio
-    reason: NDArray[
-        np.str_
-    ]  # why there is no p-value, of `paired_tests.why_untested_counts`; a ratio can be undefined too
+    reason: NDArray[np.str_]  # why there is no p-value, of `why_untested_counts`; a ratio can be undefined too
 
 
 def ratio_pairs_by_group(

@@ -322,9 +322,8 @@ def all_signs_p(
         int(np.searchsorted(ordered, end - sums).sum())
         for sums, ordered, end in zip(first_sums, second_sums, least_extreme, strict=True)
     ]
-    shares = (
-        1.0 - np.array(n_too_small, dtype=np.float64) / first_sums.shape[1] ** 2
-    )  # by symmetry also of sums of the second_sums sign
+    # By symmetry also the shares of sums of the other sign
+    shares = 1.0 - np.array(n_too_small, dtype=np.float64) / first_sums.shape[1] ** 2
     return np.where(least_extreme <= 0, 1.0, np.minimum(2 * shares, 1.0))
 
 
@@ -358,9 +357,8 @@ def relative_change(differences: Differences, *, level: float) -> Change:
     [1.0, 0.0, 1.0, 1.0]
     """
     value, m2 = differences.moments.as_means
-    return Change(
-        value, _std_dev_and_error(differences.n, m2)[1], *intervals.t_interval(differences.n, value, m2, level)
-    )
+    n, (_, std_error) = differences.n, _std_dev_and_error(differences.n, m2)
+    return Change(value, std_error, *intervals.t_interval(n, value, m2, level))
 
 
 def _std_dev_and_error(n: Counts, m2: Values) -> tuple[Values, Values]:

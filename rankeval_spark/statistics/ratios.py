@@ -35,11 +35,8 @@ class Ratios:
         """Build from :attr:`numbers`."""
         mean, m2, denominator_mean, denominator_m2, cross, *cubed = numbers
         users, (m3, denominator_m3, *cubes) = n.astype(np.int64), cubed or (None, None)
-        numerator, denominator = (
-            Moments(users, mean, m2, m3),
-            Moments(users, denominator_mean, denominator_m2, denominator_m3),
-        )
-        return cls(numerator, denominator, cross, tuple(cubes))
+        denominator = Moments(users, denominator_mean, denominator_m2, denominator_m3)
+        return cls(Moments(users, mean, m2, m3), denominator, cross, tuple(cubes))
 
     @property
     def numbers(self) -> tuple[NDArray[Any], ...]:
@@ -66,15 +63,10 @@ class Ratios:
                     (self.denominator.m2, other.denominator.m2),
                 )
             )
+            mixed = numerator_step * denominator_step * apart + 2 * cross_term
             cubes = (
-                self.cubes[0]
-                + other.cubes[0]
-                + numerator_step * (numerator_step * denominator_step * apart + 2 * cross_term)
-                + denominator_step * numerator_term,
-                self.cubes[1]
-                + other.cubes[1]
-                + denominator_step * (numerator_step * denominator_step * apart + 2 * cross_term)
-                + numerator_step * denominator_term,
+                self.cubes[0] + other.cubes[0] + numerator_step * mixed + denominator_step * numerator_term,
+                self.cubes[1] + other.cubes[1] + denominator_step * mixed + numerator_step * denominator_term,
             )
         return Ratios(
             self.numerator.merge(other.numerator),
@@ -119,12 +111,8 @@ class Ratios:
                     sums @ (self.cubes[0] + numerator_step * twice_cross + denominator_step * self.numerator.m2),
                     sums @ (self.cubes[1] + denominator_step * twice_cross + numerator_step * self.denominator.m2),
                 )
-        return Ratios(
-            self.numerator.merge_rows(group, n_groups),
-            self.denominator.merge_rows(group, n_groups),
-            sums @ products,
-            cubes,
-        )
+        numerator, denominator = (each.merge_rows(group, n_groups) for each in both)
+        return Ratios(numerator, denominator, sums @ products, cubes)
 
 
 def ratio_moments_by_group(
@@ -164,11 +152,8 @@ def linearise(
     with np.errstate(over="ignore", invalid="ignore"):
         ratio = mean / below
         ratio = np.where(np.isinf(ratio), np.nan, ratio)
-        terms = (
-            moments.nan_if_beyond_doubles(m2, mean),
-            -2 * ratio * cross,
-            ratio**2 * moments.nan_if_beyond_doubles(below_m2, below),
-        )
+        m2, below_m2 = moments.nan_if_beyond_doubles(m2, mean), moments.nan_if_beyond_doubles(below_m2, below)
+        terms = (m2, -2 * ratio * cross, ratio**2 * below_m2)
         sum_of_terms = terms[0] + terms[1] + terms[2]
         size = np.abs(terms[0]) + np.abs(terms[1]) + np.abs(terms[2])
         # Where all numerators are equal, even the first term is only the rounding of their mean.

@@ -210,9 +210,8 @@ class Exposures(_WholeSliceSum):
             cells, cell = find_groups(lists, names)
             shape = (len(cells), N_GROUPS, n_bands + 1)
             bucket = (cell * N_GROUPS + group) * (n_bands + 1)
-            counts = (
-                np.bincount(bucket[row] + row_band, minlength=np.prod(shape)).reshape(shape) for row, row_band in places
-            )
+            buckets = (bucket[row] + row_band for row, row_band in places)
+            counts = (np.bincount(each, minlength=np.prod(shape)).reshape(shape) for each in buckets)
             n_lists, n_users = (np.cumsum(each, axis=2) for each in counts)
             columns = entry_keys(index, cells)
             for place, k in enumerate(self.ks):

@@ -30,12 +30,8 @@ def apply_by_key(
     ends = np.append(0, np.cumsum(np.bincount(group, minlength=len(number)))).tolist()
     ordered = pc.take(table, to_arrow(np.argsort(group, kind="stable")))
     groups = (ordered.slice(start, end - start) for start, end in pairwise(ends))
-    return pa.concat_tables(
-        [
-            schema.empty_table(),
-            *(make(tuple(group_rows[name][0] for name in names), group_rows) for group_rows in groups),
-        ]
-    )
+    made = (make(tuple(rows[name][0] for name in names), rows) for rows in groups)
+    return pa.concat_tables([schema.empty_table(), *made])
 
 
 def sort_by_key(table: pa.Table, names: Sequence[str]) -> pa.Table:

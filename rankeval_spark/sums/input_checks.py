@@ -216,9 +216,8 @@ class InputChecks:
         if BANDS in totals:
             facts += [CheckCount(**row) for row in totals[BANDS].to_pylist()]
         if SEGMENT_VALUES in totals:
-            facts.append(
-                check_rows.count_alike_values(tuple(row.values()) for row in totals[SEGMENT_VALUES].to_pylist())
-            )
+            values = (tuple(row.values()) for row in totals[SEGMENT_VALUES].to_pylist())
+            facts.append(check_rows.count_alike_values(values))
         return facts
 
     def _fact_keys(self) -> list[tuple[str, CheckName]]:
@@ -230,15 +229,10 @@ class InputChecks:
             of_judgements.append(row_kinds.HELD_OUT_IN_TRAIN)
         after: dict[str, list[CheckName]] = {"held_out": of_judgements, "items": [check_rows.DUPLICATES]}
         of_rows: dict[str, list[tuple[str, CheckName]]] = {
-            input_name: [
-                (input_name, name)
-                for name in (N_ROWS, *(check.name for check in rows.checks), *after.get(input_name, []))
-            ]
-            for input_name, rows in self.of_rows.items()
+            key: [(key, name) for name in (N_ROWS, *(check.name for check in rows.checks), *after.get(key, []))]
+            for key, rows in self.of_rows.items()
         }
-        names = [
-            name for input_name, input_checks in of_rows.items() if input_name != "segments" for name in input_checks
-        ]
+        names = [name for key, checks in of_rows.items() if key != "segments" for name in checks]
         if self.catalogue is not None:
             names.append(("recommendations", check_rows.UNKNOWN_ITEMS))
             names += [("recommendations", check_rows.UNKNOWN_ROWS)] if self.drops_unknown else []

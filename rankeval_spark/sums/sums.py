@@ -88,9 +88,8 @@ class Means(Sum):
 
     def finish(self, rows: pa.Table) -> pa.Table:
         request, measures = self.request, self.outputs.computed
-        layout = AggregateLayout.from_columns(
-            measures.columns, self.outputs.denominators, has_lists=self.outputs.averages_lists
-        )
+        denominators, has_lists = self.outputs.denominators, self.outputs.averages_lists
+        layout = AggregateLayout.from_columns(measures.columns, denominators, has_lists=has_lists)
         if request.draws is not None:
             intervals = BootstrapIntervals(len(measures.columns), request.draws, request.intervals.confidence)
             rows = apply_by_key(rows, aggregates.GROUP, intervals.merge, WITH_SPREAD)
@@ -260,9 +259,8 @@ def finish_sums(sums: Mapping[str, Sum], partials: Iterable[tuple[str, pa.Record
         if sum_.into is not None and name in by_sum:
             for rows in sum_.finish(pa.Table.from_batches(by_sum.pop(name))).to_batches():
                 by_sum.setdefault(sum_.into, []).append(rows)
-    return adjust_sums(
-        sums, {name: sums[name].finish(pa.Table.from_batches(batches)) for name, batches in by_sum.items()}
-    )
+    tables = {name: sums[name].finish(pa.Table.from_batches(batches)) for name, batches in by_sum.items()}
+    return adjust_sums(sums, tables)
 
 
 def adjust_sums(sums: Mapping[str, Sum], tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:

@@ -178,11 +178,8 @@ class Weighting:
         share, is_known = None, np.isfinite(total) & np.isfinite(best)
         if self.gains != "binary" and not is_known.all():
             smaller = replace(self, power=_SMALLER)
-            share = np.where(
-                is_known,
-                divide_or_zero(total, best),
-                divide_or_zero(smaller.total(cut), _ideal_total(cut, smaller, ideal)),
-            )
+            of_smaller = divide_or_zero(smaller.total(cut), _ideal_total(cut, smaller, ideal))
+            share = np.where(is_known, divide_or_zero(total, best), of_smaller)
         return Ratio(total, best, where=self.has_gain(cut), value=share)
 
     def has_gain(self, cut: CutLists) -> BoolMatrix:

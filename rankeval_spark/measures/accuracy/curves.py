@@ -177,9 +177,8 @@ def partial_auc(cut: CutLists, *, rel: Level = 1) -> Ratio:
     >>> partial_auc(Lists.of([Ranking([1, None, 1, 1])]).cut([1, 2])).values
     array([[0.33333333, 0.66666667]])
     """
-    return Ratio(
-        _sum_auc_terms(cut, cut.lists.hit_rank - cut.lists.relevance(rel).n_above + 1, rel), cut.n_relevant(rel)
-    )
+    first_k = cut.lists.hit_rank - cut.lists.relevance(rel).n_above + 1
+    return Ratio(_sum_auc_terms(cut, first_k, rel), cut.n_relevant(rel))
 
 
 @Definition(

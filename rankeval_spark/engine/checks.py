@@ -229,11 +229,7 @@ def log_checks(
     are_judged: bool = True,
     model: str = C.ONE_MODEL,
 ) -> RowChecks:
-    """Return the checks of a log that is ordered by its scores or, where it has none, by its ranks.
-
-    A rank of 0 is refused unless checks judge it. ``invalid_scores`` and ``own_item``: the policies. ``model``: that of
-    rows that do not name theirs.
-    """
+    """Return the checks of a log that is ordered by scores or else ranks; ``model``: that of rows that name none."""
     key, refused = schemas.RECOMMENDATIONS.key, _refuse_invalid_order if invalid_scores == "error" else None
     absent = {name: text for name, text in ((C.MODEL_ID, model), (C.LIST_ID, C.ONE_LIST)) if name not in columns}
     if C.SCORE in columns:

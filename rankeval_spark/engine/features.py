@@ -65,11 +65,7 @@ def ownership_matrix(user: IntVector, item: IntVector, *, n_users: int, n_items:
 
 
 def to_profiles(batch: Batch, judgements: Judgements, *, needs: frozenset[str]) -> pa.StructArray | None:
-    """Build a struct per user, or list that judgements name, of what is needed; None if nothing is.
-
-    A profile is made of the distinct items that the user has in the training data; for categories and vectors, of those
-    that the catalogue describes. A fact is NULL where there is no such item.
-    """
+    """Build a struct per user, or list that judgements name, of what is needed; NULL facts without a described item."""
     place, found = rank_ids(batch.items), dict[str, pa.Array]()  # (n_items,) place of each item by its id
     if not needs.isdisjoint((N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, N.PROFILE_INTERACTIONS)):
         in_order, train = to_arrow(np.argsort(place)), batch.train
@@ -147,11 +143,7 @@ def _sum_with_signed_zeros(has_item: sparse.csr_array, units: FloatMatrix) -> Fl
 
 
 def item_group_bits(known: Mapping[str, pa.Array], groups: Sequence[str], *, n_items: int) -> IntVector:
-    """Return the groups of each item: int64, shape (n_items,); bit i is set where it belongs to the i-th one.
-
-    ``groups`` are those of :data:`required_facts.BY_POPULARITY`, or categories. An item that the training data do not
-    have is of the tail; one that the catalogue does not have is of no category.
-    """
+    """Return the groups of each item as bits, int64 (n_items,): bit i is the i-th of ``groups``; unseen is tail."""
     found: IntVector = np.zeros(n_items, dtype=np.int64)
     popularity = found if set(groups).isdisjoint(BY_POPULARITY) else popularity_groups(known)
     for place, name in enumerate(groups):

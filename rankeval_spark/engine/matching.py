@@ -344,10 +344,9 @@ def match_log(
     # makes judgements of interactions that were attributed to lists; needed where the rules attribute
     judge: Callable[[CodedRows], Judgements] | None = None,
 ) -> MatchedLog:
-    """Match the log with the judgements.
+    """Match the log with the judgements, once seen and, by policy, unjudged items have left the lists.
 
-    Seen items leave the lists first, then those without a judgement where the policy says so. Times attribute
-    interactions to the lists as they were shown, so that seen items leave afterwards there.
+    With attribution seen items leave afterwards: times refer to the lists as they were shown.
     """
     is_seen = is_in_train(batch, batch.log.user, batch.log.item) if rules.drops_seen else None
     if rules.attribution is None or judge is None:

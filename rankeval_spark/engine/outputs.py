@@ -52,10 +52,10 @@ def to_user_means(
     denominators: Mapping[str, str],  # column of the denominators of each measure that is a ratio
     unit: Unit,
 ) -> pa.Table:
-    """Average the lists of each user: one row per (model, user, k). A list where a measure is NULL does not count.
+    """Average the lists of each user: one row per (model, user, k); a list where a measure is NULL does not count.
 
-    A ratio is averaged with its denominator as weight. The denominators themselves are averaged, or summed with the
-    unit ``list``. :func:`list_count_column` of each measure counts the lists, NULL where none counts.
+    Ratios have their denominators as weights, which are averaged too, or summed with the unit ``list``.
+    :func:`list_count_column` of each measure counts the lists, NULL where none counts.
     """
     code = encode_rows(scored, (C.MODEL_ID, C.USER_ID, C.K))
     _, first, group = np.unique(code, return_index=True, return_inverse=True)

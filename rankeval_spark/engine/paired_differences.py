@@ -457,10 +457,9 @@ class _Chunk:
         return ComparisonKey(first, model, slicing.index, slicing.values[group], 0)
 
     def _has_rows(self, pair: tuple[int, int], slicing: Slicing) -> np.ndarray:
-        """Return which groups have rows.
+        """Return which groups have rows: all if models are expected, so that all parts have rows of the same groups.
 
-        If the models are expected, every group with users of any model: then all parts have rows of the same groups.
-        Else groups with users of the model, and for a pair without the baseline, of both models.
+        Else those with users of the model and, for a pair without the baseline, of both models.
         """
         if self.requested.expected:
             return np.ones(len(slicing.values), dtype=np.bool_)

@@ -104,10 +104,9 @@ def to_pairs(
     train: Interactions,
     depth: int,  # last rank that is read; 0 for whole lists
 ) -> pa.Table:
-    """Build one row per list with the pairs of its items that have users in common; none for a list without such pairs.
+    """Build one row per list with the pairs of its items that have users in common, if any.
 
-    Returns the columns of :data:`columns.LIST_KEY` that ``ranked`` has, and :data:`columns.PAIRS`: structs of two ranks
-    (``later``, ``earlier``: int) and ``similarity``, a double in (0, 1], in the order of the ranks.
+    Returns the list's key and :data:`columns.PAIRS`: ranks ``later`` and ``earlier``, ``similarity`` in (0, 1].
     """
     top = _keep_ranks(ranked, depth)
     items = to_codes(top[C.ITEM_ID])

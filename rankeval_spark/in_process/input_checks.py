@@ -89,11 +89,7 @@ def count_left_out(usable: Usable) -> Iterator[CheckCount]:
 def warn_if_nothing_is_measured(
     metrics: pa.Table, tables: Tables, log: pa.Table, judged: pa.Table, request: Request
 ) -> None:
-    """Warn of inputs that have nothing to do with each other: their means are 0, NaN or not there.
-
-    ``log``, ``judged``: the usable rows of the recommendations, of known items where others are
-    dropped, and of the judgements.
-    """
+    """Warn of inputs with nothing in common: means are 0, NaN or missing. ``log``, ``judged``: usable rows."""
     given = tables.recommendations.table
     if not judged.num_rows:
         found = f"held_out has no rows{' left by own_item' if tables.held_out.table.num_rows else ''}"

@@ -1,9 +1,8 @@
 """Bands of users' numbers: by given edges, or by quantiles of the users.
 
-For quantiles, numbers are rounded to four digits of their range or to three of their own, whichever is finer. So few
-distinct ones are left (10,000, and 900 for each power of ten below) that they fit into any memory. They are also the
-same for any partitioning, and can be read. Digits of the numbers alone would give all years one value. Digits of the
-range alone would give all users one value where a single user has a million interactions.
+For quantiles, numbers are rounded to four digits of their range or to three of their own, whichever is finer: so few
+distinct ones are left that they fit into any memory, whatever the partitioning. Digits of the numbers alone would give
+all years one value, digits of the range alone all users where one has a million interactions.
 """
 
 from __future__ import annotations
@@ -124,11 +123,7 @@ def _quantiles(numbers: FloatVector, n: IntVector, spread: float, shares: Sequen
 
 
 def round_numbers(numbers: FloatVector, spread: float) -> FloatVector:
-    """Round to :data:`_DIGITS_OF_SPREAD` digits of the spread, or to the digits of each number where these are finer.
-
-    A number stays as it is where all are the same, and where it is 0. Multiplying and dividing by powers of ten keeps
-    0.1 as it is.
-    """
+    """Round to 4 digits of the spread, or to 3 of each number where these are finer; 0 and equal numbers stay."""
     if spread == 0 or not len(numbers):
         return numbers
     # Exponent of the power of ten at or below each number; one whose logarithm rounds to a whole one has that exponent,

@@ -305,11 +305,7 @@ def build_comparison_rows(
 
 @dataclass(frozen=True)
 class ComparisonRows:
-    """Merges and tests the differences of a group on a worker, and adjusts the rows of all groups.
-
-    Small slices have no p. A verdict is given where the adjusted p is at most one minus the confidence. Expected models
-    have rows without users too.
-    """
+    """Merges and tests the differences of a group on a worker, and adjusts the rows of all groups."""
 
     requested: ComparisonRequest
     labels: tuple[str, ...]  # of each measure that is compared

@@ -238,10 +238,7 @@ class ExposureRows:
         return pa.Table.from_pydict({**columns, **dict.fromkeys(COUNTS, nothing)}).select(ENTRIES.names)
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Build the rows of each measure from all entries in some buckets of slices.
-
-        In a slice where one model has lists, all have rows; all have rows of all users in any case.
-        """
+        """Build the rows of each measure from all entries in some buckets of slices, for every model."""
         table = pa.Table.from_batches(batches, ENTRIES)
         bucket, n_catalogued = (to_numpy(table[name]) for name in (SLICE_BUCKET, "n_catalogued"))
         of_catalogue = to_numpy(table["slice_index"]) == OF_CATALOGUE
@@ -295,10 +292,7 @@ class ParityRows:
         )
 
     def finish(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Build the rows of each measure from all rows of ``Parity.add_up`` that the slices have.
-
-        In a slice where one model has lists, all have rows.
-        """
+        """Build the rows of each measure from all rows of ``Parity.add_up`` in the slices, for every model."""
         given = [batch for batch in batches if batch.num_rows]
         if not given:
             return

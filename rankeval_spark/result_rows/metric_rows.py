@@ -144,10 +144,7 @@ class MetricRows:
         yield metric_batch(self._columns(linearise_ratios(requested, is_ratio), is_ratio))
 
     def _effective(self, rows: pa.RecordBatch) -> Doubles:
-        """Return each row's effective number of users by Kish; NaN for measures that weigh no impressions.
-
-        It is n / (1 + V), with V the squared coefficient of variation of the users' sums of weights.
-        """
+        """Return each row's effective number of users by Kish, n / (1 + squared variation of the weights); else NaN."""
         columns, n_measures = self.measures.columns, self.state.n_measures
         weighs = np.isin(columns, list(self.measures.weighing))
         if not weighs.any():

@@ -58,10 +58,9 @@ _Slices = tuple[tuple[str, ...], ...]  # names of the segments of each; ``()`` i
 
 @dataclass(frozen=True)
 class ShownItems(Sum):
-    """Items by how many lists show them: made of all lists that show an item, partial rows of :class:`Exposures`.
+    """Counts of lists that show each item: partial rows of :class:`Exposures`.
 
-    Partial rows have the model, segments and group of users of some lists, the lengths of these that are read, an item,
-    and how many of the lists show it in a band of ranks. They are never more than the rows of the lists.
+    A partial row has the columns of a kind of lists, an item, and how many of the lists show it in a band of ranks.
     """
 
     ks: tuple[int, ...]  # ascending, whole lists at the end

@@ -379,6 +379,7 @@ class PartialAggregator:
         """Summarise Arrow's rows of (model, user, k), with their counts; ties are a share of a user's lists."""
 
         def to_rows(table: pa.Table) -> Rows:
+            """Read the columns of values, and the flags whose sums are COUNTS."""
             is_judged, has_list = (to_numpy(table[name]) > 0 for name in (C.N_JUDGED, C.N_RECOMMENDED))
             ties, has_both = to_numpy(table[C.HAS_TIES].cast(pa.float64()), null=0.0), is_judged & has_list
             has_none = is_judged & (to_numpy(table[C.N_RELEVANT]) == 0)

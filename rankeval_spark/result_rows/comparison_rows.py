@@ -380,11 +380,12 @@ class ComparisonRows:
         first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         found: dict[str, list[ListCounts]] = {}
         for kind in paired_differences.LISTED, paired_differences.LISTED_USERS:
+            # For everyone, then for evaluated users: with a list of each model, and with one of both of two
             of_each, of_both = np.zeros((2, len(models))), np.zeros((2, len(models), len(models)))
             states = zip(parts, group["kind"].to_pylist(), group["state"].to_pylist(), strict=True)
             for names, state in ((names, state) for names, kind_of_state, state in states if kind_of_state == kind):
                 counts = np.frombuffer(state).reshape(2, -1, len(names))
-                places = np.array([models.index(name) for name in names])
+                places = np.array([models.index(name) for name in names])  # partitions may lack some models
                 of_each[:, places] += counts[:, 0]
                 of_both[np.ix_(np.arange(2), places[: counts.shape[1] - 1], places)] += counts[:, 1:]
             found[kind] = [

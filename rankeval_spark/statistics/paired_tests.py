@@ -317,7 +317,7 @@ def all_signs_p(
     scaled = np.ldexp(scaled, -exponent)  # so that sums are doubles
     first_sums, second_sums = scaled[:, :_HALF] @ _SIGNS.T, np.sort(scaled[:, _HALF:] @ _SIGNS.T, axis=1)
     least_extreme = np.abs(scaled.sum(axis=1)) - SUM_ROUNDING * np.abs(scaled).sum(axis=1)
-    # Sums of either half, and how many of the second_sums half's are too small to reach the end
+    # Sums of either half, and how many of the other half's are too small to reach the end
     n_too_small = [
         int(np.searchsorted(ordered, end - sums).sum())
         for sums, ordered, end in zip(first_sums, second_sums, least_extreme, strict=True)

@@ -46,7 +46,12 @@ class Ratios:
 
     @np.errstate(over="ignore", invalid="ignore")
     def merge(self, other: Ratios) -> Ratios:
-        """Return the moments of both sets of users together; the products merge as squares and cubes do."""
+        """Return the moments of both sets of users together.
+
+        With x and y the steps from the means of this set to those of the other, ``ab = ab_1 + ab_2 + x y w`` and
+        ``aab = aab_1 + aab_2 + x (x y v + 2 c) + y s``, where ``w = n_1 n_2 / n``, ``v = w (n_1 - n_2) / n``,
+        ``c = (n_1 ab_2 - n_2 ab_1) / n``, and s is as c, of the squares of a.
+        """
         n = self.numerator.n + other.numerator.n
         own_share, other_share = (each.numerator.n / np.maximum(n, 1) for each in (self, other))
         numerator_step = np.nan_to_num(other.numerator.mean - self.numerator.mean)

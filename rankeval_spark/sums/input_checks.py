@@ -221,7 +221,7 @@ class InputChecks:
         return facts
 
     def _fact_keys(self) -> list[tuple[str, CheckName]]:
-        """Return the inputs and checks input_name the facts input_name tallies, in their order."""
+        """Return the inputs and checks of the facts from tallies, in their order."""
         of_judgements: list[CheckName] = [check_rows.DUPLICATES, check_rows.ZERO_RELEVANT, check_rows.UNMATCHED_ITEMS]
         if C.LIST_ID in self.of_rows["held_out"].key:
             of_judgements.append(row_kinds.UNMATCHED_LISTS)

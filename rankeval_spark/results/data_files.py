@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rankeval_spark.errors import Fault, ResultsError
-from rankeval_spark.results import delta_log, table_scans
+from rankeval_spark.results import delta_log
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage import inside
 from rankeval_spark.results.table_scans import Span, delta_table
@@ -46,6 +45,7 @@ class DataFile(NamedTuple):
     size: int  # its bytes
     night: NightKey | None  # that of its rows; None in `runs`, whose files have rows of many nights
     n_rows: int | None  # None where the log has no statistics
+    modified_ms: int
 
 
 def commit(
@@ -81,20 +81,10 @@ def data_files(
             file["size_bytes"],
             NightKey(**file["partition"]) if file.get("partition") else None,
             file["num_records"],
+            file["modification_time"],
         )
         for file in found.sort_by("modification_time").to_pylist()
     ]
-
-
-def night_files(storage: Storage, table: str, night: NightKey, version: int) -> list[dict[str, Any]]:
-    """Return the files with the rows of a night at some version, as :meth:`ResultTables.replace_night` takes them."""
-    location = inside(storage.root, table)
-    where = [(name, "=", value) for name, value in asdict(night).items()]
-    files = []
-    for path in sorted(table_scans.scan(storage, table, version=version, where=where).files):
-        n_rows = pq.read_metadata(Path(location, path)).num_rows
-        files.append({"path": path, "location": location, "stats": json.dumps({"numRecords": n_rows})})
-    return files
 
 
 def small_files(files: Iterable[DataFile], *, are_of_events: bool) -> list[list[DataFile]]:
@@ -121,12 +111,7 @@ def _group(
     return groups
 
 
-def write_new(storage: Storage, table: str, rows: pa.Table) -> None:
-    """Create a table with rows, in one commit."""
-    create_log(storage, table, rows.schema, write_by_night(storage, table, rows))
-
-
-def create_log(
+def create_table(
     storage: Storage,
     table: str,
     schema: pa.Schema,
@@ -134,20 +119,9 @@ def create_log(
     *,
     partitions: Sequence[str] = PARTITIONS,
 ) -> None:
-    """Write the first commit of a table."""
+    """Write the first commit of a table of written files."""
     columns = deltalake.Schema.from_arrow(schema).to_json()
     delta_log.create_log(storage, table, columns=columns, partitions=partitions, adds=adds)
-
-
-def write_by_night(storage: Storage, table: str, rows: pa.Table) -> list[dict[str, Any]]:
-    """Write a file a night; return the add actions."""
-    adds = []
-    for values in rows.select(PARTITIONS).group_by(PARTITIONS).aggregate([]).to_pylist():
-        night = NightKey(*(values[name] for name in PARTITIONS))
-        Path(inside(storage.root, table), folder_of(night)).mkdir(parents=True, exist_ok=True)
-        is_own = table_scans.is_of((night.evaluation, night.evaluation_date))
-        adds.append(write_file(storage, table, rows.filter(is_own), night))
-    return [*filter(None, adds)]
 
 
 def write_file(
@@ -157,6 +131,7 @@ def write_file(
     night: NightKey | None,  # that of the rows; None for rows of `runs`
     *,
     beside: str = "",  # path of the file whose rows these are, in whose folder they are written
+    run_id: str = "",  # that of a run whose files no version names yet: their names begin with it
     changes: bool = True,
 ) -> dict[str, Any] | None:
     """Write rows to a file of a table; return its add action, None without rows. deltalake aborts on a full disk.
@@ -168,7 +143,7 @@ def write_file(
         rows = rows.drop_columns(PARTITIONS)
     is_of_events = night is None and PARTITIONS[0] in rows.schema.names
     span = (Span.from_path(beside) if beside else Span.from_events(rows)) if is_of_events else None
-    name = f"{uuid.uuid4().hex}{span.in_name() if span else ''}.parquet"
+    name = f"{run_id}{'.' if run_id else ''}{uuid.uuid4().hex}{span.in_name() if span else ''}.parquet"
     path = str(Path(beside).with_name(name) if beside else Path(folder_of(night), name))
     location, n_rows = inside(storage.root, table), 0
     target = Path(location, path)
@@ -202,21 +177,23 @@ def _partition_of(night: NightKey | None) -> dict[str, str]:
     return {} if night is None else {name: str(value) for name, value in asdict(night).items()}
 
 
-def link(storage: Storage, file: Mapping[str, Any], table: str) -> str:
-    """Link a file into a table under a new name; return its path within the table."""
-    path = Path(file["path"])
-    name = path.with_name(f"{uuid.uuid4().hex}-{path.name}")
-    Path(inside(storage.root, table), name).parent.mkdir(parents=True, exist_ok=True)
-    source = os.path.relpath(Path(file["location"], path), inside(storage.root, ""))
-    storage.link(source, f"{table}/{name}")
-    return str(name)
-
-
 def add_action(location: str, path: str, night: NightKey | None, *, stats: str, changes: bool = True) -> dict[str, Any]:
     """Return the add action of a file of a table; ``changes`` is False if other files had its rows before."""
     found = Path(location, path).stat()
     action = _action_on(path, found.st_size, night, changes=changes)
     return {"add": {**action, "modificationTime": found.st_mtime_ns // 1_000_000, "stats": stats}}
+
+
+def restore_action(file: DataFile) -> dict[str, Any]:
+    """Return the add action of a file that an earlier version named."""
+    stats = json.dumps({"numRecords": file.n_rows})
+    action = _action_on(file.path, file.size, file.night, changes=True)
+    return {"add": {**action, "modificationTime": file.modified_ms, "stats": stats}}
+
+
+def path_of(action: Mapping[str, Any]) -> str:
+    """Return the path within its table of the file that an action adds."""
+    return unquote(action["add"]["path"])
 
 
 def remove_action(file: DataFile, *, changes: bool = True) -> dict[str, Any]:
@@ -246,8 +223,8 @@ def metadata_action(opened: deltalake.DeltaTable, **changes: Any) -> dict[str, A
     return {"metaData": {**metadata, **changes}}
 
 
-class NewTable:
-    """A new table: rows of one night are added in parts, from any thread, and visible once committed.
+class FileWriter:
+    """Files of a table that no version names: rows are added in parts, from any thread.
 
     A copy that travels to a worker of Spark is empty: it drains the files that the worker wrote.
     """
@@ -256,24 +233,30 @@ class NewTable:
         self,
         storage: Storage,
         table: str,
-        night: NightKey | None,  # of the rows, by which the table is partitioned
-        schema: pa.Schema,  # the columns with their comments, those of the night included
-        conform: Callable[[pa.Table], pa.Table] | None = None,  # from added rows to rows of the schema
+        night: NightKey | None = None,  # of the rows, by which the table is partitioned
+        run_id: str = "",
+        conform: Callable[[pa.Table], pa.Table] | None = None,  # from added rows to rows of the table
     ) -> None:
-        self._facts = storage, table, night, schema, conform
-        self._storage, self._table, self._night, self._conform = storage, table, night, conform
+        self._facts = storage, table, night, run_id, conform
         self._adding = Lock()
         self._waiting: list[pa.Table] = []
         self._n_waiting = self._n_bytes = 0
         self._adds: list[dict[str, Any]] = []
+        self.has_workers = False  # whether workers wrote files, of which some may belong to attempts that were repeated
 
-    def __reduce__(self) -> tuple[type[NewTable], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[type[FileWriter], tuple[Any, ...]]:
         """Return what an empty copy is made of."""
-        return NewTable, self._facts
+        return FileWriter, self._facts
+
+    def make_folder(self) -> None:
+        """Make the folder of the files, which workers do not."""
+        storage, table, night, *_ = self._facts
+        Path(inside(storage.root, table), folder_of(night)).mkdir(parents=True, exist_ok=True)
 
     def add(self, rows: pa.Table) -> None:
         """Buffer rows, and write them to a file once they are many."""
-        conformed, ready = self._conform(rows) if self._conform else rows, list[pa.Table]()
+        *_, conform = self._facts
+        conformed, ready = conform(rows) if conform else rows, list[pa.Table]()
         with self._adding:
             self._waiting.append(conformed)
             self._n_waiting += conformed.num_rows
@@ -288,30 +271,28 @@ class NewTable:
         return ready
 
     def _write(self, parts: Sequence[pa.Table]) -> None:
-        if parts and (written := write_file(self._storage, self._table, pa.concat_tables(parts), self._night)):
+        storage, table, night, run_id, _ = self._facts
+        if parts and (written := write_file(storage, table, pa.concat_tables(parts), night, run_id=run_id)):
             self._adds.append(written)
 
-    def _write_rest(self) -> list[dict[str, Any]]:
+    def finish(self) -> list[dict[str, Any]]:
         """Write the buffered rows; return the add actions of all files so far."""
         self._write(self._take())
         return self._adds
 
     def drain(self) -> pa.RecordBatch:
         """Write the buffered rows, and return the add action of each file so far, for :meth:`adopt`."""
-        actions = [json.dumps(action) for action in self._write_rest()]
+        actions = [json.dumps(action) for action in self.finish()]
         self._adds = []
         return pa.RecordBatch.from_pydict({"add": pa.array(actions, pa.string())})
 
     def adopt(self, files: pa.Table) -> None:
         """Add files that workers wrote and drained; ResultsError if this process does not see them."""
+        storage, table, *_ = self._facts
+        self.has_workers = True
         for action in map(json.loads, files["add"].to_pylist()):
-            path = Path(inside(self._storage.root, self._table), unquote(action["add"]["path"]))
-            if not path.is_file() and not self._storage.is_mirror:
+            path = Path(inside(storage.root, table), path_of(action))
+            if not path.is_file() and not storage.is_mirror:
                 fix = "use a folder that all machines share, or a store"
                 raise ResultsError(Fault("results root", f"no {path}", "the file that a worker wrote there", fix))
             self._adds.append(action)
-
-    def commit(self) -> None:
-        """Write the buffered rows, and create the table."""
-        storage, table, night, schema, _ = self._facts
-        create_log(storage, table, schema, self._write_rest(), partitions=PARTITIONS if night else ())

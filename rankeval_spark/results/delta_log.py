@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import re
 import time
 import uuid
@@ -12,10 +10,8 @@ from bisect import bisect_left
 from contextlib import suppress
 from itertools import count, takewhile
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote
 
 from rankeval_spark.errors import ConfigError, Fault, ResultsError
-from rankeval_spark.results.storage import inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -161,26 +157,6 @@ def reader_version(storage: Storage, table: str, *, after: int) -> int:
     new = takewhile(lambda version: version > after, newest_first)
     protocols = (protocol for version in new for protocol in _actions(storage, table, version, "protocol"))
     return max((int(protocol["minReaderVersion"]) for protocol in protocols), default=0)
-
-
-def n_rows_written(storage: Storage, table: str, version: int) -> int:
-    """Return the rows that a commit wrote, by its statistics."""
-    return sum(json.loads(action["stats"])["numRecords"] for action in _actions(storage, table, version, "add"))
-
-
-def files_written(storage: Storage, table: str, version: int) -> list[dict[str, Any]]:
-    """Return the add actions of a commit, each with the table's folder as ``location``."""
-    location, adds = inside(storage.root, table), _actions(storage, table, version, "add")
-    return [{**action, "path": unquote(action["path"]), "location": location} for action in adds]
-
-
-def columns(storage: Storage, table: str) -> dict[str, Any]:
-    """Return the columns of a table as JSON, the form of ``StructType.fromJson``."""
-    for version in reversed(versions(storage, table)):
-        for metadata in _actions(storage, table, version, "metaData"):
-            found: dict[str, Any] = json.loads(metadata["schemaString"])
-            return found
-    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), f"{storage.root}/{table}/{LOG_FOLDER}")
 
 
 def commit(

@@ -28,6 +28,7 @@ from rankeval_spark.results.publish import finish_deletions, recover
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.result_tables import RowChange
 from rankeval_spark.results.run_record import NightKey, RunRecord
+from rankeval_spark.results.staging import discard_run
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import BoolVector
@@ -52,7 +53,7 @@ _PART: Final = re.compile(r"(\d+)\s+(week|day|hour|minute|second)s?", re.IGNOREC
 
 @dataclass(frozen=True)
 class Staged:
-    """Staging folders: those that were removed, and those that a live run still needs."""
+    """Runs whose staged files were removed, and those that are alive."""
 
     removed: tuple[str, ...]
     kept: tuple[str, ...]
@@ -94,19 +95,17 @@ class Maintenance:
             return in_turn.give_up_damaged_events()
 
     def remove_staging(self) -> Staged:
-        """Remove staging folders that nothing needs; record FAILED for runs that ended silently, also without one."""
+        """Remove what dead runs staged and nothing needs; record FAILED for runs that ended silently."""
         with self._turn() as (tables, _):
-            for slug, run_ids in journal.unended_runs(tables).items():
-                self._store.take_over(slug, run_ids)
-            removed, kept = [], []
-            for name in self._storage.names(staging.STAGING_FOLDER):
-                # A run has its folder only while it holds its night, and a later run of the night has another one.
-                night = name.rpartition(".")[0]
-                if night and self._store.take_over(night, ()):
-                    self._storage.remove(f"{staging.STAGING_FOLDER}/{name}")
-                    removed.append(name)
+            removed, kept = list[str](), list[str]()
+            runs = journal.unended_runs(tables)
+            for slug, run_id in staging.staged_runs(self._storage):
+                runs.setdefault(slug, []).append(run_id)
+            for slug, run_ids in runs.items():
+                if self._store.take_over(slug, run_ids):
+                    removed += [run_id for run_id in dict.fromkeys(run_ids) if discard_run(tables, slug, run_id)]
                 else:
-                    kept.append(name)
+                    kept += dict.fromkeys(run_ids)
         return Staged(tuple(removed), tuple(kept))
 
     def keep_days(self, days: int, *, newest: date | None = None, evaluation: str | None = None) -> DeletedNights:

@@ -262,12 +262,6 @@ class ObjectStorage(Storage):
         except FileNotFoundError:
             draft.unlink(missing_ok=True)
 
-    def link(self, source: str, target: str) -> None:
-        with self._errors(source):
-            self._store.copy(source, target)
-        if self._path(source).exists():
-            super().link(source, target)
-
     def sync(self, *paths: Path) -> None:
         """Write files of the mirror to the store, a large one in parts; checkpoints are found by their names alone."""
         for file in (path for path in paths if path.is_file() and path.name != HINT):

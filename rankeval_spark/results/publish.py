@@ -48,8 +48,9 @@ def _replace_night(tables: ResultTables, staging: Staging) -> dict[str, int]:
     """Replace the rows of a night in every table by what was staged; return the new versions."""
 
     def replace_in(table: str) -> int:
-        staged = staging.path(table) if staging.has(table) else None
-        version = tables.replace_by_staged(table, staging.night, staging.run_id, staged)
+        if table == schemas.USER_METRICS.name and staging.measures:
+            tables.add_columns(table, staging.measures)
+        version = tables.replace_night(table, staging.night, staging.run_id, staging.files(table))
         failpoint(f"after_{table}")
         return version
 
@@ -85,8 +86,12 @@ def _recover_run(
 ) -> datetime:
     """Complete a publish that its run did not complete, and record the outcome; return the time."""
     night, run_id = NightKey(intent[C.EVALUATION], intent[C.EVALUATION_DATE]), intent[C.RUN_ID]
-    staging = Staging(tables, night, run_id)
-    found = "its staging area was lost" if staging.lacking(intent["n_rows"]) else _find_refused(staging)
+    staging = Staging.announced(tables.storage, night, run_id)
+    found = (
+        "the list of its files, or one of them, was lost"
+        if staging.lacking(intent["n_rows"])
+        else _find_refused(staging)
+    )
     if found is None:
         status, reason, versions = journal.PUBLISHED, FORWARD, _replace_night(tables, staging)
     else:
@@ -98,13 +103,13 @@ def _recover_run(
     reasons = "; ".join(filter(None, (intent["reason"], reason)))
     event = {**intent, "status": status, "reason": reasons, "table_versions": versions}
     recorded_at = journal.record(tables, event, after=after)
-    staging.remove()
+    staging.close()
     return recorded_at
 
 
 def _find_refused(staging: Staging) -> str | None:
     """Return the first fault of the staged rows, which may have changed since the run announced them."""
-    names = [schema.name for schema in schemas.PUBLISHED if staging.has(schema.name)]
+    names = [schema.name for schema in schemas.PUBLISHED if staging.files(schema.name)]
     faults = audit.refused_rows({name: staging.staged_rows(name) for name in names}, schemas.PUBLISHED)
     return first_line(str(faults[0])) if faults else None
 

@@ -24,13 +24,12 @@ from rankeval_spark.results import delta_log, table_scans
 from rankeval_spark.results.data_files import (
     ROWS_AT_ONCE,
     DataFile,
-    add_action,
     commit,
     data_files,
-    link,
     metadata_action,
-    night_files,
+    path_of,
     remove_action,
+    restore_action,
     small_files,
     write_file,
 )
@@ -39,7 +38,7 @@ from rankeval_spark.results.locks import turn_for_runs
 from rankeval_spark.results.readers import ArrowReader
 from rankeval_spark.results.storage import inside
 from rankeval_spark.results.table_scans import delta_table
-from rankeval_spark.results.tables import PARTITIONS, measure_columns
+from rankeval_spark.results.tables import PARTITIONS
 
 if TYPE_CHECKING:
     from datetime import date
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 
 Made = TypeVar("Made")
 MAX_ATTEMPTS: Final = 3
-STAGED_VERSION: Final = 0  # of a staged table
 
 
 @dataclass(frozen=True)
@@ -174,33 +172,26 @@ class ResultTables:
         written = write_file(self.storage, table, values, None)
         commit(self.storage, table, after, [written] if written else [], tag=tag)
 
-    def replace_by_staged(self, table: str, night: NightKey, run_id: str, staged: str | None) -> int:
-        """Replace a night's rows by those of the staged table at a path, None by no rows; return the version."""
-        files = [] if staged is None else delta_log.files_written(self.storage, staged, STAGED_VERSION)
-        if files and staged is not None and table == schemas.USER_METRICS.name:
-            self.add_columns(table, measure_columns(delta_log.columns(self.storage, staged)))
-        return self.replace_night(table, night, run_id, files)
-
     def restore_night(self, table: str, night: NightKey, run_id: str, version: int | None) -> int:
         """Replace a night's rows by those of an earlier version, None by no rows; return the new version."""
-        files = [] if version is None else night_files(self.storage, table, night, version)
-        return self.replace_night(table, night, run_id, files)
+        files = [] if version is None else data_files(self.storage, table, version, night=night)
+        self._require(table, files)
+        return self.replace_night(table, night, run_id, [*map(restore_action, files)])
 
-    def replace_night(self, table: str, night: NightKey, run_id: str, files: Sequence[Mapping[str, Any]]) -> int:
-        """Replace the files of a night, in one commit, if there are any; return the version.
+    def replace_night(self, table: str, night: NightKey, run_id: str, adds: Sequence[Mapping[str, Any]]) -> int:
+        """Replace the files of a night, in one commit; return the version, the newest if it has just these files.
 
-        ``files`` are add actions of a partitioned table, with its ``location``. They are linked into this table, so
-        that either table can be deleted.
+        ``adds`` are add actions of files in the table's folder, which the commit refers to.
         """
-        location = inside(self.storage.root, table)
+        named = {path_of(action) for action in adds}
 
         def replace(seen: int) -> int:
-            own = data_files(self.storage, table, seen, night=night)
-            if not files and not own:
+            own = {file.path: file for file in data_files(self.storage, table, seen, night=night)}
+            new = [action for action in adds if path_of(action) not in own]
+            gone = [remove_action(file) for path, file in own.items() if path not in named]
+            if not new and not gone:
                 return seen
-            linked = ((file, link(self.storage, file, table)) for file in files)
-            adds = [add_action(location, path, night, stats=file.get("stats") or "{}") for file, path in linked]
-            commit(self.storage, table, seen, [*adds, *map(remove_action, own)], tag=run_id)
+            commit(self.storage, table, seen, [*new, *gone], tag=run_id)
             return self.own_commit(table, run_id, after=seen)
 
         return self.commit(table, replace)

@@ -16,7 +16,7 @@ from rankeval_spark.results.result_tables import ResultTables
 from rankeval_spark.results.roots import claim_root, storage_at, unusable_root
 from rankeval_spark.results.run import Run
 from rankeval_spark.results.run_record import NightKey, RunRecord
-from rankeval_spark.results.staging import STAGING_FOLDER
+from rankeval_spark.results.staging import discard_run, staged_runs
 from rankeval_spark.results.tables import TABLES, create_table, missing_tables, require_reader_version
 
 if TYPE_CHECKING:
@@ -124,20 +124,27 @@ class ResultsStore:
         run = Run(self.tables, facts, run_lock=lock, publish_lock=self.publish_lock)
         run.begin()
         try:
-            self.finish_pending(facts.run_id, publishing=publishing)
+            self.finish_pending(facts.run_id, publishing=publishing, night=facts.night)
         except (Exception, KeyboardInterrupt) as error:
             run.fail("start", error)
             raise
         return run
 
-    def finish_pending(self, owner: str, *, publishing: Collection[str] = ()) -> None:
+    def finish_pending(self, owner: str, *, publishing: Collection[str] = (), night: NightKey | None = None) -> None:
         """Finish publishes that were announced and not completed, so that earlier nights are as they will be seen.
 
-        A run that announced a publish has a staging folder, unless that was lost; then the next publish finds out.
+        A run that announced a publish has a list of files, unless that was lost; then the next publish finds out.
+        ``night`` is one that the owner holds: what dead runs of it staged and did not announce is removed.
         """
-        if any(name.rpartition(".")[2] not in publishing for name in self.storage.names(STAGING_FOLDER)):
+        listed = [run for run in staged_runs(self.storage) if run[1] not in publishing]
+        dead = [run for run in listed if night is not None and run[0] == night.slug]
+        if night is not None and (holder := self._run_locks[night].taken_from) is not None:
+            dead.append((night.slug, holder.owner))
+        if listed or dead:
             with self.publish_lock(owner) as tables:
                 recover(tables)
+                for slug, run_id in dict.fromkeys(dead):
+                    discard_run(tables, slug, run_id)
 
     def maintenance(self, *, code_version: str = "") -> Maintenance:
         """Return the steps of maintenance."""

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -22,12 +23,13 @@ from rankeval_spark.errors import (
 from rankeval_spark.report.wording import FAILED_IN
 from rankeval_spark.results import audit, journal
 from rankeval_spark.results.audit import StagedRows
+from rankeval_spark.results.data_files import create_table
 from rankeval_spark.results.failpoints import failpoint
 from rankeval_spark.results.publish import publish
 from rankeval_spark.results.published_results import OF_USERS
 from rankeval_spark.results.result_tables import ResultTables
 from rankeval_spark.results.roots import storage_at
-from rankeval_spark.results.staging import Staging, quarantine_path, remove_all, replace_quarantined
+from rankeval_spark.results.staging import Staging, quarantine_path, replace_quarantined
 from rankeval_spark.results.tables import arrow_schema, conform_rows
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from rankeval_spark.results.data_files import NewTable
+    from rankeval_spark.results.data_files import FileWriter
     from rankeval_spark.results.locks import Lock
     from rankeval_spark.results.run_record import InputRecord, RunRecord
     from rankeval_spark.schemas import Field
@@ -51,7 +53,7 @@ class StagedRun(ABC):
         self.n_rows: dict[str, int] = {}  # staged rows by published table
         self.inputs: tuple[InputRecord, ...] = ()  # read inputs; empty before the end
         self._tables = tables
-        self.staging = Staging(tables, facts.night, facts.run_id)
+        self.staging = Staging(tables.storage, facts.night, facts.run_id)
         self.rows: dict[str, pa.Table] = {}  # staged rows of small tables
         self._is_announced = False
         self._is_published = False
@@ -64,23 +66,23 @@ class StagedRun(ABC):
         column is an error. Few rows of other tables than those of users are kept here, too.
         """
         conformed = conform_rows(rows, self._fields(table), self.facts, where=f"table {table}")
-        self.staging.write(table, conformed)
+        written = self.staging.writer(table)
+        written.add(conformed)
         if table not in OF_USERS:
             self.rows[table] = conformed
-        self.n_rows[table] = self.staging.n_rows(table)
+        self.n_rows[table] = self.staging.add(table, written, conformed.schema)
 
     @contextmanager
-    def staged_in_parts(self, table: str) -> Iterator[NewTable]:
-        """Yield a table to be staged, whose parts any thread adds, or workers of Spark.
+    def staged_in_parts(self, table: str) -> Iterator[FileWriter]:
+        """Yield the writer of a table to be staged, to which any thread adds parts, or workers of Spark.
 
         Parts are as :meth:`stage` takes them. All are there at the end of the block, or none if it fails.
         """
         fields = self._fields(table)
         conform = partial(conform_rows, fields=fields, facts=self.facts, where=f"table {table}")
-        new = self.staging.new(table, arrow_schema(fields), conform)
-        yield new
-        new.commit()
-        self.n_rows[table] = self.staging.n_rows(table)
+        written = self.staging.writer(table, conform)
+        yield written
+        self.n_rows[table] = self.staging.add(table, written, arrow_schema(fields))
 
     def _fields(self, table: str) -> tuple[Field, ...]:
         """Return the columns of a staged table."""
@@ -91,7 +93,7 @@ class StagedRun(ABC):
 
     def discard(self) -> None:
         """Remove what was staged so far."""
-        self.staging.remove()
+        self.staging.discard()
         self.rows.clear()
         self.n_rows.clear()
 
@@ -145,7 +147,7 @@ class StagedRun(ABC):
         try:
             if not self._is_announced:
                 with suppress(Exception):  # first: on a full disk, it makes room for the row
-                    self.staging.remove()
+                    self.staging.discard()
             message = without_secrets(str(error))[:MAX_MESSAGE]
             event = journal.run_event(
                 self.facts,
@@ -161,7 +163,7 @@ class StagedRun(ABC):
             note(error, f"run {self.facts.run_id} could not be recorded as FAILED: {first_line(str(failure))}")
 
     @abstractmethod
-    def quarantine(self, write: Callable[[NewTable], None] | None) -> None:
+    def quarantine(self, write: Callable[[FileWriter], None] | None) -> None:
         """Replace the unusable input rows of the night's last run, at once: they may be why the run fails.
 
         ``write`` adds these rows to a table; None if there are none.
@@ -180,14 +182,25 @@ class Rehearsal(StagedRun):
     """A run that is computed, audited and never published: no results root is touched."""
 
     def __init__(self, folder: str, facts: RunRecord) -> None:
-        """Stage in ``folder`` of the caller, which no other run knows, so that no lock is needed."""
-        super().__init__(ResultTables(storage_at(folder)), facts)
+        """Stage below ``folder`` of the caller, where no other run does, so that no lock is needed."""
+        self.root = f"{folder.rstrip('/')}/rehearsal-{facts.run_id}"
+        super().__init__(ResultTables(storage_at(self.root)), facts)
 
-    def quarantine(self, write: Callable[[NewTable], None] | None) -> None:
+    def quarantine(self, write: Callable[[FileWriter], None] | None) -> None:
         """Write no row: the original run wrote them."""
 
-    def _publish(self, event: journal.Event) -> dict[str, int]:  # noqa: ARG002 - nothing is published
+    def _publish(self, event: journal.Event) -> dict[str, int]:  # noqa: ARG002 - nothing is recorded
+        for table in self.n_rows:
+            schema, files = arrow_schema(self._fields(table)), self.staging.files(table)
+            create_table(self._tables.storage, table, schema, files)
         return {}
+
+    def remove(self) -> None:
+        """Remove what was computed."""
+        for table in self.n_rows:
+            self._tables.storage.remove(table)
+        with suppress(OSError):
+            Path(self._tables.storage.root).rmdir()
 
     def _record(self, event: journal.Event) -> None:
         """Record nothing; an error reaches the caller."""
@@ -217,7 +230,7 @@ class Run(StagedRun):
             self.fail("start", error)
             raise
 
-    def quarantine(self, write: Callable[[NewTable], None] | None) -> None:
+    def quarantine(self, write: Callable[[FileWriter], None] | None) -> None:
         self._run_lock.assert_held()
         replace_quarantined(self._tables.storage, self.facts.night, write)
 
@@ -230,14 +243,18 @@ class Run(StagedRun):
             versions = publish(tables, event, self.staging, on_intent=self._announce)
             self._is_published = True
         with suppress(Exception):  # the run is published; what stays is removed by the next run of the night
-            if self._run_lock.is_held:
-                remove_all(self._tables.storage, self.facts.night)
+            self.staging.close()
         return versions
 
     def _announce(self) -> None:
-        """Check that the run still holds its lock and staging: while it waited, it may have been taken for dead."""
+        """Check that the run still holds its lock and its files, and list them.
+
+        While it waited, it may have been taken for dead.
+        """
         self._run_lock.assert_held()
         if lost := self.staging.lacking(self.n_rows):
             found = f"no {' and no '.join(lost)} in its staging"
             raise ResultsError(Fault(f"run {self.facts.run_id}", found, "what it staged", "run the date again"))
+        self.staging.save()
+        failpoint("after_list")
         self._is_announced = True

@@ -1,21 +1,30 @@
-"""The staging area of a run: Delta tables, in which a torn write is invisible, and the rows it could not use."""
+"""What a run staged: files that no version names, the list of them, and the input rows it could not use.
+
+Files are written once, into the folder where they stay, under names that begin with the run's id. A reader opens a
+table through its log and never sees them. Before a run announces its publish it writes the list, one file in the
+staging area, from which whoever finds the announcement completes it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import deltalake
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from rankeval_spark.results import data_files, delta_log
+from rankeval_spark import schemas
+from rankeval_spark.results import data_files, journal
 from rankeval_spark.results.audit import StagedRows
-from rankeval_spark.results.data_files import NewTable, folder_of
-from rankeval_spark.results.result_tables import STAGED_VERSION
+from rankeval_spark.results.data_files import FileWriter, folder_of, path_of
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage import inside
+from rankeval_spark.results.tables import measure_columns
 
 if TYPE_CHECKING:
     from rankeval_spark.result_rows.column_types import Json
@@ -29,27 +38,48 @@ _DATE_LENGTH: Final = len("2026-01-31")
 
 
 class Staging:
-    """The staging area of one run."""
+    """The files that one run staged, by the table whose rows they are."""
 
-    def __init__(self, tables: ResultTables, night: NightKey, run_id: str) -> None:
+    def __init__(self, storage: Storage, night: NightKey, run_id: str) -> None:
         self.night = night
         self.run_id = run_id
-        self._tables, self._storage = tables, tables.storage
-        self._folder = f"{STAGING_FOLDER}/{night.slug}.{run_id}"
+        self.measures: list[Json] = []  # columns of ``user_metrics`` that are not declared
+        self._storage = storage
+        self._path = f"{STAGING_FOLDER}/{night.slug}.{run_id}"
+        self._files: dict[str, Sequence[Mapping[str, Any]]] = {}  # add actions of each staged table
+        self._of_workers: set[str] = set()  # tables with files of workers
 
-    def path(self, table: str) -> str:
-        """Return the path of a staged table within the root."""
-        return f"{self._folder}/{table}"
+    @classmethod
+    def announced(cls, storage: Storage, night: NightKey, run_id: str) -> Staging:
+        """Read the list of a run that announced its publish; nothing is staged if the list is gone or damaged."""
+        found = cls(storage, night, run_id)
+        with suppress(FileNotFoundError, ValueError, KeyError, TypeError):
+            listed = json.loads(storage.read(found._path))
+            found.measures, found._files = listed["measures"], listed["files"]
+        return found
 
-    def write(self, table: str, rows: pa.Table) -> None:
-        """Stage the rows of a table in one commit; FileExistsError if it was staged before."""
-        data_files.write_new(self._storage, self.path(table), rows)
+    def save(self) -> None:
+        """Write the list, which a power loss does not take."""
+        self._storage.put(self._path, json.dumps({"measures": self.measures, "files": self._files}).encode())
 
-    def new(self, table: str, schema: pa.Schema, conform: Callable[[pa.Table], pa.Table]) -> NewTable:
-        """Return a table to be staged in parts."""
-        path = self.path(table)  # a worker makes no folder, which could outlive the staging area
-        Path(inside(self._storage.root, path), folder_of(self.night)).mkdir(parents=True, exist_ok=True)
-        return NewTable(self._storage, path, self.night, schema, conform)
+    def writer(self, table: str, conform: Callable[[pa.Table], pa.Table] | None = None) -> FileWriter:
+        """Return the writer of a table's files."""
+        made = FileWriter(self._storage, table, self.night, self.run_id, conform)
+        made.make_folder()
+        return made
+
+    def add(self, table: str, written: FileWriter, schema: pa.Schema) -> int:
+        """Stage what was written of a table; return the number of its rows."""
+        self._files[table] = written.finish()
+        if written.has_workers:
+            self._of_workers.add(table)
+        if table == schemas.USER_METRICS.name:
+            self.measures = measure_columns(json.loads(deltalake.Schema.from_arrow(schema).to_json()))
+        return sum(json.loads(action["add"]["stats"])["numRecords"] for action in self._files[table])
+
+    def files(self, table: str) -> Sequence[Mapping[str, Any]]:
+        """Return the add actions of the files of a table; none if it was not staged."""
+        return self._files.get(table, [])
 
     def scan(self, table: str) -> ds.Dataset:
         """Return the rows of a staged table as a dataset."""
@@ -59,43 +89,66 @@ class Staging:
         """Return the rows of a staged table for the audit."""
         return StagedRows([*self._sizes(table)])
 
-    def columns(self, table: str) -> Json:
-        """Return the columns of a staged table."""
-        return delta_log.columns(self._storage, self.path(table))
-
-    def n_rows(self, table: str) -> int:
-        """Count the rows of a staged table, by the statistics of its commit."""
-        return delta_log.n_rows_written(self._storage, self.path(table), STAGED_VERSION)
-
-    def has(self, table: str) -> bool:
-        """Return whether a table was staged, whole."""
-        return delta_log.exists(self._storage, self.path(table))
-
     def lacking(self, tables: Iterable[str]) -> list[str]:
         """Return the tables that were not staged, are gone, or have files that a power loss took or cut."""
         found = []
         for table in tables:
-            sizes = self._sizes(table) if self.has(table) else {}
-            is_whole = all(path.exists() and path.stat().st_size == size for path, size in sizes.items())
-            found += [] if self.has(table) and is_whole else [table]
+            is_whole = all(path.exists() and path.stat().st_size == size for path, size in self._sizes(table).items())
+            found += [] if table in self._files and is_whole else [table]
         return found
 
     def _sizes(self, table: str) -> dict[Path, int]:
         """Return the files of a staged table on this machine, with their sizes as written."""
-        files = delta_log.files_written(self._storage, self.path(table), STAGED_VERSION)
-        self._storage.fetch(f"{self.path(table)}/{file['path']}" for file in files)
-        return {Path(file["location"], file["path"]): file["size"] for file in files}
+        sizes = {path_of(action): action["add"]["size"] for action in self.files(table)}
+        self._storage.fetch(f"{table}/{path}" for path in sizes)
+        return {Path(inside(self._storage.root, table), path): size for path, size in sizes.items()}
 
-    def remove(self) -> None:
-        """Remove the staging area of this run."""
-        self._storage.remove(self._folder)
+    def close(self) -> None:
+        """Remove the list of a run that is published, and files of attempts of workers that were repeated."""
+        self._storage.forget([self._path, *self._strays(self._of_workers)])
+
+    def discard(self) -> int:
+        """Remove the files of a run that never announced its publish; return how many there were."""
+        self._files, self.measures = {}, []
+        strays = self._strays(schema.name for schema in schemas.PUBLISHED)
+        self._storage.forget(strays)
+        return len(strays)
+
+    def _strays(self, tables: Iterable[str]) -> list[str]:
+        """Return the files of tables that have this run in their names, and are not listed."""
+        folder = folder_of(self.night)
+
+        def strays_of(table: str) -> list[str]:
+            listed = {path_of(action) for action in self.files(table)}
+            names = self._storage.names(f"{table}/{folder}")
+            own = (f"{folder}/{name}" for name in names if name.startswith(f"{self.run_id}."))
+            return [f"{table}/{path}" for path in own if path not in listed]
+
+        return [path for strays in self._storage.side_by_side(strays_of, tables) for path in strays]
 
 
-def remove_all(storage: Storage, night: NightKey) -> None:
-    """Remove the staging of a night's crashed runs; the caller holds its run lock."""
-    for name in storage.names(STAGING_FOLDER):
-        if name.rpartition(".")[0] == night.slug:
-            storage.remove(f"{STAGING_FOLDER}/{name}")
+def staged_runs(storage: Storage) -> list[tuple[str, str]]:
+    """Return the slug of the night and the id of each run whose list is there."""
+    named = (name.rpartition(".") for name in storage.names(STAGING_FOLDER))
+    return [(slug, run_id) for slug, _, run_id in named if slug]
+
+
+def discard_run(tables: ResultTables, slug: str, run_id: str) -> int:
+    """Remove the list of a dead run, and its files if it never announced a publish; return how many files there were.
+
+    Whoever calls this has held the publish lock since the run died: it can announce nothing any more.
+    """
+    storage, where = tables.storage, [("run_id", "=", run_id)]
+    events = journal.event_table(tables.reader, columns=("evaluation", "evaluation_date", "status"), where=where)
+    found = events.to_pylist()
+    n_files = 0
+    if found and not any(event["status"] in (*journal.INTENTS, *journal.COMMITS) for event in found):
+        night = NightKey(found[0]["evaluation"], found[0]["evaluation_date"])
+        n_files = Staging(storage, night, run_id).discard()
+    if (slug, run_id) in staged_runs(storage):
+        storage.forget([f"{STAGING_FOLDER}/{slug}.{run_id}"])
+        n_files += 1
+    return n_files
 
 
 def quarantine_path(storage: Storage, night: NightKey) -> str:
@@ -103,7 +156,7 @@ def quarantine_path(storage: Storage, night: NightKey) -> str:
     return f"{storage.address}/{QUARANTINE_FOLDER}/{night.slug}"
 
 
-def replace_quarantined(storage: Storage, night: NightKey, write: Callable[[NewTable], None] | None) -> None:
+def replace_quarantined(storage: Storage, night: NightKey, write: Callable[[FileWriter], None] | None) -> None:
     """Replace the input rows that a night could not use by what ``write`` adds; None leaves nothing.
 
     They are a Delta table of its own for each night, which no reader of results reads. It is made again as a folder, so
@@ -112,10 +165,10 @@ def replace_quarantined(storage: Storage, night: NightKey, write: Callable[[NewT
     table = f"{QUARANTINE_FOLDER}/{night.slug}"
     storage.remove(table)
     if write is not None:
-        Path(inside(storage.root, table)).mkdir(parents=True, exist_ok=True)
-        new = NewTable(storage, table, None, QUARANTINED)
-        write(new)
-        new.commit()
+        rows = FileWriter(storage, table)
+        rows.make_folder()
+        write(rows)
+        data_files.create_table(storage, table, QUARANTINED, rows.finish(), partitions=())
 
 
 def remove_quarantined(storage: Storage, *, evaluation: str | None = None, before: date | None = None) -> list[str]:

@@ -111,14 +111,6 @@ class Storage:
         """Wait until files, or the names in folders, are where a power loss does not take them."""
         sync(*paths)
 
-    def link(self, source: str, target: str) -> None:
-        """Give a file a second name, in a folder that exists."""
-        try:
-            os.link(self._path(source), self._path(target))
-        except OSError:  # a mounted file system without links; a full disk is full for the copy too, which says so
-            shutil.copyfile(self._path(source), self._path(target))
-            self.sync(self._path(target))
-
     def listed(self, folder: str) -> AbstractContextManager[None]:  # noqa: ARG002 - the folder is for a store
         """Return a block in which all files below a folder are seen on this machine, with their ages."""
         return nullcontext()

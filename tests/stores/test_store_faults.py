@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 CHANGED: Final[nights.Ranks] = {"ann": 2, "kim": 1}
 POINTS: Final = (
-    *("before_staging", "after_staging", "after_intent"),
+    *("before_staging", "after_staging", "after_list", "after_intent"),
     *(f"after_{schema.name}" for schema in schemas.PUBLISHED),
     "before_marker",
 )
@@ -127,7 +127,7 @@ def test_a_driver_that_is_killed_leaves_whole_runs(drivers: Drivers, point: str,
         running.kill()
     assert seen(drivers) == {FIRST: "first"}
     publish(drivers, "other", SECOND)
-    is_announced = point not in POINTS[:2]
+    is_announced = point not in POINTS[:3]
     assert seen(drivers) == {FIRST: "killed" if is_announced else "first", SECOND: "other"}
     repair(drivers)
     assert statuses(drivers, "killed")[-1] == ("PUBLISHED" if is_announced else "FAILED")
@@ -140,8 +140,8 @@ LOSSES: Final = {
     "of a lock": ("PUT", r"/_locks/publish"),
     "of a night's lock": ("PUT", r"/_locks/run-"),
     "of a probe": ("PUT", r"/_locks/probe-"),
-    "of a file": ("PUT", r"/_staging/.*\.parquet"),
-    "of a copy": ("PUT", r"/lists/evaluation.*\.parquet"),
+    "of a file": ("PUT", r"/lists/evaluation.*\.parquet"),
+    "of a list": ("PUT", r"/_staging/"),
     "of a checkpoint": ("PUT", r"checkpoint"),
     "of a deletion": ("POST", r"delete"),
 }

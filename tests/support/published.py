@@ -17,11 +17,12 @@ from rankeval_spark.config.request import request_of
 from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.hosts import in_process
 from rankeval_spark.result_rows.column_types import columns_json
-from rankeval_spark.results import data_files, delta_log, journal, tables
+from rankeval_spark.results import delta_log, journal, tables
 from rankeval_spark.results.result_tables import ResultTables
 from rankeval_spark.results.run_record import RunRecord, measure_facts
 from rankeval_spark.results.storage import Storage
 from tests.support import nights
+from tests.support.delta_tables import write_by_night
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,10 +106,8 @@ class Root:
             measured = tables.measure_columns(columns)
             self._tables.add_columns(table, measured)
         declared = pa.schema(deltalake.DeltaTable(f"{self.root}/{table}").schema().to_arrow())
-        staged = f"_staging/{facts.run_id}/{table}"
-        data_files.write_new(self._storage, staged, _conformed(rows, declared, facts))
-        files = delta_log.files_written(self._storage, staged, 0)
-        self._tables.replace_night(table, facts.night, facts.run_id, files)
+        written = write_by_night(self._storage, table, _conformed(rows, declared, facts), run_id=facts.run_id)
+        self._tables.replace_night(table, facts.night, facts.run_id, written)
 
 
 def _facts(config: EvaluationConfig, day: date, run_id: str, sample_share: float = 1.0) -> RunRecord:

@@ -167,18 +167,18 @@ def reproduce_run(
                 raise ConfigError(Fault("--scratch", found, "a folder that all executors can write to and read"))
             scratch = stack.enter_context(allowed_folders.temporary_folder())
         rehearsal = Rehearsal(scratch, plan.run(new_run_id()))
-        stack.callback(rehearsal.discard)
+        stack.callback(rehearsal.remove)
         rehearse_night(spark, plan, rehearsal, progress=progress)
         then, columns = {fact["name"]: fact["n_rows"] for fact in night.row["inputs"]}, night.input_columns
         inputs = []
         for read in rehearsal.inputs:
             n_rows, names = (then[read.name], read.n_rows), (columns.get(read.name), read.columns)
             inputs.append(InputVersions(read.name, read.format, read.version, n_rows, names))
-        return Reproduction(run, tuple(inputs), _compare_tables(spark, root, run, rehearsal, scratch))
+        return Reproduction(run, tuple(inputs), _compare_tables(spark, root, run, rehearsal))
 
 
 def _compare_tables(
-    spark: SparkSession, root: str, run: RecordedRun, rehearsal: Rehearsal, scratch: str
+    spark: SparkSession, root: str, run: RecordedRun, rehearsal: Rehearsal
 ) -> tuple[TableComparison, ...]:
     """Compare every table that the run or its rerun has.
 
@@ -189,7 +189,7 @@ def _compare_tables(
     names = {*recorded, *rehearsal.n_rows} - set(CARRIED if run.night.was_scored_again else ())
 
     def staged_rows(table: str) -> DataFrame | None:
-        return read_table(spark, scratch, rehearsal.staging.path(table)) if table in rehearsal.n_rows else None
+        return read_table(spark, rehearsal.root, table) if table in rehearsal.n_rows else None
 
     try:
         rows = {

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CHANGED: nights.Ranks = {"ann": 2, "kim": 1}
 
-UNTOUCHED = ("after_staging",)
+UNTOUCHED = ("after_staging", "after_list")
 ANNOUNCED = ("after_intent", "after_metrics", "before_marker")
 
 
@@ -89,13 +89,13 @@ def test_a_night_whose_staging_was_lost_goes_back_to_what_was_published(root: st
 def test_a_run_that_was_taken_for_dead_while_it_waited_publishes_nothing(
     root: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Suspended before its turn to publish: its night was taken over, and its staging is gone."""
+    """Suspended before its turn to publish: its night was taken over, and its files are gone."""
     before = nights.rows_of(Results(root).user_metrics(), without=())
     recovered = publishing.recover
 
     def suspended(held: ResultTables) -> JournalState:
-        for name in leftovers(root):
-            shutil.rmtree(Path(root, "_staging", name))
+        for file in Path(root).rglob("lost.*.parquet"):
+            file.unlink()
         return recovered(held)
 
     monkeypatch.setattr(publishing, "recover", suspended)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -84,7 +85,7 @@ def with_history(workspace: Workspace) -> None:
     days = [FIRST - timedelta(days=number) for number in range(N_NIGHTS, 0, -1)]
     for schema in tables.TABLES[1:]:
         opened_table = opened(storage, schema.name)
-        files = data_files.night_files(storage, schema.name, NightKey("nightly", FIRST), opened_table.version())
+        files = data_files.data_files(storage, schema.name, night=NightKey("nightly", FIRST))
         adds = [add_of(storage, schema.name, file, day) for day in days for file in files]
         data_files.commit(storage, schema.name, opened_table.version(), adds)
     events = journal.event_frame(storage.root)
@@ -101,13 +102,13 @@ def with_history(workspace: Workspace) -> None:
     ResultTables(storage).append_events([newest], tag="newest", after=version + 1)
 
 
-def add_of(storage: Storage, table: str, file: dict[str, Any], day: date) -> dict[str, Any]:
+def add_of(storage: Storage, table: str, file: data_files.DataFile, day: date) -> dict[str, Any]:
     night = NightKey("nightly", day)
-    path = f"{data_files.folder_of(night)}/{Path(file['path']).name}"
+    path = f"{data_files.folder_of(night)}/{Path(file.path).name}"
     target = Path(storage.root, table, path)
     target.parent.mkdir(parents=True)
-    target.hardlink_to(Path(storage.root, table, file["path"]))
-    return data_files.add_action(f"{storage.root}/{table}", path, night, stats=file["stats"])
+    target.hardlink_to(Path(storage.root, table, file.path))
+    return data_files.add_action(f"{storage.root}/{table}", path, night, stats=json.dumps({"numRecords": file.n_rows}))
 
 
 @pytest.fixture(scope="module")

@@ -20,9 +20,11 @@ from rankeval_spark import schemas
 from rankeval_spark.errors import ResultsError
 from rankeval_spark.result_rows.column_types import columns_json
 from rankeval_spark.results import data_files, delta_log, table_scans, tables
+from rankeval_spark.results.data_files import FileWriter, restore_action
 from rankeval_spark.results.result_tables import ResultTables
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.storage import Storage
+from tests.support.delta_tables import write_by_night, write_new
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,7 +43,7 @@ def root(tmp_path: Path) -> ResultTables:
     """Give a root with an empty table of checks, and numbers of two nights, one with a name that is escaped."""
     storage = Storage(str(tmp_path / "results"))
     tables.create_table(storage, schemas.CHECKS)
-    data_files.write_new(storage, NUMBERS, rows({ODD: [1, 2, 3], PLAIN: [4]}))
+    write_new(storage, NUMBERS, rows({ODD: [1, 2, 3], PLAIN: [4]}))
     return ResultTables(storage)
 
 
@@ -60,15 +62,13 @@ def values_of(root: ResultTables, table: str = NUMBERS, **options: Any) -> list[
     return sorted(row["value"] for row in read(root, table, **options))
 
 
-def publish(root: ResultTables, night: NightKey, run_id: str, *checks: str) -> None:
-    """Stage a row for each check and let these be the rows of a night."""
-    staged = f"_staging/{run_id}/{CHECKS}"
+def publish(root: ResultTables, night: NightKey, run_id: str, *checks: str) -> int:
+    """Write a row for each check and let these be the rows of a night; return the version."""
     row = {"run_id": run_id, "evaluation": night.evaluation, "evaluation_date": night.evaluation_date, "input": "items"}
     counted = {"severity": "warn", "count": 1, "verdict": "ok", "sample_keys": ["a"]}
     columns = pa.schema(deltalake.DeltaTable(f"{root.storage.root}/{CHECKS}").schema().to_arrow())
-    staged_rows = pa.Table.from_pylist([{**row, **counted, "check": check} for check in checks], schema=columns)
-    data_files.write_new(root.storage, staged, staged_rows)
-    root.replace_by_staged(CHECKS, night, run_id, staged)
+    written = pa.Table.from_pylist([{**row, **counted, "check": check} for check in checks], schema=columns)
+    return root.replace_night(CHECKS, night, run_id, write_by_night(root.storage, CHECKS, written, run_id=run_id))
 
 
 def checks_of(root: ResultTables, version: int | None = None) -> list[tuple[str, str, str]]:
@@ -91,23 +91,31 @@ def test_rows_of_a_night_are_replaced_and_others_stay(root: ResultTables) -> Non
 def test_night_without_files_has_no_rows(root: ResultTables) -> None:
     publish(root, ODD, "first", "rows")
     assert root.reader.nights(CHECKS) == {(ODD.evaluation, ODD.evaluation_date)}
-    root.replace_by_staged(CHECKS, ODD, "second", None)
+    root.replace_night(CHECKS, ODD, "second", [])
     assert root.reader.nights(CHECKS) == set()
     assert checks_of(root) == []
 
 
-@pytest.mark.parametrize("has_links", [True, False])
-def test_published_rows_stay_when_their_staging_is_removed(
-    root: ResultTables, monkeypatch: pytest.MonkeyPatch, *, has_links: bool
-) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError
+def test_an_earlier_version_of_a_night_is_restored_by_the_names_of_its_files(root: ResultTables) -> None:
+    publish(root, PLAIN, "other", "rows")
+    first = publish(root, ODD, "first", "rows", "models")
+    before = set(Path(root.storage.root, CHECKS).rglob("*.parquet"))
+    publish(root, ODD, "second", "rows")
+    restored = root.restore_night(CHECKS, ODD, "third", first)
+    assert [run for _, run, _ in checks_of(root)] == ["other", "first", "first"]
+    assert {Path(file) for file in deltalake.DeltaTable(f"{root.storage.root}/{CHECKS}").file_uris()} == before
+    assert polars.read_delta(f"{root.storage.root}/{CHECKS}").height == 3
+    assert root.restore_night(CHECKS, ODD, "again", first) == restored  # which has these files
+    assert root.restore_night(CHECKS, ODD, "none", None) == restored + 1
+    assert [run for _, run, _ in checks_of(root)] == ["other"]
 
-    if not has_links:
-        monkeypatch.setattr(os, "link", refuse)
-    publish(root, ODD, "first", "rows")
-    root.storage.remove("_staging")
-    assert checks_of(root) == [(ODD.evaluation, "first", "rows")]
+
+def test_files_that_a_version_names_are_not_committed_twice(root: ResultTables) -> None:
+    columns = pa.schema(deltalake.DeltaTable(f"{root.storage.root}/{CHECKS}").schema().to_arrow())
+    version = publish(root, ODD, "first", "rows")
+    adds = [restore_action(file) for file in data_files.data_files(root.storage, CHECKS, night=ODD)]
+    assert root.replace_night(CHECKS, ODD, "first", adds) == version
+    assert columns.names == deltalake.DeltaTable(f"{root.storage.root}/{CHECKS}").schema().to_arrow().names
 
 
 def test_readers_that_take_the_night_from_the_folders_find_it(root: ResultTables) -> None:
@@ -136,57 +144,50 @@ def test_rows_of_several_nights_are_one_commit(root: ResultTables) -> None:
 
 
 @pytest.fixture
-def new_table(root: ResultTables) -> data_files.NewTable:
-    """Plan a table of one column, whose night is added to every part."""
-    Path(root.storage.root, "staged", data_files.folder_of(ODD)).mkdir(parents=True)
-    return data_files.NewTable(root.storage, "staged", ODD, rows({ODD: [1]}).schema, with_night)
+def writer(root: ResultTables) -> FileWriter:
+    """Write rows of one column, to each part of which the night is added."""
+    made = FileWriter(root.storage, NUMBERS, ODD, "run", with_night)
+    made.make_folder()
+    return made
 
 
 def with_night(part: pa.Table) -> pa.Table:
     return rows({ODD: part["value"].to_pylist()})
 
 
-def copy_of(table: data_files.NewTable, values: list[int]) -> data_files.NewTable:
+def copy_of(writer: FileWriter, values: list[int]) -> FileWriter:
     """Give a copy as a worker of Spark has it, with some rows."""
-    copy: data_files.NewTable = pickle.loads(pickle.dumps(table))
+    copy: FileWriter = pickle.loads(pickle.dumps(writer))
     if values:
         copy.add(pa.table({"value": values}))
     return copy
 
 
-def test_files_of_copies_are_in_the_table_that_adopts_them(root: ResultTables, new_table: data_files.NewTable) -> None:
-    new_table.add(pa.table({"value": [1]}))
-    first, again, second = (copy_of(new_table, values) for values in ([2, 3], [2, 3], [4]))
+def test_files_of_copies_are_in_the_table_that_adopts_them(root: ResultTables, writer: FileWriter) -> None:
+    writer.add(pa.table({"value": [1]}))
+    first, again, second = (copy_of(writer, values) for values in ([2, 3], [2, 3], [4]))
     drained = [pa.Table.from_batches([copy.drain()]) for copy in (first, again, second)]
-    new_table.adopt(pa.concat_tables([drained[1], drained[2]]))  # the first attempt of a task was repeated
-    new_table.commit()
-    assert values_of(root, "staged") == [1, 2, 3, 4]
+    writer.adopt(pa.concat_tables([drained[1], drained[2]]))  # the first attempt of a task was repeated
+    before = files_on_disk(root)
+    root.replace_night(NUMBERS, ODD, "run", writer.finish())
+    assert values_of(root, where=[("evaluation", "=", ODD.evaluation)]) == [1, 2, 3, 4]
     assert first.drain().num_rows == 0
-    assert len({path.name for path in Path(root.storage.root, "staged").rglob("*.parquet")}) == 4
+    assert len([path for path in files_on_disk(root) if path.name.startswith("run.")]) == 4
+    assert len(files_on_disk(root) - before) == 1  # that of this process, which had waited for more rows
 
 
-def test_a_copy_without_a_row_writes_no_file(root: ResultTables, new_table: data_files.NewTable) -> None:
-    new_table.adopt(pa.Table.from_batches([copy_of(new_table, []).drain()]))
-    new_table.commit()
-    assert values_of(root, "staged") == []
+def test_a_copy_without_a_row_writes_no_file(root: ResultTables, writer: FileWriter) -> None:
+    before = files_on_disk(root)
+    writer.adopt(pa.Table.from_batches([copy_of(writer, []).drain()]))
+    assert (writer.finish(), files_on_disk(root)) == ([], before)
 
 
-def test_a_copy_that_outlives_the_staging_area_leaves_nothing(
-    root: ResultTables, new_table: data_files.NewTable
-) -> None:
-    root.storage.remove("staged")
-    copy = copy_of(new_table, [1])
-    with pytest.raises(FileNotFoundError):
-        copy.drain()
-    assert not Path(root.storage.root, "staged").exists()
-
-
-def test_a_file_that_only_a_worker_sees_is_refused(root: ResultTables, new_table: data_files.NewTable) -> None:
-    files = pa.Table.from_batches([copy_of(new_table, [1]).drain()])
-    for path in Path(root.storage.root, "staged").rglob("*.parquet"):
+def test_a_file_that_only_a_worker_sees_is_refused(root: ResultTables, writer: FileWriter) -> None:
+    files = pa.Table.from_batches([copy_of(writer, [1]).drain()])
+    for path in Path(root.storage.root, NUMBERS).rglob("run.*.parquet"):
         path.unlink()
     with pytest.raises(ResultsError, match="the file that a worker wrote there; use a folder that all machines share"):
-        new_table.adopt(files)
+        writer.adopt(files)
 
 
 def files_on_disk(root: ResultTables) -> set[Path]:

@@ -11,11 +11,12 @@ import pytest
 from obstore.store import MemoryStore
 
 from rankeval_spark import allowed_folders
-from rankeval_spark.results import data_files, delta_log
+from rankeval_spark.results import delta_log
 from rankeval_spark.results.object_storage import ObjectStorage, open_objects
 from rankeval_spark.results.result_tables import ResultTables
 from rankeval_spark.results.run_record import NightKey
 from rankeval_spark.results.tables import PARTITIONS
+from tests.support.delta_tables import write_by_night
 
 ADDRESS: Final = "memory:///results"
 NUMBERS: Final = "numbers"
@@ -41,8 +42,8 @@ def store() -> MemoryStore:
     """Give a store with a table of two nights, of which the first was deleted, and a file that no version names."""
     store = MemoryStore()
     storage = ObjectStorage(ADDRESS, store)
-    adds = [*data_files.write_by_night(storage, NUMBERS, rows(FIRST, 1))]
-    adds += data_files.write_by_night(storage, NUMBERS, rows(SECOND, 2))
+    adds = [*write_by_night(storage, NUMBERS, rows(FIRST, 1))]
+    adds += write_by_night(storage, NUMBERS, rows(SECOND, 2))
     delta_log.create_log(
         storage,
         NUMBERS,

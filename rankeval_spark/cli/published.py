@@ -240,7 +240,7 @@ def maintenance_lines(done: Maintained, options: MaintenanceOptions) -> Iterator
         yield f"runs: events of {file} given up; dates that are no longer published have to be run again"
     if done.staging:
         kept = f"; {len(done.staging.kept)} of live runs kept" if done.staging.kept else ""
-        yield f"staging: {len(done.staging.removed)} folders removed{kept}"
+        yield f"staging: {len(done.staging.removed)} removed{kept}"
     if done.deleted:
         nights = done.deleted.nights
         days = f" ({nights[0]} to {nights[-1]})" if nights else ""

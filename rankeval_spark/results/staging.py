@@ -43,11 +43,12 @@ class Staging:
     def __init__(self, storage: Storage, night: NightKey, run_id: str) -> None:
         self.night = night
         self.run_id = run_id
-        self.measures: list[Json] = []  # columns of ``user_metrics`` that are not declared
+        self.measures: Sequence[Json] = []  # columns of ``user_metrics`` that are not declared
         self._storage = storage
         self._path = f"{STAGING_FOLDER}/{night.slug}.{run_id}"
         self._files: dict[str, Sequence[Mapping[str, Any]]] = {}  # add actions of each staged table
         self._of_workers: set[str] = set()  # tables with files of workers
+        self._is_listed = False
 
     @classmethod
     def announced(cls, storage: Storage, night: NightKey, run_id: str) -> Staging:
@@ -60,6 +61,7 @@ class Staging:
 
     def save(self) -> None:
         """Write the list, which a power loss does not take."""
+        self._is_listed = True
         self._storage.put(self._path, json.dumps({"measures": self.measures, "files": self._files}).encode())
 
     def writer(self, table: str, conform: Callable[[pa.Table], pa.Table] | None = None) -> FileWriter:
@@ -111,7 +113,7 @@ class Staging:
         """Remove the files of a run that never announced its publish; return how many there were."""
         self._files, self.measures = {}, []
         strays = self._strays(schema.name for schema in schemas.PUBLISHED)
-        self._storage.forget(strays)
+        self._storage.forget([*strays, *([self._path] if self._is_listed else [])])
         return len(strays)
 
     def _strays(self, tables: Iterable[str]) -> list[str]:

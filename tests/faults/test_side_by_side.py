@@ -65,7 +65,7 @@ def test_during_a_run_others_refuse_publish_maintain_or_wait_until_it_dies(
         assert other.code == 0, other.err
         maintained = rankeval("maintain", workspace.root)
         assert maintained.code == 0, maintained.err
-        assert "staging: 0 folders removed; 1 of live runs kept" in maintained.out
+        assert "staging: 0 removed; 1 of live runs kept" in maintained.out
 
         threading.Timer(2, held.kill).start()
         waited = rankeval("run", workspace.config, "--date", FIRST, "--set", "results.on_busy=wait")

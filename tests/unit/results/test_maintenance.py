@@ -86,7 +86,7 @@ def test_what_was_done_is_reported_without_the_id_of_the_user() -> None:
         unneeded={"lists": 4, "metrics": 0},
     )
     told = list(maintenance_lines(done, MaintenanceOptions(keep_days=30, erase_user="ann-marie")))
-    assert told[0] == "staging: 1 folders removed; 2 of live runs kept"
+    assert told[0] == "staging: 1 removed; 2 of live runs kept"
     assert told[1].endswith("before 2026-01-01 deleted: 1 nights (nightly, 2025-12-01 to nightly, 2025-12-01)")
     assert told[2].startswith("one user erased, rows: lists 2, user_metrics 4")
     assert told[-2:] == [

@@ -104,13 +104,14 @@ def show_command(
     empty = [night for night in nights if night.is_empty and selection.day is not None]
     for night in empty:
         say_note(f"{night}: nothing was measured, {night.row['reason']}")
-    if not rows and not empty:
-        say_note(f"no row matches; without filters: rankeval show {shlex.quote(root)}")
     found = {f"{row[C.MEASURE]}@{row[C.K]}" for row in rows}
     written = {f"{label}@{k}" for label, ks in selection.cutoffs.items() for k in ks}
     others = (set(values) - {row.get(column) for row in rows} for column, values in selection.equal.items())
     if not empty and (not rows or any((written - found, *others))):  # a value of a filter is in no row
-        for text in unknown_filters(results, selection, view):
+        notes = name_unknown_filters(results, selection, view, is_empty=not rows)
+        if not rows:
+            say_note(f"no row matches; without filters: rankeval show {shlex.quote(root)}")
+        for text in notes:
             say_note(text)
     if format_ in tables.WRITERS:
         write_out(tables.WRITERS[format_](rows, columns))
@@ -119,8 +120,11 @@ def show_command(
         _print_by_night(rows, _leaderboard if is_leaderboard else table_of, is_all=is_all)
 
 
-def unknown_filters(results: Results[Any], selection: RowSelection, view: View) -> list[str]:
-    """Return faults of filter values that no row of the selected night has, with the nearest known value."""
+def name_unknown_filters(results: Results[Any], selection: RowSelection, view: View, *, is_empty: bool) -> list[str]:
+    """Return faults of filter values that no row of the selected night has, with the nearest known value.
+
+    Raises ConfigError for them where no row is left; that a date has nothing of this kind is told and no fault.
+    """
     of_means = (schemas.METRICS.name, schemas.GROUP_METRICS.name)
     tables_read = (schemas.COMPARISONS.name,) if view == "comparisons" else of_means
     nights = {night for table in tables_read for night in results.nights(table)}
@@ -132,7 +136,10 @@ def unknown_filters(results: Results[Any], selection: RowSelection, view: View) 
         every = pa.concat_tables(results.arrow(table, columns=names) for table in tables_read)
         days = set(_select_nights(results, selection).values())
         found = absent_names(every, selection.equal, selection.cutoffs, days, where=_OPTIONS.__getitem__, shown=str)
-        faults += [fault for some in found for fault in some]
+        unknown = [fault for some in found for fault in some]
+        if is_empty and unknown:
+            raise ConfigError(*unknown)
+        faults += unknown
     return [str(fault) for fault in faults if fault is not None]
 
 
@@ -339,12 +346,12 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
     else:
         found, columns = compare_nights(root, night, before, asked), NIGHT_COLUMNS
         names["earlier_date"] = before.evaluation_date
-    for text in [*found.notes, *([] if found.rows else ["nothing to compare: no row matches"])]:
-        say_note(text)  # on standard error, so that CSV and JSON stay what they are
+    notes = [*found.notes, *([] if found.rows else ["nothing to compare: no row matches"])]
     has_all = found.rows and all({row[name] for row in found.rows} >= {*own} for name, own in selection.equal.items())
     if not has_all or any(selection.cutoffs.values()):
-        for text in unknown_filters(results_of(root), selection, "metrics"):
-            say_note(text)
+        notes += name_unknown_filters(results_of(root), selection, "metrics", is_empty=not found.rows)
+    for text in notes:
+        say_note(text)  # on standard error, so that CSV and JSON stay what they are
     order = (C.SLICE, C.SLICE_VALUE, C.MODEL_ID, C.MEASURE, C.K)
     in_place = sorted(found.rows, key=lambda row: (row[C.SLICE] != C.ALL_USERS, *(row[name] for name in order)))
     rows = [{**names, **row} for row in in_place]

@@ -94,6 +94,9 @@ def test_models_are_compared_as_published_or_from_the_published_users(
         (("--against", NOW), 2, "the night itself"),
         (("--against", "previous", "--date", "2026-01-01"), 4, "no published night before nightly, 2026-01-01"),
         (("--against", "previous", "--slice", "contry"), 2, "did you mean 'country'?"),
+        (("--against", "previous", "--model", "asl"), 2, "--model: found asl; expected one of: als"),
+        (("--against", "previous", "--k", "7"), 2, "--k: found 7; expected one of: "),
+        (("--against", "als", "--measure", "RR@7"), 2, "--measure: found RR@7; expected RR at one of: "),
     ],
 )
 def test_what_is_not_published_is_answered_with_the_nearest(

@@ -89,11 +89,9 @@ def test_what_is_not_published_is_named_with_the_nearest_that_is(
 ) -> None:
     done = rankeval("show", published.root, "--evaluation", "nightly", *options)
 
-    assert (done.code, done.out) == (0, "")
-    whole, named = done.err.splitlines()
-    assert whole.startswith("note: no row matches; without filters: rankeval show ")
-    assert named.startswith("note: --")
-    assert said in named
+    assert (done.code, done.out) == (2, "")
+    assert done.message.startswith("the configuration is not valid: - --")
+    assert said in done.message
 
 
 @pytest.mark.parametrize("command", ["show", "runs"])
@@ -218,11 +216,8 @@ def test_table_of_slices_has_a_line_a_mean(published: Workspace) -> None:
 def test_filter_that_nothing_matches_says_so(published: Workspace) -> None:
     done = rankeval("show", published.root, "--model", "ghost")
 
-    assert (done.code, done.out) == (0, "")
-    assert done.err == (
-        f"note: no row matches; without filters: rankeval show {published.root}\n"
-        "note: --model: found ghost; expected one of: als, pop\n"
-    )
+    assert (done.code, done.out) == (2, "")
+    assert done.message == "the configuration is not valid: - --model: found ghost; expected one of: als, pop"
 
 
 @pytest.mark.parametrize(

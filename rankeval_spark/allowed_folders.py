@@ -108,7 +108,7 @@ def scheme_of(path: str) -> str:
 
 
 def scheme_fix(scheme: str, *, is_root: bool = False) -> str | None:
-    """Return the fix of a scheme that may not be used, of results with ``is_root``; None for one that may."""
+    """Return what to write in place of a scheme of inputs (``is_root``: of results); None where it may be used."""
     if scheme in ("", *(RESULT_SCHEMES if is_root else FILE_SYSTEMS)):
         return None
     if scheme in FILE_SYSTEMS:

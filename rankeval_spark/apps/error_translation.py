@@ -43,17 +43,17 @@ def translate_error(error: Exception, locations: Mapping[str, str]) -> Exception
         from rankeval_spark.inputs.spark.opening import explain  # noqa: PLC0415 - imports pyspark
 
         found = explain(error, dict(locations))
-    return _with_notes(error, found)
+    return _choose_error(error, found)
 
 
 def machine_fault(error: Exception) -> Exception:
     """Return the error of a full disk or a lost driver that is behind another one, else that one itself."""
-    return (
-        error if isinstance(error, RankevalError) else _with_notes(error, _store_error(error) or _machine_error(error))
-    )
+    if isinstance(error, RankevalError):
+        return error
+    return _choose_error(error, _store_error(error) or _machine_error(error))
 
 
-def _with_notes(error: Exception, found: FaultsError | None) -> Exception:
+def _choose_error(error: Exception, found: FaultsError | None) -> Exception:
     """Return the error that was found, with the notes of the original one; without one the original itself."""
     if found is None:
         return error

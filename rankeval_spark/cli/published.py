@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from rankeval_spark import __version__, columns as C
 from rankeval_spark.apps import gates, run_history
-from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions, maintain_root as bring_into_order
+from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions, maintain_root
 from rankeval_spark.apps.published.report import report_of
 from rankeval_spark.apps.published.rescoring import past_nights, plan_scoring, score_night
 from rankeval_spark.apps.published_runs import (
@@ -225,7 +225,7 @@ def score_command(
 def maintain_command(root: str, options: MaintenanceOptions, *, one_run_per_root: bool, is_json: bool) -> None:
     """Maintain the root as the options say and print a line per step."""
     with progress("maintain") as listener:
-        done = bring_into_order(root, options, one_run_per_root=one_run_per_root, progress=listener)
+        done = maintain_root(root, options, one_run_per_root=one_run_per_root, progress=listener)
     if is_json:
         write_out(json_text(asdict(done)))
         return
@@ -283,33 +283,37 @@ def register_tables_command(root: str, schema: str | None, path: Path | None) ->
 
 def reproduce_command(root: str, run_id: str, path: Path | None, scratch: str | None, *, is_json: bool) -> None:
     """Run a published run again, show the comparison, and exit with 7 if the results differ."""
-    from rankeval_spark.apps.published import reproduction as again  # noqa: PLC0415 - imports pyspark
+    from rankeval_spark.apps.published import reproduction  # noqa: PLC0415 - imports pyspark
 
     given = load_config(path).spark if path else None
     options = {"master": given.master, "settings": given.resolved_settings()} if given else {}
-    run = again.find_run(root, run_id)
+    run = reproduction.find_run(root, run_id)
     spark = start("rankeval reproduce", **options)
     if given is None:  # the recorded settings that a running session still accepts; secrets were never recorded
         for key, value in run.night.config.spark.settings.items():
             if value != REDACTED and not is_reference(value) and spark.conf.isModifiable(key):
                 spark.conf.set(key, value)
     with progress(f"{run.night.evaluation} {run.night.evaluation_date} again") as listener:
-        found = again.reproduce_run(spark, root, run, scratch=scratch, progress=listener)
+        found = reproduction.reproduce_run(spark, root, run, scratch=scratch, progress=listener)
     if is_json:
-        document = {
-            C.EVALUATION: run.night.evaluation,
-            C.EVALUATION_DATE: run.night.evaluation_date,
-            C.RUN_ID: run.run_id,
-            "is_equal": found.is_equal,
-            "successor": run.successor,
-            "inputs": [{**asdict(compared), "is_changed": compared.is_changed} for compared in found.inputs],
-            "tables": [{**asdict(compared), "is_equal": compared.is_equal} for compared in found.tables],
-            "left_out": run.left_out,
-        }
-        write_out(json_text(document))
+        write_out(json_text(_reproduction_document(found)))
     else:
         _show_reproduction(found)
     raise typer.Exit(ExitCode.DONE if found.is_equal else ExitCode.DIFFERENT)
+
+
+def _reproduction_document(found: Reproduction) -> dict[str, Any]:
+    run = found.run
+    return {
+        C.EVALUATION: run.night.evaluation,
+        C.EVALUATION_DATE: run.night.evaluation_date,
+        C.RUN_ID: run.run_id,
+        "is_equal": found.is_equal,
+        "successor": run.successor,
+        "inputs": [{**asdict(compared), "is_changed": compared.is_changed} for compared in found.inputs],
+        "tables": [{**asdict(compared), "is_equal": compared.is_equal} for compared in found.tables],
+        "left_out": run.left_out,
+    }
 
 
 def _show_reproduction(found: Reproduction) -> None:

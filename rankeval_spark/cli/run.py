@@ -86,7 +86,7 @@ class Listeners:
             "n_rows": {} if result is None else result.n_rows,
             "warnings": [] if result is None else result.warnings,
             "gates": rules,
-            "events": alerts.events_of(outcome),
+            "events": alerts.find_events(outcome),
             "results": self.results,
         }
 

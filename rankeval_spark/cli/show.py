@@ -212,14 +212,14 @@ def _print_by_night(rows: Sequence[Row], table_of: Callable[..., Table], *, is_a
     out, nights = console(), dict[str, list[Row]]()
     for row in rows:
         nights.setdefault(f"{row[C.EVALUATION]}, {row[C.EVALUATION_DATE]}", []).append(row)
-    for title, of_night in nights.items():
+    for title, rows_of_night in nights.items():
         tables.print_fitted(
             out,
-            of_night,
+            rows_of_night,
             partial(table_of, title=title, width=out.width),
             is_all=is_all,
-            rank=tables.row_ranking(of_night),
-            unit=tables.measure_label if table_of is _leaderboard else id,
+            rank=tables.row_ranking(rows_of_night),
+            unit=tables.measure_label if table_of is _leaderboard else id,  # rows of a unit are shown or left out
             choose=tables.CHOOSE_ROWS,
         )
 

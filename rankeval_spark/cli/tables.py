@@ -346,9 +346,9 @@ def print_fitted(
     ordered, table = list(units.values()), build(rows)
     while not is_all and n_shown > 1 and (n_lines := len(out.render_lines(table, pad=False))) > MAX_LINES:
         if n_shown == n_units:
-            ordered.sort(key=lambda some: rank(some[0]))
+            ordered.sort(key=lambda unit_rows: rank(unit_rows[0]))
         n_shown = max(1, min(n_shown - 1, n_shown * MAX_LINES // n_lines))
-        table = build([row for some in ordered[:n_shown] for row in some])
+        table = build([row for unit_rows in ordered[:n_shown] for row in unit_rows])
     out.print(table)
     if n_shown < n_units:
         text = f"{n_shown:,} of {n_units:,} lines, the decisive ones; --all shows all{choose}"

@@ -45,12 +45,12 @@ class Night:
         self.is_published = bool(self.run["status"] == PUBLISHED)
         self.config = _config_of(self.run)  # empty if it cannot be read
 
-        self.metrics = self._own(tables.metrics)
-        self.group_metrics = self._own(tables.group_metrics)
-        self.comparisons = keep(self._own(tables.comparisons), test=PAIRED)
-        self.user_metrics = self._own(tables.user_metrics)
-        self.gates = rows_of(self._own(tables.gates))
-        self.checks = rows_of(self._own(tables.checks))
+        self.metrics = self._rows_of_night(tables.metrics)
+        self.group_metrics = self._rows_of_night(tables.group_metrics)
+        self.comparisons = keep(self._rows_of_night(tables.comparisons), test=PAIRED)
+        self.user_metrics = self._rows_of_night(tables.user_metrics)
+        self.gates = rows_of(self._rows_of_night(tables.gates))
+        self.checks = rows_of(self._rows_of_night(tables.checks))
 
         all_nights = keep(tables.metrics, **{C.EVALUATION: self.evaluation, C.SLICE: C.ALL_USERS})
         days = [day for (day,) in distinct(all_nights, C.EVALUATION_DATE) if day <= self.day][-MAX_NIGHTS:]
@@ -85,7 +85,7 @@ class Night:
         configured = (self.config.get("comparisons") or {}).get("baseline")
         self.baseline = baseline or (configured if configured in compared else next(iter(compared), None))
 
-    def _own(self, table: pa.Table) -> pa.Table:
+    def _rows_of_night(self, table: pa.Table) -> pa.Table:
         """Return the rows of this night, none if it failed."""
         if not self.is_published:
             return table.slice(0, 0)

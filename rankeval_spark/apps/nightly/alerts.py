@@ -61,8 +61,8 @@ class Receiver:
     tell: Callable[[Verdict], object]
 
 
-def events_of(outcome: DateOutcome) -> list[Event]:
-    """Return what is to be told of a date; nothing of one that another run holds, which tells itself."""
+def find_events(outcome: DateOutcome) -> list[Event]:
+    """Return the events of a date that receivers are told of; none where another run, which tells them, holds it."""
     result, error = outcome.result, outcome.error
     if result is None:
         is_held = isinstance(error, ResultsBusyError) and any(_OWN_LOCK in fault.where for fault in error.faults)

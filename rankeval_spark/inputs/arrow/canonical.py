@@ -306,17 +306,21 @@ def _read_array(
         _require_json(column, path, where)
         return combine_chunks(texts.to_text_lists(column, field, broken=[None]))
     lists = combine_chunks(column)
-    element = lists.type.value_type if is_list(lists.type) else None
-    if element is not None and field is not None:
-        has_field = pa.types.is_struct(element) and element.get_field_index(field) >= 0
-        if has_field:  # that of a NULL struct is NULL
-            values = pc.struct_field(pc.list_flatten(lists), field)
-            lists = pa.LargeListArray.from_arrays(to_arrow(np.append(0, np.cumsum(lengths_of(lists)))), values)
-        element = lists.type.value_type if has_field else None
-    if element is None or pa.types.is_nested(element):
+    if field is not None:
+        lists = _select_field(lists, field)
+    if lists is None or not is_list(lists.type) or pa.types.is_nested(lists.type.value_type):
         fix = "" if separator is None else "read the column as text, with the zeros that its ids begin with"
         raise InputError(Fault(where, f"{path!r} of type {spark_name(table[name].type)}", _EXPECTED, fix))
     return lists
+
+
+def _select_field(lists: pa.Array, field: str) -> pa.Array | None:
+    """Return lists of one field of the structs in lists, NULL for a NULL struct; None where there is no such field."""
+    element = lists.type.value_type if is_list(lists.type) else None
+    if element is None or not pa.types.is_struct(element) or element.get_field_index(field) < 0:
+        return None
+    values = pc.struct_field(pc.list_flatten(lists), field)
+    return pa.LargeListArray.from_arrays(to_arrow(np.append(0, np.cumsum(lengths_of(lists)))), values)
 
 
 def _split_lists(column: pa.ChunkedArray, separator: str, corrupt: pa.ChunkedArray | None) -> pa.Array:

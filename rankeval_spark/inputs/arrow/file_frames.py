@@ -95,7 +95,7 @@ def open_frame(
     ending = ending_of(text.rstrip("/"))
     config: InputConfig = validate_model(
         _INPUTS[name],
-        {"format": format_ or FORMATS.get(ending, "delta"), "path": text, "options": _options(ending, format_)},
+        {"format": format_ or FORMATS.get(ending, "delta"), "path": text, "options": _tab_option(ending, format_)},
         locate=lambda place: f"{name}.format" if place == ("format",) else name,
     )
     if "{date" in text and date is None:
@@ -120,7 +120,8 @@ def ending_of(name: str) -> str:
     return Path(name).suffix.lower().removeprefix(".")
 
 
-def _options(ending: str, format_: str | None) -> dict[str, str]:
+def _tab_option(ending: str, format_: str | None) -> dict[str, str]:
+    """Return the option of Spark that separates cells by tabs, for a file of that ending."""
     return {"sep": "\t"} if ending == "tsv" and format_ in (None, "csv") else {}
 
 
@@ -136,7 +137,7 @@ def _with_format(name: str, config: InputConfig, location: str) -> InputConfig:
     if path is None or not path.exists():
         raise InputError(replace(missing_input_fault(name, location, "a file or a folder", found), where=name))
     endings = {ending_of(file.name) for file in files_below(path)}
-    chosen = {(FORMATS.get(ending), tuple(_options(ending, None).items())) for ending in endings}
+    chosen = {(FORMATS.get(ending), tuple(_tab_option(ending, None).items())) for ending in endings}
     if len(chosen) != 1 or None in dict(chosen):
         shown = ", ".join(sorted(f".{ending}" if ending else "no ending" for ending in endings))
         fix = f"name the format: inputs={{{name!r}: {{'format': 'csv'}}}}" if endings else ""

@@ -250,7 +250,7 @@ def parquet_faults(
         lacking = next((file for file, types in by_file.items() if key not in types), None)
         having = {file: types[key] for file, types in by_file.items() if key in types}  # type of the column
         wanted = table_types.get(key)
-        other = next((file for file, type_ in having.items() if not _is_read_as(type_, wanted)), None)
+        other = next((file for file, type_ in having.items() if not _can_read_as(type_, wanted)), None)
         if having and lacking is not None:
             found = f"no column {name!r} in {short_name(lacking)}, while {short_name(next(iter(having)))} has it"
             faults.append(Fault(where, found, "the same columns in all files", fix))
@@ -260,7 +260,8 @@ def parquet_faults(
     return faults
 
 
-def _is_read_as(type_: str, wanted: str | None) -> bool:
+def _can_read_as(type_: str, wanted: str | None) -> bool:
+    """Return whether Spark reads a column of a file in the type of the table, any where that is None."""
     return wanted is None or type_ == wanted or (type_, wanted) in _READ_AS
 
 

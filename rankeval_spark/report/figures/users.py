@@ -97,13 +97,13 @@ def user_curves(users: pa.Table, model: str, *, at_most: int = N_CURVES) -> list
     columns = {name: level for name, level in curve_columns().items() if name in users.column_names}
     if not columns:
         return []
-    of_model = keep(users, **{C.MODEL_ID: model})
-    of_model = of_model.filter(pc.is_valid(of_model[next(iter(columns))]))
-    names = pc.unique(of_model[C.USER_ID]).to_pylist()
+    rows_of_model = keep(users, **{C.MODEL_ID: model})
+    rows_of_model = rows_of_model.filter(pc.is_valid(rows_of_model[next(iter(columns))]))
+    names = pc.unique(rows_of_model[C.USER_ID]).to_pylist()
     order = np.argsort(hash_ids([str(name) for name in names]), kind="stable")
     chosen = [names[place] for place in order[:at_most]]  # the same ones every time, whatever their values are
-    of_model = keep(of_model, **{C.USER_ID: chosen}) if chosen else of_model.slice(0, 0)
-    rows = enumerate(of_model.select([C.USER_ID, C.LIST_ID, *columns]).to_pylist())
+    rows_of_model = keep(rows_of_model, **{C.USER_ID: chosen}) if chosen else rows_of_model.slice(0, 0)
+    rows = enumerate(rows_of_model.select([C.USER_ID, C.LIST_ID, *columns]).to_pylist())
     cells = ((place, level, row[column]) for place, row in rows for column, level in columns.items())
     return [{"user": place, "recall": level, "precision": value} for place, level, value in cells if value is not None]
 

@@ -45,17 +45,17 @@ class MovedRows:
     def to_ranked_items(self) -> DataFrame:
         """Return one row per list and item: key, rank and gain; ``list_id`` where users can have several."""
         item = {C.ITEM_ID: self.id_types[C.ITEM_ID], C.RANK: "int", C.GAIN: "double"}
-        return map_in_arrow(self.frame, replace(self.job, depth=0).ranked_items, {**self._list_key(), **item})
+        return map_in_arrow(self.frame, replace(self.job, depth=0).ranked_items, {**self._types_of_list_key(), **item})
 
     def to_item_lists(self, *, depth: int) -> DataFrame:
         """Return one row per list that has items, see :meth:`Job.item_lists`; a depth of 0 keeps whole lists."""
         item = f"array<struct<`{C.ITEM_ID}`: {self.id_types[C.ITEM_ID]}, `{C.RANK}`: int>>"
-        types = {**self._list_key(), ITEMS: item}
+        types = {**self._types_of_list_key(), ITEMS: item}
         return map_in_arrow(self.frame, replace(self.job, depth=depth).item_lists, types)
 
-    def _list_key(self) -> dict[str, str]:
-        of_list = {C.LIST_ID: "string"} if self.job.has_lists else {}
-        return {C.MODEL_ID: "string", C.USER_ID: self.id_types[C.USER_ID], **of_list}
+    def _types_of_list_key(self) -> dict[str, str]:
+        list_id = {C.LIST_ID: "string"} if self.job.has_lists else {}
+        return {C.MODEL_ID: "string", C.USER_ID: self.id_types[C.USER_ID], **list_id}
 
 
 def unite_and_exchange(

@@ -188,7 +188,7 @@ def _inputs_to_count(
 
 
 def _segment_and_train_rows(inputs: InputFrames, request: Request, needs: frozenset[str]) -> dict[int, DataFrame]:
-    """Rows of segments and training data, each only where something reads it."""
+    """Build the rows of segments and of training data that something reads, by their kind in ``row_kinds``."""
     found: dict[int, DataFrame] = {}
     if inputs.segments is not None and request.segments:
         values = F.array(*(F.col(C.quoted_name(name)).cast("string") for name in request.segments))

@@ -29,7 +29,7 @@ from pyspark.sql import SparkSession
 from rankeval_spark import allowed_folders, jar_faults
 from rankeval_spark.config import spark_settings
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, FaultsError, first_line, hide
-from rankeval_spark.spark.session import jars as delta, secrets, settings as ours
+from rankeval_spark.spark.session import jars as delta, secrets, settings as driver_settings
 from rankeval_spark.spark.session.java import find_java
 from rankeval_spark.spark.version import require_spark, spark_line
 
@@ -90,7 +90,7 @@ def build_session(
             return _configure_running(active, user_settings)
         if os.environ.get("SPARK_REMOTE"):
             return _configure_running(SparkSession.builder.getOrCreate(), user_settings)
-        if ours.is_under_spark_submit():
+        if driver_settings.is_under_spark_submit():
             return _submit_session(app_name, master=master, user_settings=user_settings)
         return _start_driver(app_name, master=master, user_settings=user_settings, jars=jars)
     except (Py4JJavaError, IllegalArgumentException) as error:
@@ -119,7 +119,7 @@ def count_local_cores(master: str) -> int:
 def _configure_running(session: SparkSession, user_settings: Settings) -> SparkSession:
     """Apply the settings that a running session still takes; what it was given on purpose is kept."""
     given = session.conf.getAll
-    missing = {key: value for key, value in ours.job_settings().items() if key not in given}
+    missing = {key: value for key, value in driver_settings.job_settings().items() if key not in given}
     secrets.refuse_late(session, user_settings)
     _set_modifiable(session, {**missing, **user_settings})
     return session
@@ -138,18 +138,18 @@ def _set_modifiable(session: SparkSession, settings: Settings) -> None:
 def _default_settings(master: str) -> dict[str, str]:
     """Return our own settings for a master."""
     local = (
-        ours.local_settings(ours.cache_dir() / "warehouse", cores=count_local_cores(master))
-        if ours.is_local(master)
+        driver_settings.local_settings(driver_settings.cache_dir() / "warehouse", cores=count_local_cores(master))
+        if driver_settings.is_local(master)
         else {}
     )
-    return ours.job_settings() | local
+    return driver_settings.job_settings() | local
 
 
 def _submit_session(app_name: str, *, master: str | None, user_settings: Settings) -> SparkSession:
     """Create the session of a driver that ``spark-submit`` started, to which jars can no longer be given."""
     SparkContext._ensure_initialized()  # connects to that driver, as creating a context would; SparkConf then sees it
     given, jvm = dict(SparkConf().getAll()), SparkContext._jvm
-    if jvm is not None and not jvm.org.apache.spark.util.Utils.classIsLoadable(ours.DELTA_EXTENSION):
+    if jvm is not None and not jvm.org.apache.spark.util.Utils.classIsLoadable(driver_settings.DELTA_EXTENSION):
         package, expected = delta.pinned_build().package, "the Delta jars among its own"
         fix = f"add --packages {package}, or --jars with the two files in {delta.jars_dir()}"
         raise EnvironmentFaultError(Fault("spark-submit", "a driver without Delta", expected, fix))
@@ -164,7 +164,7 @@ def _start_driver(
 ) -> SparkSession:
     """Start a driver on this machine and create its session."""
     java = find_java()
-    given = ours.spark_defaults()
+    given = driver_settings.spark_defaults()
     target = master or user_settings.get("spark.master") or given.get("spark.master") or "local[*]"
     options = {
         "spark.app.name": app_name,
@@ -178,7 +178,7 @@ def _start_driver(
         jars = delta.delta_jars(java)
     options |= _jar_setting(options, jars or ())
     with (
-        ours.driver_environment(java, is_local=ours.is_local(target)),
+        driver_settings.driver_environment(java, is_local=driver_settings.is_local(target)),
         secrets.command_line_settings(options) as jvm_settings,
     ):
         shown = _add_delta_extension(jvm_settings)
@@ -352,15 +352,15 @@ def _silence_lost_driver_traceback(session: SparkSession) -> None:
 def _add_delta_extension(options: Settings) -> dict[str, str]:
     """Keep the extensions of the user and add Delta's."""
     extensions = [name for name in options.get("spark.sql.extensions", "").split(",") if name]
-    if ours.DELTA_EXTENSION not in extensions:
-        extensions.append(ours.DELTA_EXTENSION)
+    if driver_settings.DELTA_EXTENSION not in extensions:
+        extensions.append(driver_settings.DELTA_EXTENSION)
     return {**options, "spark.sql.extensions": ",".join(extensions)}
 
 
 def require_packages(session: SparkSession) -> None:
     """Refuse a session of this machine whose workers run a Python without ``settings.NEEDED``."""
     context = getattr(session, "sparkContext", None)  # a session of Spark Connect has none
-    if context is None or not ours.is_local(session.conf.get("spark.master", "") or ""):
+    if context is None or not driver_settings.is_local(session.conf.get("spark.master", "") or ""):
         return
     executable = str(context.pythonExec)
     if missing := _find_missing_packages(executable):
@@ -379,7 +379,7 @@ def _find_missing_packages(executable: str) -> str:
     look += "print(*(name for name in sys.argv[1:] if util.find_spec(name) is None), sep=', ')"
     try:
         found = subprocess.run(
-            [executable, "-c", look, *ours.NEEDED], capture_output=True, text=True, timeout=30, check=True
+            [executable, "-c", look, *driver_settings.NEEDED], capture_output=True, text=True, timeout=30, check=True
         )
     except (OSError, subprocess.SubprocessError):
         return ""

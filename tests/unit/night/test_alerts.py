@@ -299,9 +299,9 @@ def test_only_what_is_asked_for_is_told(tmp_path: Path, webhook: Webhook) -> Non
 def test_drift_is_told_as_drift_and_as_a_check_that_warns() -> None:
     rows = ({"check": "drift", "verdict": "warn"}, {"check": "ties", "verdict": "ok"})
     result = NightResult("nightly", FIRST, "run", {}, {}, checks=rows)
-    assert alerts.events_of(DateOutcome(FIRST, result)) == ["checks_warn", "drift"]
+    assert alerts.find_events(DateOutcome(FIRST, result)) == ["checks_warn", "drift"]
     other = NightResult("nightly", FIRST, "run", {}, {}, checks=({"check": "drift", "verdict": "ok"},))
-    assert alerts.events_of(DateOutcome(FIRST, other)) == []
+    assert alerts.find_events(DateOutcome(FIRST, other)) == []
 
 
 def test_a_backfill_tells_of_each_date_and_of_none_that_is_kept(tmp_path: Path, webhook: Webhook) -> None:

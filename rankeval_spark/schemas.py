@@ -356,8 +356,8 @@ GATES: Final = Schema(
         measure string! Measure with its options, without the cutoff
         k int! Cutoff; 0 = whole list
         rule string! The rule in words
-        verdict string! Verdict: passed, failed, no_match or missing_slice (both fail), no_baseline, too_few_users or
-          too_little_support (not judged)
+        verdict string! Verdict: passed, failed, no_match or missing_slice (both fail), undecided (not met),
+          no_baseline, too_few_users or too_little_support (not judged)
         observed double Number that is compared with the bound: the value, an end of its interval, or the adjusted p of
           `alpha`
         bound double Bound of the rule

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.report.night import FAILING
+from rankeval_spark.report.night import UNMET
 from rankeval_spark.statistics import distributions, gates as arithmetic
 from rankeval_spark.statistics.gates import Estimate, Evidence, GateVerdict
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld
@@ -104,8 +104,8 @@ def judge_rows(
 
 
 def failed(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows whose verdict keeps a model from shipping."""
-    return [row for row in rows if row["verdict"] in FAILING]
+    """Return the rows of rules that are not met: those that fail, and those that are undecided."""
+    return [row for row in rows if row["verdict"] in UNMET]
 
 
 class _Judge:
@@ -223,14 +223,19 @@ class _Judge:
             return arithmetic.missing_slice(evidence.what)
         low = -math.inf if gate.at_least is None else gate.at_least
         high = math.inf if gate.at_most is None else gate.at_most
+        if gate.certainty is not None:
+            return arithmetic.certain_bounds(evidence, gate.certainty, low=low, high=high, least_users=least)
         return arithmetic.value_bounds(evidence, low=low, high=high, least_users=least)
 
     def _evidence_of_value(self, row: Row) -> Evidence:
-        """Return the evidence in a row of ``metrics``."""
+        """Return the evidence in a row of ``metrics``; without its interval where it is of another level than asked."""
+        value = _estimate(row, C.VALUE, "ci")
+        if self._gate.certainty not in (None, row["ci_level"]):
+            value = arithmetic.Estimate(value.value)
         return Evidence(
             self._describe(row[C.MODEL_ID], row[C.SLICE_VALUE]),
             row["n_users"],
-            _estimate(row, C.VALUE, "ci"),
+            value,
             has_too_few_groups=self._gate.group_kind is not None and row[C.VALUE] is None and row["is_small"],
             unsupported=self._lacking_support([row]),
         )

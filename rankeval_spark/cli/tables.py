@@ -19,7 +19,7 @@ from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import find_biases
 from rankeval_spark.report.defaults import headline_measure, headlines
-from rankeval_spark.report.night import FAILING, PASSED, verdict_of
+from rankeval_spark.report.night import PASSED, UNMET, verdict_of
 from rankeval_spark.report.wording import NO_SUPPORT
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld
 
@@ -214,8 +214,8 @@ def gates_sentence(rows: Sequence[Row]) -> str:
 
 
 def is_decided(rows: Sequence[Row]) -> bool:
-    """Return whether a rule could be judged."""
-    return any(row["verdict"] in {PASSED, *FAILING} for row in rows)
+    """Return whether a rule is met, or not met: undecided is not met."""
+    return any(row["verdict"] in {PASSED, *UNMET} for row in rows)
 
 
 def means(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:  # noqa: ARG001 - as the others

@@ -52,6 +52,9 @@ class Gate(Model):
     """Lower bound of the mean."""
     at_most: Number | None = None
     """Upper bound of the mean."""
+    certainty: Annotated[Number, Field(gt=0, lt=1)] | None = None
+    """Level of the interval that has to clear `at_least` and `at_most`, that of `intervals.confidence`; where it holds
+    a bound, the rule is undecided. Without this key the mean itself is judged."""
     least_gain: Number | None = None
     """Gain that the lower end of its interval must reach. 0 means better: the interval lies above 0, and a copy of the
     baseline fails. A negative number allows a loss."""
@@ -77,6 +80,13 @@ class Gate(Model):
             expected = "a loss above 0 that is allowed"
             fix = "set least_gain: 0 to ask for a gain" if self.margin == 0 else f"set margin: {-self.margin:g}"
             yield Fault(".margin", f"{self.margin:g}", expected, fix)
+        if self.certainty is not None and self.kind != "bounds":
+            found = f"certainty with {rule}"
+            fix = "remove it: the interval is judged already" if self.kind != "regression" else "remove it"
+            yield Fault(".certainty", found, "certainty only with at_least or at_most", fix)
+        if self.certainty is not None and self.group_kind in {group_statistics.USER_MAD, group_statistics.ITEM_MAD}:
+            found = f"certainty with {self.measure}, which has no interval"
+            yield Fault(".certainty", found, "a measure with an interval", "remove it, or bound GroupGap")
         if self.relative and self.kind not in ("gain", "margin"):
             yield Fault(".relative", f"relative with {rule}", "relative only with least_gain or margin", "remove it")
         if self.kind == "bounds" and self.against != "baseline":
@@ -160,7 +170,11 @@ class Gate(Model):
         if self.alpha is not None:
             return f"no loss to {other} that a test finds; few users pass easily"
         if self.least_gain is None:
-            return "the mean itself meets the bound, whatever its interval"
+            if self.certainty is None:
+                return "the mean itself meets the bound, whatever its interval"
+            return (
+                f"the whole {100 * self.certainty:g} % interval meets the bound; undecided, and not met, if it holds it"
+            )
         if self.least_gain == 0:
             return f"better than {other}: the interval of the gain lies above 0, and an equal model fails"
         words = f"better than {other} by at least" if self.least_gain > 0 else f"worse than {other} by at most"
@@ -170,6 +184,7 @@ class Gate(Model):
         """Write the rule for a message."""
         parts = [f"{name} {getattr(self, name) + 0.0:g}" for name in KINDS if getattr(self, name) is not None]
         parts += ["relative"] if self.relative else []
+        parts += [] if self.certainty is None else [f"certainty {self.certainty:g}"]
         where = "" if self.slice == C.ALL_USERS else f" by {self.slice}"
         if self.slice_values is not None:
             where = f", {self.slice} = {self.slice_value}"
@@ -185,6 +200,10 @@ def gate_faults(gate: Gate, keys: Mapping[str, Any]) -> list[Fault]:
         faults += _measure_faults(gate, keys["preset"], measures)
     if "slices" in keys:
         faults += _slice_faults(gate, [C.CROSSING.join(names) for names in keys["slices"]])
+    if gate.certainty is not None and "intervals" in keys and gate.certainty != keys["intervals"].confidence:
+        expected = f"{keys['intervals'].confidence:g}, the level of the published intervals"
+        fix = f"set intervals.confidence: {gate.certainty:g}"
+        faults.append(Fault(".certainty", f"{gate.certainty:g}", expected, fix))
     if "comparisons" in keys and gate.needs_baseline:
         comparisons = keys["comparisons"]
         baseline = comparisons.baseline if comparisons else None

@@ -171,12 +171,15 @@ def _config_of(run: Row) -> Mapping[str, Any]:
 
 PASSED: Final = "passed"
 FAILING: Final = frozenset({"failed", "no_match", "missing_slice"})
-"""Verdicts that keep a model from shipping. The others pass, or leave the decision to people."""
+"""Verdicts that keep a model from shipping."""
+UNMET: Final = FAILING | {"undecided"}
+"""Verdicts of rules that are not met: exit code 6. The others pass, or leave the decision to people."""
 WORDS: Final = {
     "passed": "passed",
     "failed": "failed",
     "no_match": "no match: fails",
     "missing_slice": "missing slice: fails",
+    "undecided": "undecided",
     "no_baseline": "not judged",
     "too_few_users": "not judged",
     "too_little_support": "not judged",
@@ -236,11 +239,18 @@ def verdict_of(gates: Sequence[Mapping[str, Any]]) -> Answer:
     tones = Counter(tone_of(row["verdict"]) for row in gates)
     n_rules = len({row["gate"] for row in gates})
     broken = {row["gate"] for row in gates if tone_of(row["verdict"]) == "bad"}
-    left = f" {wording.count(tones['open'], 'case')} could not be judged." if tones["open"] else ""
+    n_undecided = sum(row["verdict"] == "undecided" for row in gates)
+    n_left = tones["open"] - n_undecided
+    left = f" {wording.count(n_undecided, 'case')} undecided: the interval holds the bound." if n_undecided else ""
+    left += f" {wording.count(n_left, 'case')} could not be judged." if n_left else ""
     if broken:
         models = sorted({row[C.MODEL_ID] or "every model" for row in gates if tone_of(row["verdict"]) == "bad"})
         rules = f"{len(broken)} of {wording.count(n_rules, 'rule')}"
         return Answer("bad", "No, it may not ship", f"{wording.listed(models)}: {rules} failed.{left}")
+    if n_undecided:
+        open_rules = len({row["gate"] for row in gates if row["verdict"] == "undecided"})
+        met = "The rule is" if n_rules == 1 else f"{open_rules} of {n_rules} rules {'is' if open_rules == 1 else 'are'}"
+        return Answer("open", "Not decided", f"{met} not met with the certainty that is asked for.{left}")
     if not tones["good"]:
         none = "The rule could not be judged" if n_rules == 1 else f"None of {n_rules} rules could be judged"
         return Answer("open", "Not decided", f"{none}.")
@@ -286,13 +296,19 @@ def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
         sentences = []
         for row in ordered:
             head, _, tail = row["explanation"].rpartition(": ")
-            has_verdict = head and tail in ("passed.", "failed.", "not judged.")  # which the page shows in front
+            has_verdict = head and tail in (
+                "passed.",
+                "failed.",
+                "undecided.",
+                "not judged.",
+            )  # which the page shows in front
             text = f"{head}." if has_verdict else row["explanation"]
             sentences.append(Sentence(text, tone_of(row["verdict"]), WORDS.get(row["verdict"], row["verdict"])))
         tones = Counter(sentence.tone for sentence in sentences)
+        n_undecided = sum(row["verdict"] == "undecided" for row in rows)
         tone = min(tones, key=lambda tone: ORDER[tone])
-        words: Sequence[tuple[Tone, str]] = (("bad", "failed"), ("open", "not judged"), ("good", "passed"))
-        summary = ", ".join(f"{tones[tone]} {word}" for tone, word in words if tones[tone])
+        counts = {"failed": tones["bad"], "undecided": n_undecided, "not judged": tones["open"] - n_undecided}
+        summary = ", ".join(f"{n} {word}" for word, n in {**counts, "passed": tones["good"]}.items() if n)
         n_open = len(sentences)
         if n_open > MAX_PASSED_OPEN:
             n_open = min(tones["bad"] + tones["open"], MAX_OPEN)

@@ -14,7 +14,7 @@ from rankeval_spark.statistics import distributions
 from rankeval_spark.statistics.multiple_testing import adjust
 
 Outcome: TypeAlias = Literal[
-    "passed", "failed", "no_baseline", "too_few_users", "too_little_support", "no_match", "missing_slice"
+    "passed", "failed", "undecided", "no_baseline", "too_few_users", "too_little_support", "no_match", "missing_slice"
 ]
 
 POWER: Final = 0.8  # probability of finding a loss of the size that is called detectable
@@ -92,6 +92,68 @@ def value_bounds(
     known = f"is {value.value:.4g} ({interval}{evidence.n_users:,} users)" if is_known else "is undefined"
     bound = high if is_above or not math.isfinite(low) else low
     return _verdict(evidence, passes, value.value, bound, f"{known}; {' and '.join(ends)} is required")
+
+
+def certain_bounds(
+    evidence: Evidence,
+    certainty: float,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    least_users: int = MIN_USERS,
+) -> GateVerdict:
+    """Require that the whole interval of the mean, which is of the level ``certainty``, lies in [low, high].
+
+    It fails where the whole interval lies on the wrong side of a bound. Where it holds a bound, the rule is undecided.
+    The sentence says what it would take: the users with whom an interval of the same value, which shrinks with their
+    root, clears the bound; and the value that does with as many users.
+
+    >>> evidence = Evidence("nDCG@10", 2000, Estimate(0.31, 0.29, 0.33))
+    >>> certain_bounds(evidence, 0.95, low=0.3).sentence
+    'nDCG@10 is 0.31 (0.29 to 0.33, 2,000 users); at least 0.3 is required with certainty 0.95. About 8,000 users with
+    this value would make it pass; with 2,000 users it passes at 0.32 or more: undecided.'
+    """
+    point = value_bounds(evidence, low=low, high=high, least_users=least_users)
+    value = evidence.value
+    if point.outcome not in {"passed", "failed"} or math.isnan(value.value):
+        return point
+    text = point.sentence.removeprefix(f"{evidence.what} ").rpartition(": ")[0] + f" with certainty {certainty:g}"
+    if math.isnan(value.low) or math.isnan(value.high):
+        text += f", but it has no interval of the level {certainty:g}"
+        return GateVerdict("undecided", value.value, point.bound, f"{evidence.what} {text}: undecided.")
+    slack = ROUNDING * max(abs(each) for each in (*value, low, high) if math.isfinite(each))
+    if value.high < low - slack or value.low > high + slack:
+        is_below = value.high < low - slack
+        return _verdict(evidence, False, value.high if is_below else value.low, low if is_below else high, text)
+    is_short, is_over = value.low < low - slack, value.high > high + slack
+    if not is_short and not is_over:
+        is_low = math.isfinite(low)
+        return _verdict(evidence, True, value.low if is_low else value.high, low if is_low else high, text)
+    end, bound, needed = (value.low, low, "or more") if is_short else (value.high, high, "or less")
+    text += f". {_what_it_takes(evidence, low, high)}"
+    if not (is_short and is_over):
+        own = f"; with {evidence.n_users:,} users it passes at {bound + value.value - end:.4g} {needed}"
+        text += own if value.high - value.low < high - low else ""
+    return GateVerdict("undecided", end, bound, f"{evidence.what} {text}: undecided.")
+
+
+def _what_it_takes(evidence: Evidence, low: float, high: float) -> str:
+    """Say with how many users an interval of this value would lie on one side of each bound that it holds."""
+    value = evidence.value
+    held = [bound for bound in (low, high) if value.low < bound < value.high]
+    ratios = []
+    for bound in held:
+        half = value.value - value.low if value.value > bound else value.high - value.value
+        ratios.append(half / abs(value.value - bound) if value.value != bound else math.inf)
+    n_users = evidence.n_users * max(ratios, default=math.inf) ** 2
+    if not math.isfinite(n_users):
+        return "The value is at the bound, so that more users need not decide"
+    is_met = low <= value.value <= high
+    digits = max(0, math.floor(math.log10(n_users)) - 1)
+    return (
+        f"About {math.ceil(round(n_users / 10**digits, 6)) * 10**digits:,} users with this value would make it "
+        f"{'pass' if is_met else 'fail'}"
+    )
 
 
 def least_change(

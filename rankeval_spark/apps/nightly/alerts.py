@@ -25,7 +25,7 @@ from typing_extensions import override
 from rankeval_spark import columns as C
 from rankeval_spark.config.spark_settings import variable_name
 from rankeval_spark.errors import ResultsBusyError, hide, shortened, visible
-from rankeval_spark.report.night import FAILING
+from rankeval_spark.report.night import UNMET
 from rankeval_spark.result_rows import check_rows
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def message_lines(verdict: Verdict) -> list[str]:
     """Return a verdict as lines for people: what became of the night, then the reasons."""
     day, status = verdict[C.EVALUATION_DATE], verdict["status"].lower()
     code = f", code {verdict['exit_code']}" if verdict["exit_code"] else ""
-    rules = [row["explanation"] for row in verdict["gates"] if row["verdict"] in FAILING]
+    rules = [row["explanation"] for row in verdict["gates"] if row["verdict"] in UNMET]
     what = [f"{len(rules)} rules not met" if len(rules) > 1 else "a rule is not met"] if rules else []
     what += [f"{len(verdict['warnings'])} warnings"] if verdict["warnings"] else []
     first = f"{verdict[C.EVALUATION]} {day}: {status}{code}{'; ' if what else ''}{', '.join(what)}"

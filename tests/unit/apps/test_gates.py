@@ -87,6 +87,23 @@ def test_bounds_are_held_against_the_mean_of_every_model() -> None:
     assert [row["model_id"] for row in gates.failed(rows)] == ["popular"]
 
 
+def test_bounds_with_certainty_are_held_against_the_interval_of_that_level() -> None:
+    """Undecided is not met, in every value of a slice; an interval of another level says nothing."""
+    where: dict[str, Any] = {"slice_": "country", "values": ("DE",)}
+    metrics = [metric("als"), metric("knn", ci_low=0.26), metric("old", ci_level=0.9), metric("als", **where)]
+    bounds = {"measure": "nDCG@10", "at_least": 0.29, "certainty": 0.95}
+    rows = judged(bounds, {**bounds, "slice": "country", "at_least": 0.28, "models": ["als"]}, metrics=metrics)
+    assert verdicts(rows) == [
+        ("als", "", "undecided"),
+        ("knn", "", "undecided"),
+        ("old", "", "undecided"),
+        ("als", "DE", "passed"),
+    ]
+    assert [row["model_id"] for row in gates.failed(rows)] == ["als", "knn", "old"]
+    assert "no interval of the level 0.95" in rows[2]["explanation"]
+    assert rows[0]["rule"] == "nDCG@10: at_least 0.29, certainty 0.95"
+
+
 def test_bounds_hold_a_slicing_together() -> None:
     gap: dict[str, Any] = {
         "measure": "GroupGap(nDCG)",
@@ -418,6 +435,9 @@ def test_a_rule_reads_its_measure_as_the_preset_does() -> None:
         ({"measure": "nDCG@10", "at_least": 0.1, "against": "previous"}, "previous with at_least"),
         ({"measure": "nDCG@10", "at_least": 0.1, "models": []}, "models: found an empty list"),
         ({"measure": "nDCG@10", "at_least": 0.1, "models": ["als", "als"]}, "models"),
+        ({"measure": "nDCG@10", "margin": 0.1, "certainty": 0.95}, "the interval is judged already"),
+        ({"measure": "nDCG@10", "at_least": 0.1, "certainty": 95}, "certainty"),
+        ({"measure": "UserMAD(nDCG)@10", "slice": "country", "at_most": 0.1, "certainty": 0.95}, "has no interval"),
         ({"measure": "GroupGap(nDCG)@10", "slice": "country", "margin": 0.1}, r"margin with GroupGap\(nDCG\)@10"),
     ],
 )

@@ -50,6 +50,25 @@ def test_a_baseline_that_the_log_does_not_have(made: Workspace) -> None:
     assert rankeval("validate", made.config).code == 0
 
 
+def test_an_undecided_rule_is_not_met_and_says_so_everywhere(made: Workspace) -> None:
+    """No interval of a few users clears 0.4."""
+    rule = {"measure": "RR@2", "models": ["als"], "at_least": 0.4, "certainty": 0.95}
+    made.change(gates=[rule])
+    assert "rule 1, RR@2 of als: at_least 0.4, certainty 0.95: the whole 95 % interval" in validate(made).out
+    done = rankeval("run", made.config, "--date", FIRST)
+    assert done.code == 6, done.err
+    said = " ".join(done.out.split())
+    assert "Not decided. The rule is not met with the certainty that is asked for. 1 case undecided" in said
+    judged = rankeval("gate", made.root, "--json")
+    (row,) = json.loads(judged.out)
+    assert (judged.code, row["verdict"]) == (6, "undecided")
+    assert "users with this value would make it" in row["explanation"]
+    made.change(gates=[{**rule, "certainty": 0.99}])
+    assert "found 0.99; expected 0.95, the level of the published intervals" in refused_by_both(made)
+    made.change(intervals={"confidence": 0.99})
+    assert validate(made).code == 0
+
+
 def test_validate_says_what_each_rule_means(made: Workspace) -> None:
     rules: list[dict[str, Any]] = [
         {"least_gain": 0},

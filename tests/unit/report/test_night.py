@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark.errors import ConfigError, InputError
-from rankeval_spark.report.night import Night, answer
+from rankeval_spark.report.night import Night, _rules, answer, verdict_of
 from rankeval_spark.report.tables import ReportTables
 from tests.support.report_tables import EVALUATION, FIRST_NIGHT, Plan, failed, published, runs, together
 
@@ -241,3 +241,18 @@ def test_a_sample_of_the_users_is_said_on_the_first_screen(nights: ReportTables)
     rows = [{**row, "sample_share": 0.25} for row in nights.runs.to_pylist()]
     found = answer(Night(replace(nights, runs=runs(*rows)), evaluation=None, day=None))
     assert ("sample", "25 % of the users") in found.facts
+
+
+def test_an_undecided_rule_is_neither_met_nor_failed() -> None:
+    row = {"gate": 1, "model_id": "als", "slice_value": "", "rule": "nDCG@10: at_least 0.3, certainty 0.95"}
+    undecided = {**row, "verdict": "undecided", "explanation": "als: nDCG@10 is 0.31: undecided."}
+    passed = {**row, "gate": 2, "verdict": "passed", "explanation": "als: RR@10 is 0.5: passed."}
+    found = verdict_of([undecided, passed])
+    assert found.tone == "open"
+    assert str(found) == (
+        "Not decided. 1 of 2 rules is not met with the certainty that is asked for. 1 case undecided: the interval "
+        "holds the bound."
+    )
+    rule, _ = _rules([undecided, passed])
+    assert (rule.tone, rule.summary) == ("open", "1 undecided")
+    assert (rule.shown[0].text, rule.shown[0].verdict) == ("als: nDCG@10 is 0.31.", "undecided")

@@ -59,6 +59,54 @@ def test_value_must_lie_within_its_bounds(low: float, high: float, outcome: Outc
     assert (verdict.outcome, verdict.observed, verdict.bound) == (outcome, 0.32, bound)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "outcome", "observed", "bound"),
+    [
+        (0.3, math.inf, "passed", 0.31, 0.3),
+        (0.31, math.inf, "passed", 0.31, 0.31),
+        (0.315, math.inf, "undecided", 0.31, 0.315),
+        (0.325, math.inf, "undecided", 0.31, 0.325),
+        (0.34, math.inf, "failed", 0.33, 0.34),
+        (-math.inf, 0.33, "passed", 0.33, 0.33),
+        (-math.inf, 0.325, "undecided", 0.33, 0.325),
+        (-math.inf, 0.3, "failed", 0.31, 0.3),
+        (0.3, 0.4, "passed", 0.31, 0.3),
+        (0.315, 0.325, "undecided", 0.31, 0.315),
+    ],
+)
+def test_with_certainty_the_whole_interval_clears_the_bounds(
+    low: float, high: float, outcome: Outcome, observed: float, bound: float
+) -> None:
+    verdict = gates.certain_bounds(BETTER, 0.95, low=low, high=high)
+    assert (verdict.outcome, verdict.observed, verdict.bound) == (outcome, observed, bound)
+    assert verdict.sentence.endswith(f": {outcome}.")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "what"),
+    [  # 1,200 users and half an interval of 0.01: twice as near takes four times as many
+        (0.315, math.inf, "About 4,800 users with this value would make it pass; with 1,200 users it passes at 0.325"),
+        (0.325, math.inf, "About 4,800 users with this value would make it fail; with 1,200 users it passes at 0.335"),
+        (-math.inf, 0.3225, "About 20,000 users with this value would make it pass; with 1,200 users it passes at"),
+        (0.315, 0.325, "About 4,800 users with this value would make it pass: undecided."),
+        (0.32, math.inf, "The value is at the bound, so that more users need not decide; with 1,200 users it passes"),
+    ],
+)
+def test_undecided_says_what_it_would_take(low: float, high: float, what: str) -> None:
+    assert what in gates.certain_bounds(BETTER, 0.95, low=low, high=high).sentence
+
+
+def test_without_an_interval_nothing_is_certain() -> None:
+    point = dataclasses.replace(BETTER, value=Estimate(0.32))
+    verdict = gates.certain_bounds(point, 0.95, low=0.1)
+    assert verdict.sentence == (
+        "nDCG@10, country = DE is 0.32 (1,200 users); at least 0.1 is required with certainty 0.95, but it has no "
+        "interval of the level 0.95: undecided."
+    )
+    assert gates.certain_bounds(UNDEFINED, 0.95, low=0).outcome == "failed"
+    assert gates.certain_bounds(SMALL, 0.95, low=0).outcome == "too_few_users"
+
+
 def test_undefined_value_fails_its_bounds() -> None:
     verdict = gates.value_bounds(UNDEFINED, low=0)
     assert verdict.sentence == "PopLift@10 is undefined; at least 0 is required: failed."

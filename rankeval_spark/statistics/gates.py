@@ -138,7 +138,7 @@ def certain_bounds(
 
 
 def _what_it_takes(evidence: Evidence, low: float, high: float) -> str:
-    """Say with how many users an interval of this value would lie on one side of each bound that it holds."""
+    """Write with how many users an interval of this value would lie on one side of each bound that it holds."""
     value = evidence.value
     held = [bound for bound in (low, high) if value.low < bound < value.high]
     ratios = []

@@ -200,8 +200,14 @@ class Schedule:
 def broken(seeds: Iterable[int]) -> Iterator[str]:
     """Run schedules in several processes; yield what is broken, each with the command that repeats it."""
     folder()  # one for all processes, which this one removes
-    with multiprocessing.get_context("fork").Pool(os.cpu_count(), gc.set_threshold, [50_000]) as pool:
+    with multiprocessing.get_context("fork").Pool(os.cpu_count(), _prepare) as pool:
         yield from filter(None, pool.imap_unordered(_broken, seeds, chunksize=10))
+
+
+def _prepare() -> None:
+    """Spare a process what only takes time: several threads of deltalake, and many looks for garbage."""
+    os.environ["TOKIO_WORKER_THREADS"] = "1"
+    gc.set_threshold(50_000)
 
 
 def _broken(seed: int) -> str:

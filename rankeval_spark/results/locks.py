@@ -262,8 +262,8 @@ class Lock:
                 self._times.stale_after if holder else self._times.cut_after
             )
             patience = self._times.watch if is_old else self._times.stale_after
+            self._is_watching = is_old and self._seen[0] is None  # a version that changes is of a living holder
             self._seen = mark, time.monotonic(), patience if holder else min(patience, self._times.cut_after)
-            self._is_watching = is_old
         return time.monotonic() - self._seen[1] > self._seen[2]
 
     def _write(self, holder: Holder, mark: Mark | None) -> None:

@@ -13,6 +13,7 @@ import pytest
 from obstore.store import MemoryStore
 
 from rankeval_spark import schemas
+from rankeval_spark.errors import ResultsBusyError
 from rankeval_spark.results import ResultsStore, delta_log, locks
 from rankeval_spark.results.object_storage import ObjectStorage
 from rankeval_spark.results.roots import claim_root
@@ -123,6 +124,25 @@ def test_a_holder_that_was_suspended_while_it_waited_for_an_answer_asks_again(mo
     store.put("_locks/publish", replace(lock._holder, owner="second", token="other").to_json())
 
     assert not lock.is_held
+
+
+@pytest.mark.in_ci
+def test_a_waiter_whose_clock_is_ahead_gives_up_on_a_living_holder(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, now = MemoryStore(), [0.0]
+    holder = locks.Holder("first", replace(locks.this_process(), machine="elsewhere"), "today", token="first")
+
+    def sleep(_: float) -> None:
+        now[0] += 15
+        assert now[0] < 100, "it still waits"
+        store.put("_locks/night", replace(holder, beat=int(now[0])).to_json())
+
+    monkeypatch.setattr(locks, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    storage = ObjectStorage("memory:///results", store)
+    monkeypatch.setattr(storage, "age_of", lambda *_: 1_000.0)
+    sleep(0)
+
+    with pytest.raises(ResultsBusyError, match="run first"):
+        locks.Lock(storage, "night", owner="second").acquire()
 
 
 @pytest.mark.in_ci

@@ -214,7 +214,7 @@ def _broken(seed: int) -> str:
     try:
         run_schedule(seed)
     except ViolationError as error:
-        return f"{error}; {' '.join(error.__notes__)}"
+        return "; ".join([str(error), *getattr(error, "__notes__", ["in the root of all schedules"])])
     return ""
 
 

@@ -37,6 +37,8 @@ ACTIONS_ALLOWED: Final = {
     "rankeval_spark/apps/": "the imperative shell: what is computed is decided there",
     "rankeval_spark/hosts/": "small results are computed and handed out there",
     "rankeval_spark/results/": "tables are written and audited there",
+    "rankeval_spark/engine/": "arrays and tables of Arrow, which have `take` too; no frame of Spark",
+    "rankeval_spark/statistics/": "arrays, as above",
     "rankeval_spark/inputs/spark/probes.py": "asks a table for its version and a file for its first lines",
     "rankeval_spark/inputs/places.py": "asks a store for the size of an object",
     "rankeval_spark/inputs/arrow/": "looks at the first texts of a dataset of Arrow, which is no frame of Spark",

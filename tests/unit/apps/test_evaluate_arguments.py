@@ -15,7 +15,7 @@ from tests.support.sections import sections
 @pytest.mark.parametrize(
     ("frames", "found"),
     [
-        (({"user_id": [1]}, "logs/held_out"), ("a dict", "a str")),
+        (({"user_id": [1]}, [7]), ("a dict", "a list")),
         ((None, None), ("None", "None")),
     ],
 )

@@ -22,8 +22,7 @@ from rankeval_spark.in_process.input_checks import (
     warn_of_merged_lists,
     warn_of_unread_times,
 )
-from rankeval_spark.inputs.arrow.file_inputs import MAX_MEMORY
-from rankeval_spark.inputs.arrow.reading import Tables, physical_bytes, refuse_large, to_source
+from rankeval_spark.inputs.arrow.reading import MAX_MEMORY, Tables, physical_bytes, refuse_large, to_source
 from rankeval_spark.inputs.input_columns import read_inputs, refuse_missing
 from rankeval_spark.inputs.places import release_copies
 from rankeval_spark.refusals import raise_as_call

@@ -38,6 +38,7 @@ NOT_RUN: Final = {
     ): "needs the programs duckdb and spark-sql; test_queries.py runs what it prints",
     ("docs/operations.md", "make zip"): "needs a cluster; tests/spark/session/test_readme_submit.py submits it",
     ("docs/operations.md", "make dist"): "needs a cluster; tests/cluster/test_submit.py submits it",
+    ("docs/scale.md", ""): "takes up to an hour",
     ("docs/schedule.md", ""): "needs schedulers; tests/unit/test_schedules.py reads them",
     ("docs/trec.md", "rankeval trec [-q]"): "a synopsis",
     (

@@ -83,7 +83,7 @@ def test_commands_of_a_page_run(
 
 def test_the_config_of_a_call_on_the_page_is_the_one_that_is_printed() -> None:
     (call,) = here("docs/operations.md")
-    (config,) = (block.text for block in blocks("yaml") if block.page == "docs/operations.md")
+    config = next(block.text for block in blocks("yaml") if block.page == "docs/operations.md")
     names: dict[str, Any] = {}
     exec(call, names)
     assert names["result"].to_config() == config

@@ -17,8 +17,8 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config import Cost, counted_cost
 from rankeval_spark.hosts.in_process import InProcess
 from rankeval_spark.in_process.assembly import Usable
-from rankeval_spark.inputs.arrow.file_inputs import MAX_MEMORY, read_tables
-from rankeval_spark.inputs.arrow.reading import physical_bytes
+from rankeval_spark.inputs.arrow.file_inputs import read_tables
+from rankeval_spark.inputs.arrow.reading import MAX_MEMORY, physical_bytes
 from rankeval_spark.inputs.places import release_copies
 from rankeval_spark.sums import sums
 from rankeval_spark.sums.check_counts import to_list_facts

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 
 from pydantic import ValidationInfo, field_validator
 from typing_extensions import override
@@ -22,9 +23,11 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.config.requested_measures import measures_of
 from rankeval_spark.config.slicing import band_faults
 from rankeval_spark.errors import ConfigError, Fault, InvalidCallError, kind_of, nearest, shortened
-from rankeval_spark.inputs.arrow.file_frames import FileFrame
 from rankeval_spark.inputs.input_columns import INPUTS
 from rankeval_spark.refusals import SECTION_MODELS
+
+if TYPE_CHECKING:
+    from rankeval_spark.inputs.arrow.file_frames import FileFrame
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -120,11 +123,13 @@ def validate_call(arguments: Mapping[str, Any], frames: Mapping[str, object]) ->
     segments = frames["segments"]
     baseline, given = arguments["baseline"], {name: () for name in _NEEDED if arguments.get(name) is not None}
     compared, faults = _merge_baseline(baseline, arguments["comparisons"])
+    paths = [name for name in frames if isinstance(arguments[name], str | os.PathLike)]
+    opened = {name: cast("FileFrame", frames[name]) for name in paths}
     values = {
         **{name: arguments[name] for name in Call.model_fields if name in arguments},
         "comparisons": compared,
         "given": given if segments is None else {"segments": column_names(segments), **given},
-        "files": {name: frame.as_config() for name, frame in frames.items() if isinstance(frame, FileFrame)},
+        "files": {name: frame.as_config() for name, frame in opened.items()},
     }
 
     def locate(place: tuple[str | int, ...]) -> str:

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, kind_of, raise_together, warn_user
-from rankeval_spark.inputs.arrow.file_frames import open_frame
 from rankeval_spark.inputs.input_columns import columns_by_name
 
 if TYPE_CHECKING:
@@ -41,6 +40,9 @@ def open_inputs_of_call(frames: Mapping[str, object], inputs: object, date: obje
         format_ = rows.get("format") if isinstance(rows, Mapping) else getattr(rows, "format", None)
         try:
             if isinstance(frame, str | os.PathLike):
+                # imports deltalake, which frames do without
+                from rankeval_spark.inputs.arrow.file_frames import open_frame  # noqa: PLC0415
+
                 found[name] = open_frame(name, frame, format_, day)
             elif format_ is not None:
                 fix = "leave the format out, or give the path of the files"

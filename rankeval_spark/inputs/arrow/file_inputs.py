@@ -21,7 +21,14 @@ from rankeval_spark.inputs import places
 from rankeval_spark.inputs.arrow import files
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_text, spark_name
 from rankeval_spark.inputs.arrow.canonical import Reading, item_arrays
-from rankeval_spark.inputs.arrow.reading import BYTES_A_ROW, Source, Tables, build_source, physical_bytes
+from rankeval_spark.inputs.arrow.reading import (
+    BYTES_A_ROW,
+    MAX_MEMORY,
+    Source,
+    Tables,
+    build_source,
+    physical_bytes,
+)
 from rankeval_spark.inputs.filters import RowFilter
 from rankeval_spark.inputs.input_columns import (
     HELD_OUT,
@@ -43,7 +50,6 @@ if TYPE_CHECKING:
     from rankeval_spark.inputs.arrow.files import FileTable
     from rankeval_spark.schemas import Schema
 
-MAX_MEMORY: Final = 1 / 4  # share of the memory of the machine that the rows of a night may need here
 _BYTES_A_TEXT: Final = 60  # memory of a text id of a row, in addition to that of a number
 _FIRST_TEXTS: Final = 1000  # texts of lists that are looked at before a night: JSON, or text with a separator
 _ALL: Final = "inputs"

@@ -36,6 +36,8 @@ _ID_TYPES: Final = {pa.string(): "string", pa.int64(): "bigint"}
 BYTES_A_ROW: Final = 100
 """Memory of a row of an input with integer ids at the peak, its Arrow table included; measured with ten million."""
 
+MAX_MEMORY: Final = 1 / 4  # share of the memory of the machine that the rows of a night may need here
+
 _SIZED: Final = ("pandas", "polars", "pyarrow", "rankeval_spark")
 """Libraries whose tables know their rows; a relation of DuckDB runs its query to count them, and ends its streams."""
 

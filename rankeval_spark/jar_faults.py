@@ -1,4 +1,4 @@
-"""Jars that do not fit the Spark that runs: several of Delta, one of another Spark, and errors of Java for them."""
+"""Jars that do not fit the running Spark: several versions of Delta, or one for another Spark."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class TableSample:
             return distinct_texts(self.rows[column])  # the first lines of text are not like the others
 
     def read_users(self, columns: Sequence[str], user: str) -> pa.Table:
-        """Read columns of all rows, wherever they are, of the users in the first rows; of odd text the first rows."""
+        """Read all rows of the users in the first rows; where text is odd, the first rows alone."""
         names = list(dict.fromkeys([*columns, user]))
         try:
             first = self.table.head(SAMPLE_ROWS, [user])[user].cast(pa.string())

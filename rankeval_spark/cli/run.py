@@ -51,7 +51,7 @@ SCHEMA: Final = "results.schema"
 
 @dataclass(frozen=True)
 class Listeners:
-    """Who is told of the outcome of a date: receivers of alerts, and a file of metrics."""
+    """Receivers of a date's outcome: alerts, and a file of metrics."""
 
     evaluation: str
     results: str

@@ -162,7 +162,7 @@ class Gate(Model):
 
     @property
     def meaning(self) -> str:
-        """What a model must show, in words, such as ``better than the baseline: ...``."""
+        """The rule in words, such as ``better than the baseline: ...``."""
         other = "itself on the previous night" if self.needs_previous else "the baseline"
         of_base = f" of the value of {other}" if self.relative else ""
         if self.margin is not None:

@@ -110,7 +110,7 @@ class Band(Model):
 
     @property
     def kind(self) -> SegmentKind:
-        """What the numbers are of."""
+        """Input and column of the numbers."""
         return SEGMENT_KINDS[self.of]
 
     @property

@@ -327,7 +327,7 @@ class Users:
     def yield_states(
         self, few: list[tuple[int, Key]], group: np.ndarray, ks: tuple[int, ...]
     ) -> Iterator[tuple[Key, int, bytes]]:
-        """Yield key, cutoff and bytes of groups of few users: hashes, then numerators and denominators of each."""
+        """Yield key, cutoff and bytes of each small group: user hashes, then numerators and denominators."""
         order = np.argsort(group, kind="stable")
         ends = np.searchsorted(group[order], [[place, place + 1] for place, _ in few])
         parts = self.numerators, self.denominators

@@ -125,7 +125,7 @@ class Batch:
 
     @cached_property
     def known_items(self) -> dict[str, pa.Array]:
-        """Facts of the distinct items, by name: those of rows replace those of constants. NULL if unknown."""
+        """Facts of the distinct items, by name; a fact in the rows replaces a constant one. NULL if unknown."""
         found = {}
         if row_kinds.ITEMS in self.constants:
             facts = struct_fields(self.constants[row_kinds.ITEMS].flatten())

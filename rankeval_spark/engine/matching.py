@@ -256,7 +256,7 @@ class ListKeys:
 
 
 def to_list_keys(batch: Batch, judgements: Judgements) -> tuple[ListKeys, IntVector]:
-    """Build the lists, those of a user in the order of their ids, and the list of each row of the log."""
+    """Build the lists, ordered by id within a user, and the list number of each log row."""
     n_models = len(batch.models)
     slot = batch.log.user * n_models + batch.model  # (n_log_rows,) user and model
     if batch.owners.names is not None:

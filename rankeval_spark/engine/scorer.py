@@ -92,7 +92,7 @@ def to_item_facts(
 
 
 def _floats(values: pa.Array) -> FloatVector:
-    """Turn NULL into NaN."""
+    """Return values with NaN in place of NULL."""
     return to_numpy(values).astype(np.float64, copy=False)
 
 

@@ -86,7 +86,7 @@ def read_matrix(table: pa.Table, names: Collection[str]) -> Doubles:
 
 
 def nan_to_null(values: np.ndarray) -> pa.Array:
-    """Turn NaN into NULL."""
+    """Return values with NULL in place of NaN."""
     return to_arrow(values, is_null=np.isnan(values))
 
 

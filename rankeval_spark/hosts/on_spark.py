@@ -158,7 +158,7 @@ class OnSpark(Host[DataFrame]):
         keeps_users: bool = False,
         writers: Mapping[str, Writer] = NO_WRITERS,
     ) -> DataFrame:
-        """Plan the pass that makes the partial rows of sums, and the rows of users or of tables that are written."""
+        """Plan the one pass over the users: partial rows of sums, and user rows or tables to be written."""
 
         def items_of(catalogue: str) -> DataFrame:
             if catalogue == TRAIN or self.given.items is None:

@@ -1,4 +1,4 @@
-"""Segments of the users: texts of the segment table, and numbers of inputs in bands."""
+"""User segments: texts from the segment table, and numbers from inputs in bands."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def to_segments(
     tables: Mapping[str, pa.Table],  # all rows of the inputs by name, those without a user too
     request: Request,
 ) -> tuple[pa.Table | None, list[CheckCount]]:
-    """Build the users' segments: texts of the segment table, and bands of the numbers of each input.
+    """Build the user segments: texts from the segment table, and bands over numbers from inputs.
 
     Returns a table of texts, None without any segment. The facts hold edges of each band as ``sample_keys``, and how
     many of all users (``total``) have no number (``count``).

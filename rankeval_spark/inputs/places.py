@@ -1,4 +1,4 @@
-"""Places of inputs: files of this machine, or objects of a store, which are copied here before they are read.
+"""Places of inputs: files of this machine, or objects in a store, which are copied here first.
 
 A place in a store has a folder here, of the layout below its address. Until it is fetched, a file in it is empty and
 has its right length, so that listings, partitions and sizes take one request: that of the list.
@@ -231,7 +231,7 @@ def fetch(files: Iterable[str | Path], *, only_footers: bool = False) -> None:
 
 
 def expect(path: Path, sizes: Mapping[str, int]) -> None:
-    """Note the sizes of files that the log of a table names; `path` is that of the table's copy."""
+    """Note the file sizes that a table's log names; `path` is where its copy is."""
     for place in _places.values():
         if place.path == path:
             place.expect(sizes)
@@ -251,7 +251,7 @@ def path_here(location: str) -> Path | None:
 
 
 def show_addresses(text: str) -> str:
-    """Return a message with the address of a store in place of the folder of its copies."""
+    """Return a message with a store's address in place of the folder with its copies."""
     for place in _places.values():
         text = text.replace(str(place.path), place.location).replace(str(place.folder), place.location)
     return text

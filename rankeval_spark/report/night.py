@@ -119,7 +119,7 @@ def newest_runs(runs: pa.Table, evaluation: str) -> dict[date, Row]:
 
 
 def redefined_nights(nights: Mapping[date, Row], measure: MeasureKey) -> dict[date, str]:
-    """Return the nights, of the newest run of each, when the definition of a measure changed, with the change."""
+    """Return the nights when a measure's definition changed, with the change; the newest run counts."""
     found: dict[date, str] = {}
     before: RecordedDefinition | None = None
     for day, run in nights.items():

@@ -45,7 +45,7 @@ def has_groups(request: Request) -> bool:
 
 
 def to_group_table(metrics: pa.Table) -> pa.Table:
-    """Build rows of ``schemas.GROUP_METRICS`` from all rows of ``metrics``: of users, and of two or more item groups.
+    """Build rows of ``schemas.GROUP_METRICS`` from ``metrics``: user segments, and two or more item groups.
 
     Groups that are small, undefined, or of an unknown segment are left out: their users are counted in ``n_left_out``.
     With fewer than two groups left there is no value, and the row is marked ``is_small``.

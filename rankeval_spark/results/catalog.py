@@ -38,7 +38,7 @@ def root_of(spark: SparkSession, schema: str, where: str) -> str:
 
 
 def register_tables(spark: SparkSession, root: str, schema: str | None, where: str) -> dict[str, bool]:
-    """Make external tables of a results root that a schema lacks; by their names, whether they are new.
+    """Create the external tables that a schema lacks; return by name whether each is new.
 
     ``schema`` is by default the current one. Comments are those of the tables. Raises ConfigError, before a table is
     made, where the schema has another table or a view of a name.

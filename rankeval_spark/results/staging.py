@@ -1,4 +1,4 @@
-"""What a run staged: files that no version names, the list of them, and the input rows it could not use.
+"""Staged rows: files that no version names, their list, and the input rows a run could not use.
 
 Files are written once, into the folder where they stay, under names that begin with the run's id. A reader opens a
 table through its log and never sees them. Before a run announces its publish it writes the list, one file in the
@@ -106,7 +106,7 @@ class Staging:
         return {Path(inside(self._storage.root, table), path): size for path, size in sizes.items()}
 
     def close(self) -> None:
-        """Remove the list of a run that is published, and files of attempts of workers that were repeated."""
+        """Remove the list of a published run, and the files of repeated worker tasks."""
         self._storage.forget([self._path, *self._strays(self._of_workers)])
 
     def discard(self) -> int:

@@ -243,7 +243,7 @@ def _list_rows(part: Part) -> pa.RecordBatch:
 
 
 def ids_to_text(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Turn ids into text, as all published tables hold them."""
+    """Return ids as text, as all published tables hold them."""
     for place, name in enumerate(rows.schema.names):
         if name in C.LIST_KEY and rows[name].type != pa.string():
             rows = rows.set_column(place, name, rows[name].cast(pa.string()))

@@ -159,7 +159,7 @@ def _post(address: str, body_of: Callable[[Verdict], object], verdict: Verdict) 
 
 
 def tell(receivers: Sequence[Receiver], verdict: Verdict) -> list[str]:
-    """Tell a verdict to everyone who wants one of its events; return a sentence about each who could not be told."""
+    """Send a verdict to the receivers of its events; return a sentence for each that did not get it."""
     said: dict[str, str] = {}
 
     def call(receiver: Receiver) -> None:

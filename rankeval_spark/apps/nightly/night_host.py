@@ -134,7 +134,7 @@ class ProcessHost(NightHost):
 
     @override
     def read(self) -> Cost:
-        """Take the inputs that are open since the process was chosen; count models and slices for the cost."""
+        """Return the cost from the inputs, which are open already: their models and slices are counted."""
         self.inputs = self._opened
         n_models = len(self.host.models)
         return counted_cost(self._plan.config, n_models=n_models, slice_values=self._slice_values)

@@ -1,4 +1,4 @@
-"""One run of a night: its plan, results that follow from rows of users, and the record of a failure."""
+"""One run of a night: its plan, its results from user rows, and the record of a failure."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def read_cells(  # noqa: PLR0913 - a setting of the input each
     ranks_from: int = 1,  # rank of the first item of a list, 0 or 1
     time_zone: str = UTC,  # zone of days, and of times that have none
 ) -> Cells:
-    """Read a column of a table as a column of the schema; refused if its type cannot be read as that of the field."""
+    """Read a table's column as the schema says; refused if its type does not fit the field."""
     given = to_plain(column)
     values, found = None, spark_name(column.type)
     try:

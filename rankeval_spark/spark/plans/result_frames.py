@@ -171,7 +171,7 @@ def merge_bucket(
     n_buckets: int,
     most: int = grouping.MAX_ROWS,
 ) -> pa.Table:
-    """Finish the sum of a bucket, in a worker: packed rows of the sum that it goes into, or one row of its table.
+    """Finish a bucket's sum in a worker: packed rows for the sum above it, or one row with its table.
 
     More than ``most`` rows of a bucket are refused there, so that they never reach the driver.
     """

@@ -61,7 +61,7 @@ def user_hash() -> Column:
 
 
 def keep_sample(frame: DataFrame, *, share: float) -> DataFrame:
-    """Keep the rows of a share of the users, by a hash of the id: the same ones in every input and run."""
+    """Keep a share of the users, chosen by a hash of the id: the same ones in every input and run."""
     if share >= 1:
         return frame
     bucket = F.pmod(user_hash(), F.lit(SAMPLE_BUCKETS))

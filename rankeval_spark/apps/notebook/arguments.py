@@ -123,7 +123,7 @@ def validate_call(arguments: Mapping[str, Any], frames: Mapping[str, object]) ->
     segments = frames["segments"]
     baseline, given = arguments["baseline"], {name: () for name in _NEEDED if arguments.get(name) is not None}
     compared, faults = _merge_baseline(baseline, arguments["comparisons"])
-    paths = [name for name in frames if isinstance(arguments[name], str | os.PathLike)]
+    paths = [name for name in frames if isinstance(arguments.get(name), str | os.PathLike)]
     opened = {name: cast("FileFrame", frames[name]) for name in paths}
     values = {
         **{name: arguments[name] for name in Call.model_fields if name in arguments},

@@ -40,10 +40,9 @@ def open_inputs_of_call(frames: Mapping[str, object], inputs: object, date: obje
         format_ = rows.get("format") if isinstance(rows, Mapping) else getattr(rows, "format", None)
         try:
             if isinstance(frame, str | os.PathLike):
-                # imports deltalake, which frames do without
-                from rankeval_spark.inputs.arrow.file_frames import open_frame  # noqa: PLC0415
+                from rankeval_spark.inputs.arrow import file_frames  # noqa: PLC0415 - imports deltalake
 
-                found[name] = open_frame(name, frame, format_, day)
+                found[name] = file_frames.open_frame(name, frame, format_, day)
             elif format_ is not None:
                 fix = "leave the format out, or give the path of the files"
                 raise ConfigError(Fault(f"{name}.format", f"a format of a {kind_of(frame)}", "a path with it", fix))

@@ -29,8 +29,7 @@ def _no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError(message)
 
     monkeypatch.setattr(published_commands, "start", start)
-    for module in (published_commands, run):
-        monkeypatch.setattr(module, "new_session", start)
+    monkeypatch.setattr(run, "new_session", start)
 
 
 @pytest.mark.parametrize(

@@ -232,13 +232,13 @@ def test_a_session_that_does_not_start_is_no_fault_of_the_inputs(workspace: Work
     assert starts == [1]
 
 
-@pytest.mark.parametrize("override", ["inputs.recommendations.timestamp=2099-01-01", "results.root='results[1]'"])
-def test_session_is_started_where_a_night_takes_spark(workspace: Workspace, override: str) -> None:
+def test_session_is_started_where_a_night_takes_spark(workspace: Workspace) -> None:
     class Started(Exception):  # noqa: N818 - is none
         pass
 
     def start() -> Any:  # noqa: ANN401 - never returns
         raise Started
 
+    config = load_config(workspace.config, ("inputs.recommendations.timestamp=2099-01-01",))
     with pytest.raises(Started):
-        run_night(on_demand(start), load_config(workspace.config, (override,)), FIRST)
+        run_night(on_demand(start), config, FIRST)

@@ -105,6 +105,7 @@ class PastNight:
 
     @property
     def input_columns(self) -> Mapping[str, str]:
+        """Columns and types that each input had, by its name, such as ``user_id string, day date``."""
         return dict(self.row["input_columns"] or {})
 
     @property

@@ -270,7 +270,11 @@ def request_of(config: EvaluationConfig, evaluation_date: dt.date) -> Request:
 
 
 def agreement_request(request: Request, *, baseline: str, k: int, p: float) -> tuple[Request, dict[str, Measure]]:
-    """Build the request for the agreement of lists with a baseline's, and return its three measures by name."""
+    """Build the request for the agreement of lists with a baseline's, and return its three measures by name.
+
+    All users of the run count, judged or not; ``p`` is the persistence of RBO. Only values per list are read, so slices
+    and intervals are left out.
+    """
     option = ("model", baseline)
     # built without parsing, because a model may have any name
     measures = {

@@ -292,7 +292,10 @@ class Resampler:
 
 
 def _state_rows(states: Iterable[tuple[int, Key, int, bytes | None, bytes | None]]) -> pa.RecordBatch:
-    """Build rows of WITH_STATES without moments."""
+    """Build rows of WITH_STATES without moments, from slice index, key, cutoff, and the two states of the group.
+
+    The cutoff in the key does not count: a key held for all cutoffs is written once for each.
+    """
     rows = [(model, i, list(values), k, None, None, *both) for i, (model, values, _), k, *both in states]
     columns = map(pa.array, zip(*rows, strict=True), WITH_STATES.types)
     return pa.RecordBatch.from_arrays(list(columns), schema=WITH_STATES)

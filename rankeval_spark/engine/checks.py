@@ -478,9 +478,11 @@ class PartitionTallies:
                 yield rows if is_kept.all() else rows.filter(to_arrow(is_kept))
 
     def add(self, batch: Batch, judgements: Judgements, *, counts_seen: bool = False) -> None:
-        """Count a batch, with one judgement per owner and item; ``counts_seen``: also items of the training data.
+        """Add a batch to the tallies of checks, and to how often each item is judged and listed.
 
-        Judgements that repeat another, users without a relevant one, and judgements of lists not in the log.
+        Tallied are repeated judgements, users without a relevant one, and judgements whose list is not in the log; with
+        ``counts_seen`` also listed items of the training data. ``batch.held_out`` has all judgements, ``judgements``
+        one per owner and item.
         """
         if not self.is_enabled:
             return

@@ -160,7 +160,7 @@ class ComparisonRequest:
 
     @property
     def stored(self) -> tuple[str, ...]:
-        """Columns that are read: those of the measures, then those of denominators."""
+        """Columns of ``user_metrics`` that are read: those of the measures, then those of denominators."""
         return (*self.columns, *(weight for weight in self.weights if weight is not None))
 
     def at(self, k: int) -> list[int]:

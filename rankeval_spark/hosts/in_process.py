@@ -124,6 +124,7 @@ class InProcess(Host[pa.Table]):
         return finish_sums(sums, found)
 
     def input_totals(self) -> dict[str, pa.Table]:
+        """Compute the sums of the input checks alone, by name of the sum; no list is made."""
         sums = self.input_checks.sums
         found = self.usable.counted_rows.run(lambda job: InputCounts(job, sums).add)
         return finish_sums(sums, [*found, *input_partials(self.usable, self.input_checks)])

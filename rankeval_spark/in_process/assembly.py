@@ -236,7 +236,7 @@ class Usable:
 
     @property
     def has_one_list(self) -> bool:
-        """True if no user has several lists of a model, or all of them are one."""
+        """True if no user has several lists of a model, because the log names no lists or they are pooled."""
         return self.tables.has_one_list
 
     @cached_property

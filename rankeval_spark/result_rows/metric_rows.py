@@ -249,7 +249,10 @@ class MetricRows:
 
 
 def linearise_ratios(rows: pa.RecordBatch, is_ratio: np.ndarray) -> pa.RecordBatch:
-    """Replace the moments of numerators by those of their ratios: linearised, as if these were means. Adds LEAN."""
+    """Replace the moments of numerators by those of linearised ratios, which are then treated as means.
+
+    Adds the column LEAN, on which the skewness of a ratio depends too, see ``ratios.skewness_terms``; 0 for means.
+    """
     if not is_ratio.any():
         return rows.append_column(LEAN, pa.array(np.zeros(rows.num_rows)))
     mean, m2, m3, *weighted = (read_doubles(rows, name) for name in ("mean", "m2", "m3", *WEIGHTED))

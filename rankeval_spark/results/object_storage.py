@@ -64,6 +64,7 @@ class ObjectStorage(Storage):
     def prove_locks(self, *, one_run_per_root: bool) -> None:
         if self._is_proved:
             return
+        # A second create, and a change from a version that is no longer there, must both be refused.
         path, refused = f"{LOCKS_FOLDER}/probe-{uuid.uuid4().hex}", ""
         try:
             first = self.swap(path, b"1", None)
@@ -71,6 +72,7 @@ class ObjectStorage(Storage):
             self.swap(path, b"3", first)
             refused = refused if self._refuses(path, first) else "that an object was changed meanwhile"
         except (exceptions.NotSupportedError, NotImplementedError, OSError) as error:
+            # `swap` raises OSError while it handles the store's own error, which is its context.
             if not isinstance(error.__context__ or error, exceptions.NotSupportedError | NotImplementedError):
                 raise
             refused = "conditions"

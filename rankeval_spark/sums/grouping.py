@@ -35,7 +35,7 @@ def apply_by_key(
 
 
 def sort_by_key(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Sort rows by a key, all ascending and NULL last; a column of lists is left out, its readable form is one."""
+    """Sort rows by a key, ascending, NULL last. Columns of lists are left out of it: another column has their text."""
     key = [name for name in names if not pa.types.is_list(table.schema.field(name).type)]
     return table.sort_by([(name, "ascending") for name in key]) if table.num_rows else table
 

@@ -57,7 +57,7 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
 
     @abstractmethod
     def read(self) -> Cost:
-        """Open the inputs; return what multiplies the rows of the night."""
+        """Open the inputs, and count their models and slice values, by which the tables of the night grow."""
 
     @abstractmethod
     def look_up_size(self, name: str) -> tuple[int, int]:

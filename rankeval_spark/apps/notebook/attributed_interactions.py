@@ -128,9 +128,11 @@ def _to_canonical(frame: DataFrame, schema: Schema, time: str, time_zone: str) -
 
 
 def _find_lists(rows: DataFrame, policies: Policies) -> DataFrame:
-    """Find the lists in whose window an interaction falls, those with the item first; a list may not be as late.
+    """Find the lists shown within the window before each interaction.
 
-    All of them, or the last or first of those with the item or, without one, the last or first of all.
+    ``rows`` are exposures, with a struct of time and list id, and interactions, with a gain. A list shown at the very
+    moment of the interaction is left out. ``all`` keeps every list; otherwise the last or first one that has the item
+    or, where none has it, the last or first of all.
     """
     pick = {"last_touch": F.max, "first_touch": F.min, "all": F.collect_set}[policies.attribution]
 

@@ -317,7 +317,7 @@ def _read_schema(file: Path) -> pa.Schema:
 
 
 def parquet_dataset(files: Sequence[Path], folders: pa.Table | None, schema: pa.Schema) -> ds.Dataset:
-    """Open Parquet files of a schema, with the columns that the names of their folders give, a row a file."""
+    """Open Parquet files of a schema, with columns from their folders' names (``folders``: a row a file)."""
     if folders is None:
         return ds.dataset([str(file) for file in files], schema=schema, format="parquet")
     format_, here = ds.ParquetFileFormat(), fs.LocalFileSystem()

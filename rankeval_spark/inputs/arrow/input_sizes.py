@@ -138,7 +138,11 @@ def _measure_files(unknown: InputSize, config: InputConfig, path: Path, date: dt
 
 
 def _list_delta_files(config: InputConfig, path: Path, date: dt.date) -> tuple[int, list[_File]]:
-    """List the files of a version that may hold rows of the date, by the log alone."""
+    """Return the version of a Delta table and its files that may hold rows of the date, by the log alone.
+
+    ``path`` is on this machine: of a table in a store, the copy of its log. ForSparkError for a version by time in a
+    store, where the copy's commits have other times.
+    """
     table = deltalake.DeltaTable(str(path), version=config.version)
     moment = config.moment(date)
     if moment is not None and places.is_in_store(config.location(date)):

@@ -299,7 +299,7 @@ def _confusion(cut: CutLists, rel: float) -> tuple[FloatMatrix, FloatMatrix, Flo
     needs_catalogue=True,
 )
 def class_accuracy(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
-    """Share of the catalogue that the first k places classify rightly; not recommended.
+    """Share of the catalogue that the first k places classify rightly; its use is not advised.
 
     >>> batch = Lists.of([Ranking([1, None, None], missed=[1], background=Background(catalogue=10))])
     >>> class_accuracy(batch.cut([1, 3]))
@@ -323,7 +323,7 @@ def class_accuracy(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     needs_catalogue=True,
 )
 def matthews_correlation(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
-    """Correlation of being among the first k with being relevant, over the whole catalogue; not recommended.
+    """Correlation of being among the first k with being relevant, over the whole catalogue; its use is not advised.
 
     >>> batch = Lists.of([Ranking([1, None, None], missed=[1], background=Background(catalogue=10))])
     >>> matthews_correlation(batch.cut([3])).round(4)

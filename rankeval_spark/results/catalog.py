@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from rankeval_spark import schemas
 from rankeval_spark.errors import ConfigError, Fault, first_line
 from rankeval_spark.results.published_results import Results
-from rankeval_spark.results.roots import normalise
+from rankeval_spark.results.roots import normalise, spark_address
 from rankeval_spark.results.storage import inside
 
 if TYPE_CHECKING:
@@ -45,11 +45,12 @@ def register_tables(spark: SparkSession, root: str, schema: str | None, where: s
     """
     tables = [schemas.RUNS.name, *Results(root).table_versions()]
     names = registered_names(spark, root, schema, where, tables=tables)
-    address = normalise(root).replace("s3://", "s3a://", 1)  # Hadoop's name of S3
     for name, is_there in names.items():
         if not is_there:
             with _refusals(where, name, "a table that the catalog accepts"):
-                spark.catalog.createTable(name, path=inside(address, name.rpartition(".")[2]), source="delta")
+                spark.catalog.createTable(
+                    name, path=inside(spark_address(root), name.rpartition(".")[2]), source="delta"
+                )
     return {name: not is_there for name, is_there in names.items()}
 
 

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession, functions as F
 from rankeval_spark import allowed_folders, columns as C, schemas
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results import delta_log
-from rankeval_spark.results.roots import normalise, storage_at
+from rankeval_spark.results.roots import normalise, spark_address, storage_at
 from rankeval_spark.results.storage import inside
 from rankeval_spark.results.table_scans import AT, require_columns
 
@@ -45,8 +45,7 @@ class SparkReader:
     """Reader by Spark: scans and frames are DataFrames. Spark Connect sessions work too."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
-        self._spark, self._root = spark, normalise(root)
-        self._location = self._root.replace("s3://", "s3a://", 1)  # Hadoop's name of S3
+        self._spark, self._root, self._location = spark, normalise(root), spark_address(root)
 
     def scan(self, table: str, *, version: int | None = None, where: Filters = ()) -> DataFrame:
         if table == schemas.RUNS.name:

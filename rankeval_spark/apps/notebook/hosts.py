@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, kind_of, raise_together, warn_user
+from rankeval_spark.inputs.arrow.reading import table_fault
 from rankeval_spark.inputs.input_columns import columns_by_name
 
 if TYPE_CHECKING:
@@ -35,17 +36,21 @@ def open_inputs_of_call(frames: Mapping[str, object], inputs: object, date: obje
     """Open paths, and the segments where they are a stream, so that their columns are known; all faults at once."""
     found, errors = dict(frames), list[FaultsError]()
     day = date if isinstance(date, dt.date) else None
+    paths = {name: frame for name, frame in frames.items() if isinstance(frame, str | os.PathLike)}
     for name, frame in frames.items():
         rows = inputs.get(name) if isinstance(inputs, Mapping) else getattr(inputs, name, None)
+        is_in_process = frame is not None and not is_of_spark(frame)
         format_ = rows.get("format") if isinstance(rows, Mapping) else getattr(rows, "format", None)
         try:
-            if isinstance(frame, str | os.PathLike):
+            if name in paths:
                 from rankeval_spark.inputs.arrow import file_frames  # noqa: PLC0415 - imports deltalake
 
-                found[name] = file_frames.open_frame(name, frame, format_, day)
+                found[name] = file_frames.open_frame(name, paths[name], format_, day)
             elif format_ is not None:
                 fix = "leave the format out, or give the path of the files"
                 raise ConfigError(Fault(f"{name}.format", f"a format of a {kind_of(frame)}", "a path with it", fix))
+            elif paths and is_in_process and (fault := table_fault(name, frame)):
+                errors.append(InputError(fault))
             elif name == "segments":
                 found[name] = _open_stream(frame)
         except FaultsError as error:

@@ -107,6 +107,20 @@ def is_table(frame: object) -> bool:
     return hasattr(type(frame), _STREAM) and _library_name(frame) != "pyspark"
 
 
+def table_fault(name: str, frame: object) -> Fault | None:
+    """Return the fault of an argument that is not a table of this process; None for one that is."""
+    ways = ("collect", "to_table")  # of a lazy frame of polars; of a dataset of pyarrow
+    if is_table(frame):
+        return None
+    if _library_name(frame) == "pyspark":
+        fix = "give every input as a DataFrame of Spark, or call toArrow() on this one"
+    elif method := next((way for way in ways if hasattr(frame, way)), None):
+        fix = f"call {method}() on it"
+    else:
+        fix = "pandas.DataFrame or pyarrow.table makes one of rows or columns"
+    return Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", _EXPECTED, fix)
+
+
 def to_source(
     name: str,  # of the argument, for messages
     frame: object,  # any with Arrow's ``__arrow_c_stream__``; columns that are not of the schema are left out
@@ -115,16 +129,8 @@ def to_source(
     time_zone: str = UTC,  # of days, and of times without one
 ) -> Source:
     """Read a table into the canonical columns of a schema; its stream is read once. All faults are raised at once."""
-    library = _library_name(frame)
-    if not is_table(frame):
-        ways = ("collect", "to_table")  # of a lazy frame of polars; of a dataset of pyarrow
-        if library == "pyspark":
-            fix = "give every input as a DataFrame of Spark, or call toArrow() on this one"
-        elif method := next((way for way in ways if hasattr(frame, way)), None):
-            fix = f"call {method}() on it"
-        else:
-            fix = "pandas.DataFrame or pyarrow.table makes one of rows or columns"
-        raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", _EXPECTED, fix))
+    if fault := table_fault(name, frame):
+        raise InputError(fault)
     rows = rows or getattr(FrameInputs(), schema.name)
     table, faults, unread = _read_chosen_columns(name, frame, schema, rows)
     reading = Reading.from_frame(name, schema, table.schema, rows, time_zone)
@@ -134,7 +140,7 @@ def to_source(
         refuse_rows(table.num_rows)
     elif RECOMMENDATIONS in table.column_names:
         faults.append(column_fault(name, C.ITEM_ID, table.column_names))
-    reading = replace(reading, is_of_pandas=library == "pandas")
+    reading = replace(reading, is_of_pandas=_library_name(frame) == "pandas")
     return replace(build_source(name, reading.read_columns(table, faults), schema, table.num_rows), unread=unread)
 
 

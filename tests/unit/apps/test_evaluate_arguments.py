@@ -16,6 +16,8 @@ from tests.support.sections import sections
     ("frames", "found"),
     [
         (({"user_id": [1]}, [7]), ("a dict", "a list")),
+        (({"user_id": [1]}, "/no/held_out"), ("a dict", "no such path at /no/held_out")),
+        (("/no/log.parquet", 7), ("no such path at /no/log.parquet", "a int")),
         ((None, None), ("None", "None")),
     ],
 )

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from benchmarks.pages import print_or_write
 from rankeval_spark.statistics import intervals, paired_tests, ratios
 from rankeval_spark.statistics.moments import Columns
 from rankeval_spark.statistics.paired_tests import PairedValues
@@ -26,9 +25,6 @@ HIT_RATE: Final = 0.1
 SHARE: Final = (0.0, 1.0)
 AMOUNT: Final = (0.0, np.inf)
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "intervals.md"
-BEGIN: Final = "<!-- coverage: written by python -m benchmarks.coverage --write -->"
-END: Final = "<!-- end of coverage -->"
 
 Array: TypeAlias = np.ndarray
 Shape: TypeAlias = tuple[int, int]
@@ -263,17 +259,5 @@ def _line(setting: Setting) -> str:
     return f"| {' | '.join([setting.name, *map(', '.join, columns)])} |"
 
 
-def main() -> None:
-    """Print the table, or write it into the page."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.coverage", description=__doc__)
-    parser.add_argument("--write", action="store_true", help=f"replace the table in {PAGE.name}")
-    found = "\n".join(table())
-    if not parser.parse_args().write:
-        print(found)
-        return
-    before, rest = PAGE.read_text().split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{found}\n\n{END}{rest.split(END)[1]}")
-
-
 if __name__ == "__main__":
-    main()
+    print_or_write("coverage", "intervals.md", __doc__, lambda: "\n".join(table()))

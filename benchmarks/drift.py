@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, TypeAlias
 
 import numpy as np
 
+from benchmarks.pages import print_or_write
 from rankeval_spark.statistics.night_differences import expected_band, has_drifted
 
 RUNS: Final = 2_000  # for each day of the week
@@ -24,9 +23,6 @@ ERROR: Final = 0.5  # standard error of each mean, in the same unit
 SATURDAY: Final = 5
 TUESDAY: Final = 1
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "checks.md"
-BEGIN: Final = "<!-- drift: written by python -m benchmarks.drift --write -->"
-END: Final = "<!-- end of drift -->"
 
 Array: TypeAlias = np.ndarray
 Draw: TypeAlias = Callable[[np.random.Generator, tuple[int, int]], Array]
@@ -142,17 +138,5 @@ def table() -> str:
     return "\n".join([*heads, *(f"| {' | '.join([each.name, *each.cells()])} |" for each in SETTINGS)])
 
 
-def main() -> None:
-    """Print the table, or write it into the page."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.drift", description=__doc__)
-    parser.add_argument("--write", action="store_true", help=f"replace the table in {PAGE.name}")
-    asked, found = parser.parse_args(), table()
-    if not asked.write:
-        print(found)
-        return
-    before, rest = PAGE.read_text().split(BEGIN)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{found}\n\n{END}{rest.split(END)[1]}")
-
-
 if __name__ == "__main__":
-    main()
+    print_or_write("drift", "checks.md", __doc__, table)

@@ -35,7 +35,7 @@ names the versions at which the other tables belong together. A type with `?` ma
 
 ## Columns of several tables
 
-Every table has `evaluation`, `evaluation_date` and `run_id`; the others stand in the tables that name them.
+Every table has `evaluation`, `evaluation_date` and `run_id`; the others are listed with each table that has them.
 
 """
 

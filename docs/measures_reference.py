@@ -131,7 +131,7 @@ one is taken; `evaluate` warns of `MAR` without its `kind`.
 STATISTICS: Final = """\
 ## Statistics of groups
 
-Nobody requests these in `measures`: with slices, `group_metrics` has them of every measure, such as `GroupGap(nDCG)`
+These are not requested in `measures`: with slices, `group_metrics` has them of every measure, such as `GroupGap(nDCG)`
 ([slices](../slices.md)); ItemMAD with `slicing.item_slices`. M(g) is the value of the measure for group g. All are
 undefined where fewer than two groups have a value, are not small and, of users, have a known segment.
 

@@ -1,7 +1,7 @@
 """Inputs of measures over all lists together: how often each item is shown, and rates for groups of items.
 
 Which item it is does not matter. A group (a model, a slice, a cutoff, with some users left out or none) is a histogram:
-in how many lists an item is, and how many items are in that many. It has as many entries as there are different numbers
+in how many lists an item is, and how many items are in that many. It has an entry for each of the different numbers
 of lists, however many items and lists there are.
 """
 

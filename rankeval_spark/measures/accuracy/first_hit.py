@@ -38,7 +38,7 @@ def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     name="RR",
     words="mean reciprocal rank, reciprocal rank, inverse rank of the first hit",
     aliases={"MRR": {}, "recip_rank": {}, "ReciprocalRank": {}, "MeanReciprocalRank": {}},
-    formula="1 / (rank of the first relevant item at ranks 1..k); 0 where there is none",
+    formula="1 / (rank of the first relevant item at ranks 1..k); 0 without one",
     source="Voorhees (1999), The TREC-8 question answering track report; trec_eval recip_rank",
     has_mean_over_ties=True,
 )

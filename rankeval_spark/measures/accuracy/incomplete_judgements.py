@@ -113,7 +113,7 @@ def binary_preference(cut: CutLists, *, rel: JudgedLevel = 1) -> Ratio:
     formula="(1 / R) sum over relevant recommended items, at rank i, of 1/i + (j/i) (a + e) / (a + b + 2 e); "
     "j items of the pool above it, a relevant, b not relevant; e = 0.00001",
     source="Yilmaz & Aslam (2006), Estimating average precision with incomplete and imperfect judgments; trec_eval "
-    "infAP; a negative gain is in the pool, as there",
+    "infAP; a negative gain is in the pool, as in trec_eval",
     cutoff=Cutoff("forbidden"),
     is_bounded_by_gains=False,
     judged_only=False,

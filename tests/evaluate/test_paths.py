@@ -113,6 +113,10 @@ def test_all_paths_that_lead_nowhere_are_named_at_once_with_the_nearest(tmp_path
 REFUSED: Final[dict[str, tuple[dict[str, str], str]]] = {
     "mixed": ({"a.csv": "", "b.parquet": ""}, r"files of .csv, .parquet at .*'held_out': \{'format': 'csv'\}"),
     "without_ending": ({"a": ""}, "files of no ending at"),
+    "of_all_kinds": (
+        {f"file.{ending}": "" for ending in "abcdefg"},
+        r"files of \.a, \.b, \.c, \.d, \.e and 2 others at",
+    ),
     "empty": ({"_SUCCESS": ""}, "no data files at"),
     "damaged.parquet": ({"part.parquet": "no footer"}, r"a file that cannot be read \("),
     "semicolons.csv": ({"part.csv": "user_id;item_id\nu;8\n"}, r"of one column; .*read it with pandas or polars"),

@@ -43,6 +43,7 @@ FORMATS: Final = {
     **dict.fromkeys(("run", "qrels", "trec"), "trec"),
 }
 """Formats by the ending of a file's name."""
+MAX_ENDINGS: Final = 5  # that a message names of those in a folder
 _PACKED: Final = (".gz", ".bz2", ".zst")
 _EXPECTED: Final = f"a Delta table, or files that end in one of {', '.join(FORMATS)}"
 _FIX: Final = "read it with pandas or polars and give the frame, or give every input as a DataFrame of Spark"
@@ -139,7 +140,9 @@ def _with_format(name: str, config: InputConfig, location: str) -> InputConfig:
     endings = {ending_of(file.name) for file in files_below(path)}
     chosen = {(FORMATS.get(ending), tuple(_tab_option(ending, None).items())) for ending in endings}
     if len(chosen) != 1 or None in dict(chosen):
-        shown = ", ".join(sorted(f".{ending}" if ending else "no ending" for ending in endings))
+        names = sorted(f".{ending}" if ending else "no ending" for ending in endings)
+        more = f" and {len(names) - MAX_ENDINGS} others" if len(names) > MAX_ENDINGS else ""
+        shown = f"{', '.join(names[:MAX_ENDINGS])}{more}"
         fix = f"name the format: inputs={{{name!r}: {{'format': 'csv'}}}}" if endings else ""
         raise InputError(Fault(name, f"{f'files of {shown}' if endings else NO_FILES} at {location}", _EXPECTED, fix))
     ((format_, options),) = chosen

@@ -143,7 +143,7 @@ def _with_format(name: str, config: InputConfig, location: str) -> InputConfig:
         names = sorted(f".{ending}" if ending else "no ending" for ending in endings)
         more = f" and {len(names) - MAX_ENDINGS} others" if len(names) > MAX_ENDINGS else ""
         shown = f"{', '.join(names[:MAX_ENDINGS])}{more}"
-        fix = f"name the format: inputs={{{name!r}: {{'format': 'csv'}}}}" if endings else ""
+        fix = f"name the format: inputs={{{name!r}: {{'format': 'csv'}}}}, or give a frame" if endings else ""
         raise InputError(Fault(name, f"{f'files of {shown}' if endings else NO_FILES} at {location}", _EXPECTED, fix))
     ((format_, options),) = chosen
     return config.model_copy(update={"format": format_, "options": dict(options)})

@@ -177,8 +177,9 @@ def _start_driver(
     if jars is None and not is_brought:
         jars = delta.delta_jars(java)
     options |= _jar_setting(options, jars or ())
+    is_local, worker_python = driver_settings.is_local(target), options.get("spark.pyspark.python")
     with (
-        driver_settings.driver_environment(java, is_local=driver_settings.is_local(target)),
+        driver_settings.driver_environment(java, is_local=is_local, worker_python=worker_python),
         secrets.command_line_settings(options) as jvm_settings,
     ):
         shown = _add_delta_extension(jvm_settings)

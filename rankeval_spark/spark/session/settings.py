@@ -140,13 +140,22 @@ def quiet_environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 @contextmanager
-def driver_environment(java: Java, *, is_local: bool, env: Mapping[str, str] = os.environ) -> Iterator[None]:
+def driver_environment(
+    java: Java,
+    *,
+    is_local: bool,
+    worker_python: str | None = None,  # the setting `spark.pyspark.python`
+    env: Mapping[str, str] = os.environ,
+) -> Iterator[None]:
     """Set what the driver's JVM is started with, and put the environment back as it was."""
     variables = {"JAVA_HOME": str(java.home)}
     if is_local:
         # Workers would run the first python3 on the PATH, not the one that has our packages. On a cluster the
         # driver's path means nothing, so there it is the submitter's to say.
         variables |= quiet_environment(env) | {"PYSPARK_PYTHON": sys.executable}
+    elif worker_python:
+        # Only spark-submit hands the setting on; a driver that Python starts knows the variable alone.
+        variables["PYSPARK_PYTHON"] = worker_python
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:

@@ -96,6 +96,14 @@ def test_python_of_a_cluster_is_not_overruled(monkeypatch: pytest.MonkeyPatch) -
         assert os.environ["PYSPARK_PYTHON"] == "/opt/python/bin/python"
 
 
+def test_python_of_the_settings_wins_on_a_cluster_as_by_spark_submit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/python/bin/python")
+    for is_local, expected in ((False, "./environment/bin/python"), (True, sys.executable)):
+        with driver_environment(JAVA, is_local=is_local, worker_python="./environment/bin/python"):
+            assert os.environ["PYSPARK_PYTHON"] == expected
+    assert os.environ["PYSPARK_PYTHON"] == "/opt/python/bin/python"
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -17,6 +17,7 @@ from rankeval_spark.report.night import UNMET
 from rankeval_spark.statistics import distributions, gates as arithmetic
 from rankeval_spark.statistics.gates import Estimate, Evidence, GateVerdict
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld
+from rankeval_spark.wording import decimals, interval, p_in_words, signed, slice_name
 
 if TYPE_CHECKING:
     from datetime import date
@@ -162,7 +163,7 @@ class _Judge:
         return [
             (
                 {**row, "n_users": None},
-                arithmetic.missing_slice(f"{row[C.MODEL_ID]}, {row[C.SLICE]} = {row[C.SLICE_VALUE]}"),
+                arithmetic.missing_slice(f"{row[C.MODEL_ID]}, {slice_name(row[C.SLICE], row[C.SLICE_VALUE])}"),
             )
             for row in self._previous.rows
             if self._is_wanted(row[C.MODEL_ID]) and self._is_about(row) and row[C.MODEL_ID] in models
@@ -320,7 +321,7 @@ class _Judge:
         if gate.slice == C.ALL_USERS:
             return f"{model}: {name}"
         is_named = slice_value or not gate.compares_groups
-        return f"{model}: {name}, {gate.slice} = {slice_value}" if is_named else f"{model}: {name} by {gate.slice}"
+        return f"{model}: {name}{f', {slice_name(gate.slice, slice_value)}' if is_named else f' by {gate.slice}'}"
 
     def _judge_absent(self, model: str, metrics: Sequence[Row]) -> GateVerdict:
         """Return why a rule has no row of a model ('': of every one): no baseline, no user in the slice, or no row."""
@@ -335,7 +336,7 @@ class _Judge:
             return arithmetic.no_baseline(what, f"baseline {self._baseline}", list_models(str(self._baseline)))
         is_elsewhere = any(row[C.SLICE] == C.ALL_USERS and row[C.MODEL_ID] == model for row in metrics)
         if gate.slice != C.ALL_USERS and (is_elsewhere or not model):
-            where = gate.slice if gate.slice_values is None else f"{gate.slice} = {gate.slice_value}"
+            where = gate.slice if gate.slice_values is None else slice_name(gate.slice, gate.slice_value)
             return arithmetic.missing_slice(f"{model or 'every model'}, {where}")
         is_named = not model or gate.models == (model,)
         hint = "" if not model or is_elsewhere else list_models(model)
@@ -397,7 +398,8 @@ def with_exact_test(gate: Gate, row: Mapping[str, Any], evidence: Evidence, verd
     if is_of_t or not is_contradicted:
         return verdict
     delta, low, high = evidence.difference
-    found = f"{delta:.4g} ({low:.4g} to {high:.4g}, {evidence.n_users:,} users)"
-    test = "for a test" if math.isnan(p) else f"for the interval: the exact test gives p = {p:.2g}"
+    places = decimals([(high - low) / 2], [delta])
+    found = f"{signed(delta, places)} ({interval(low, high, places, has_sign=True)}, {evidence.n_users:,} users)"
+    test = "for a test" if math.isnan(p) else f"for the interval: the exact test gives {p_in_words(p)}"
     text = f"{evidence.what} differs from {evidence.versus} by {found}, but too few users differ {test}: not judged."
     return GateVerdict("too_few_users", math.nan, math.nan, text)

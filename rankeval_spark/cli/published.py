@@ -34,8 +34,8 @@ from rankeval_spark.config.spark_settings import is_reference
 from rankeval_spark.errors import REDACTED, ConfigError, ExitCode, Fault, InputError
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.report.page import require_extra
-from rankeval_spark.report.wording import failure_of
 from rankeval_spark.results import journal, results_of
+from rankeval_spark.wording import failure_of
 
 if TYPE_CHECKING:
     from rich.table import Table

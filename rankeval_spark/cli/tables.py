@@ -20,8 +20,8 @@ from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import find_biases
 from rankeval_spark.report.defaults import headline_measure, headlines
 from rankeval_spark.report.night import PASSED, UNMET, verdict_of
-from rankeval_spark.report.wording import NO_SUPPORT
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld
+from rankeval_spark.wording import NO_SUPPORT, group_name, slice_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -162,7 +162,7 @@ def _percent_of_level(rows: Sequence[Row]) -> str:
 
 def _slice_text(row: Row) -> str:
     """Return the name of a slice; rows of all its groups, such as ``GroupGap(nDCG)``, have no value."""
-    return f"{row[C.SLICE]}={row[C.SLICE_VALUE]}" if row[C.SLICE_VALUE] else str(row[C.SLICE])
+    return slice_name(row[C.SLICE], row[C.SLICE_VALUE]) if row[C.SLICE_VALUE] else str(row[C.SLICE])
 
 
 def number(value: float | None) -> str:
@@ -229,7 +229,11 @@ def means(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:  # no
     table.add_column("mean", no_wrap=True)
     table.add_column("users", justify="right", no_wrap=True)
     for row in rows:
-        about = (row[C.MODEL_ID], (row[C.SLICE_VALUE] or "-") if only else _slice_text(row), measure_label(row))
+        about = (
+            row[C.MODEL_ID],
+            group_name(row[C.SLICE_VALUE] or "-") if only else _slice_text(row),
+            measure_label(row),
+        )
         users = f"{MARK} {row['n_users']:,}" if row["is_small"] else f"{row['n_users']:,}"
         table.add_row(*map(escape, about), _format_mean(row, None), users)
     return table
@@ -253,7 +257,9 @@ def gaps(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
         gap = _format_with_interval(row["gap"], row["ci_low"], row["ci_high"], mark)
         numbers = gap, _format_with_interval(row["ratio"], row["ratio_ci_low"], row["ratio_ci_high"])
         lowest, highest = (
-            "-" if row[f"{end}_group"] is None else f"{escape(row[f'{end}_group'])} {number(row[f'{end}_value'])}"
+            "-"
+            if row[f"{end}_group"] is None
+            else f"{escape(group_name(row[f'{end}_group']))} {number(row[f'{end}_value'])}"
             for end in ("lowest", "highest")
         )
         compared = f"{row['n_groups']} compared\n{row['n_left_out']} left out"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import Field, StringConstraints, model_validator
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, wording
 from rankeval_spark.config.base import Flag, Model, Number, refuse_faults
 from rankeval_spark.config.inference import Models
 from rankeval_spark.config.presets import options_of
@@ -180,6 +180,51 @@ class Gate(Model):
         words = f"better than {other} by at least" if self.least_gain > 0 else f"worse than {other} by at most"
         return f"{words} {abs(self.least_gain):g}{of_base}, with the whole interval of the gain"
 
+    @property
+    def title(self) -> str:
+        """The rule as a short sentence, such as ``No age band gets worse in nDCG@10``."""
+        named = "model" if self.needs_previous or not self.is_comparison else "candidate"
+        prefix = ""
+        if self.slice != C.ALL_USERS and not self.compares_groups:
+            named = wording.crossed(self.slice).replace("_", " ")
+            prefix = f"{wording.listed(self.models)}: " if self.models else ""
+        one = "" if self.models is None or prefix else wording.listed(self.models)
+        if self.slice_values is not None:
+            one = wording.slice_name(self.slice, self.slice_value)
+        is_several = not prefix and self.slice_values is None and len(self.models or ()) > 1
+        since = " since the previous night" if self.needs_previous else ""
+
+        def amount(bound: float) -> str:
+            return f"{100 * bound:.4g} %" if self.relative else f"{bound:.4g}"
+
+        def say(verb: str, verbs: str, rest: str = "", *, without: str = "") -> str:
+            """Write what every one does; or, by ``without``, what none of them does."""
+            if one:
+                return f"{prefix}{one} {verbs if is_several else verb}{rest}{since}"
+            return f"{prefix}{f'No {named} {without}' if without else f'Every {named} {verb}{rest}'}{since}"
+
+        of = f" in {self.measure}"
+        if self.alpha is not None:
+            return say("does", "do", f" not get worse{of}", without=f"gets worse{of}")
+        if self.margin is not None:
+            rest, lost = f" less than {amount(self.margin)}{of}", f"loses {amount(self.margin)} or more{of}"
+            return say("loses", "lose", rest, without=lost)
+        if self.least_gain == 0:
+            return say("is", "are", f" better{of}")
+        if self.least_gain is not None:
+            bound = f"{amount(abs(self.least_gain))}{of}"
+            if self.least_gain > 0:
+                return say("gains", "gain", f" at least {bound}")
+            return say("loses", "lose", f" at most {bound}", without=f"loses more than {bound}")
+        ends = [
+            f"at {name} {bound:.4g}"
+            for name, bound in (("least", self.at_least), ("most", self.at_most))
+            if bound is not None
+        ]
+        by = f" by {self.slice}" if self.compares_groups else ""
+        certain = "" if self.certainty is None else f", with {100 * self.certainty:g} % certainty"
+        return say("has", "have", f" {self.measure}{by} of {' and '.join(ends)}{certain}")
+
     def __str__(self) -> str:
         """Write the rule for a message."""
         parts = [f"{name} {getattr(self, name) + 0.0:g}" for name in KINDS if getattr(self, name) is not None]
@@ -187,7 +232,7 @@ class Gate(Model):
         parts += [] if self.certainty is None else [f"certainty {self.certainty:g}"]
         where = "" if self.slice == C.ALL_USERS else f" by {self.slice}"
         if self.slice_values is not None:
-            where = f", {self.slice} = {self.slice_value}"
+            where = f", {wording.slice_name(self.slice, self.slice_value)}"
         models = f" of {', '.join(self.models)}" if self.models else ""
         against = " against the previous night" if self.needs_previous else ""
         return f"{self.measure}{models}{where}: {', '.join(parts)}{against}"

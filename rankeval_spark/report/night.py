@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import columns as C, schemas, wording
+from rankeval_spark.config.gates import Gate
 from rankeval_spark.config.requested_measures import RecordedDefinition, recorded_definitions
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.report import defaults, wording
+from rankeval_spark.report import defaults
 from rankeval_spark.report.figures.forest_plot import forest_rows
 from rankeval_spark.report.figures.means import Marks, leaderboard_rows
 from rankeval_spark.report.tables import PAIRED, ReportTables, Row, all_users_rows, distinct, keep, rows_of
@@ -205,7 +206,8 @@ class Rule:
     """One gate: its requirement, a count of cases by verdict, and their sentences, the worst first."""
 
     number: int
-    text: str
+    title: str
+    text: str  # as the config has it
     tone: Tone
     summary: str
     shown: Sequence[Sentence]
@@ -282,10 +284,15 @@ def answer(night: Night) -> Answer:
     if not night.gates:
         reason = "No rule says what a model must reach."
         return Answer("open", "No rules to judge by", reason, facts=facts, highlights=highlights, hint=NO_GATES)
-    return replace(verdict_of(night.gates), rules=_rules(night.gates), facts=facts, highlights=highlights)
+    return replace(
+        verdict_of(night.gates),
+        rules=_rules(night.gates, night.config.get("gates") or ()),
+        facts=facts,
+        highlights=highlights,
+    )
 
 
-def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
+def _rules(gates: Sequence[dict[str, Any]], configured: Sequence[Any] = ()) -> list[Rule]:
     """Group the rows of ``gates`` by rule, the worst first, each with its sentences."""
     by_number: dict[int, list[dict[str, Any]]] = {}
     for row in gates:
@@ -312,8 +319,19 @@ def _rules(gates: Sequence[dict[str, Any]]) -> list[Rule]:
         n_open = len(sentences)
         if n_open > MAX_PASSED_OPEN:
             n_open = min(tones["bad"] + tones["open"], MAX_OPEN)
-        rules.append(Rule(number, ordered[0]["rule"], tone, summary, sentences[:n_open], sentences[n_open:]))
+        rule = ordered[0]["rule"]
+        title = _title_of(rule, configured[number - 1]) if number <= len(configured) else rule
+        rules.append(Rule(number, title, rule, tone, summary, sentences[:n_open], sentences[n_open:]))
     return sorted(rules, key=lambda rule: (ORDER[rule.tone], rule.number))
+
+
+def _title_of(rule: str, configured: object) -> str:
+    """Return the title of a rule of the config; its text if this version reads it otherwise."""
+    try:
+        gate = Gate.model_validate(configured)
+    except (ConfigError, ValueError):
+        return rule
+    return gate.title if str(gate) == rule else rule
 
 
 def _highlights(night: Night) -> list[Sentence]:

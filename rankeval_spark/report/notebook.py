@@ -7,9 +7,9 @@ from datetime import date
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, wording
 from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.report import defaults, figures, wording
+from rankeval_spark.report import defaults, figures
 from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look
 from rankeval_spark.report.figures.means import Marks
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns, parse_measure

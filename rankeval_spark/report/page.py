@@ -12,9 +12,8 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, wording
 from rankeval_spark.errors import Fault
-from rankeval_spark.report import wording
 from rankeval_spark.report.figures.charts import (
     COLOURS,
     DARK,

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, wording
 from rankeval_spark.config.requested_measures import recorded_definitions
 from rankeval_spark.measures import group_statistics, with_cutoff
 from rankeval_spark.measures.names import find_biases, measure_of
-from rankeval_spark.report import defaults, figures, wording
+from rankeval_spark.report import defaults, figures
 from rankeval_spark.report.figures.forest_plot import GAINS, forest_rows
 from rankeval_spark.report.figures.means import (
     beyond_accuracy,

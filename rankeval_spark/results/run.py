@@ -20,7 +20,6 @@ from rankeval_spark.errors import (
     note,
     without_secrets,
 )
-from rankeval_spark.report.wording import FAILED_IN
 from rankeval_spark.results import audit, journal
 from rankeval_spark.results.audit import StagedRows
 from rankeval_spark.results.data_files import create_table
@@ -31,6 +30,7 @@ from rankeval_spark.results.result_tables import ResultTables
 from rankeval_spark.results.roots import storage_at
 from rankeval_spark.results.staging import Staging, quarantine_path, replace_quarantined
 from rankeval_spark.results.tables import arrow_schema, conform_rows
+from rankeval_spark.wording import FAILED_IN
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

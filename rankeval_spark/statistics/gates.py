@@ -9,6 +9,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from rankeval_spark import wording
 from rankeval_spark.columns import MIN_USERS, ROUNDING
 from rankeval_spark.statistics import distributions
 from rankeval_spark.statistics.multiple_testing import adjust
@@ -76,7 +77,7 @@ def value_bounds(
 
     >>> evidence = Evidence("nDCG@10", 2000, Estimate(0.31, 0.30, 0.32))
     >>> value_bounds(evidence, low=0.25).sentence
-    'nDCG@10 is 0.31 (0.3 to 0.32, 2,000 users); at least 0.25 is required: passed.'
+    'nDCG@10 is 0.310 (0.300 to 0.320, 2,000 users); at least 0.25 is required: passed.'
     """
     if 0 < evidence.n_users < least_users:
         return too_few_users(evidence.what, evidence.n_users, least_users)
@@ -88,9 +89,11 @@ def value_bounds(
     is_above = is_known and value.value > high + slack
     passes = is_known and value.value >= low - slack and not is_above
     ends = [f"{words} {end:.4g}" for words, end in (("at least", low), ("at most", high)) if math.isfinite(end)]
-    interval = "" if math.isnan(value.low) else f"{value.low:.4g} to {value.high:.4g}, "
-    known = f"is {value.value:.4g} ({interval}{evidence.n_users:,} users)" if is_known else "is undefined"
     bound = high if is_above or not math.isfinite(low) else low
+    places = _decimals(value, low, high)
+    interval = "" if math.isnan(value.low) else f"{wording.interval(value.low, value.high, places)}, "
+    known = f"is {wording.number(value.value, places)} ({interval}{evidence.n_users:,} users)"
+    known = known if is_known else "is undefined"
     return _verdict(evidence, passes, value.value, bound, f"{known}; {' and '.join(ends)} is required")
 
 
@@ -110,8 +113,8 @@ def certain_bounds(
 
     >>> evidence = Evidence("nDCG@10", 2000, Estimate(0.31, 0.29, 0.33))
     >>> certain_bounds(evidence, 0.95, low=0.3).sentence
-    'nDCG@10 is 0.31 (0.29 to 0.33, 2,000 users); at least 0.3 is required with certainty 0.95. About 8,000 users with
-    this value would make it pass; with 2,000 users it passes at 0.32 or more: undecided.'
+    'nDCG@10 is 0.310 (0.290 to 0.330, 2,000 users); at least 0.3 is required with certainty 0.95. About 8,000 users
+    with this value would make it pass; with 2,000 users it passes at 0.320 or more: undecided.'
     """
     point = value_bounds(evidence, low=low, high=high, least_users=least_users)
     value = evidence.value
@@ -132,7 +135,8 @@ def certain_bounds(
     end, bound, needed = (value.low, low, "or more") if is_short else (value.high, high, "or less")
     text += f". {_what_it_takes(evidence, low, high)}"
     if not (is_short and is_over):
-        own = f"; with {evidence.n_users:,} users it passes at {bound + value.value - end:.4g} {needed}"
+        least = wording.number(bound + value.value - end, _decimals(value, low, high))
+        own = f"; with {evidence.n_users:,} users it passes at {least} {needed}"
         text += own if value.high - value.low < high - low else ""
     return GateVerdict("undecided", end, bound, f"{evidence.what} {text}: undecided.")
 
@@ -165,16 +169,16 @@ def least_change(
 
     >>> evidence = Evidence("RR@10", 900, Estimate(0.4, 0.38, 0.42), "popular", Estimate(0.03, 0.01, 0.05))
     >>> least_change(evidence, least=0.02).sentence
-    'RR@10 is 0.03 better than popular (0.01 to 0.05, 900 users); a gain of at least 0.02 is required: failed.'
+    'RR@10 is 0.030 better than popular (+0.010 to +0.050, 900 users); a gain of at least 0.02 is required: failed.'
     """
     is_relative = is_relative and least != 0
     gain = evidence.gain(is_relative=is_relative)
-    amount = _amount(abs(least), is_relative)
+    amount = _bound(abs(least), is_relative)
     if least == 0:
         passes, required = gain.low > ROUNDING * abs(evidence.value.value), "an interval above 0"
     else:
         passes, required = gain.low >= least, f"a {'gain of at least' if least > 0 else 'loss of at most'} {amount}"
-    text = f"{_change_in_words(evidence, gain, is_relative)}; {required} is required"
+    text = f"{_change_in_words(evidence, gain, is_relative, least)}; {required} is required"
     return _early_verdict(evidence, least_users) or _verdict(evidence, passes, gain.low, least, text)
 
 
@@ -187,10 +191,11 @@ def non_inferiority(
 
     >>> evidence = Evidence("RR@10", 900, Estimate(0.4, 0.38, 0.42), "popular", Estimate(-0.005, -0.015, 0.005))
     >>> non_inferiority(evidence, margin=0.02).sentence
-    'RR@10 is 0.005 worse than popular (-0.015 to +0.005, 900 users); a loss below 0.02 is allowed: passed.'
+    'RR@10 is 0.005 worse than popular (−0.015 to +0.005, 900 users); a loss below 0.02 is allowed: passed.'
     """
     gain = evidence.gain(is_relative=is_relative)
-    text = f"{_change_in_words(evidence, gain, is_relative)}; a loss below {_amount(margin, is_relative)} is allowed"
+    change = _change_in_words(evidence, gain, is_relative, -margin)
+    text = f"{change}; a loss below {_bound(margin, is_relative)} is allowed"
     return _early_verdict(evidence, least_users) or _verdict(evidence, gain.low > -margin, gain.low, -margin, text)
 
 
@@ -199,15 +204,15 @@ def no_significant_regression(
 ) -> list[GateVerdict]:
     """Fail rows that are significantly worse: one-sided tests, Holm's correction over the rows of the rule.
 
-    Few users pass easily, so the sentence names the loss that the t test finds with a probability of 80 % at the
+    Few users pass easily, so the sentence names the loss that the t test would detect in 80 % of samples at the
     strictest step of Holm: ``(t_{1 - alpha / f} + t_{.8}) se``, with f the rows that were tested. It names none where
     the test is exact, or where there is no spread.
 
     >>> known = Estimate(0.4, 0.38, 0.42), "popular", Estimate(-0.005, -0.015, 0.005)
     >>> evidence = Evidence("RR@10", 900, *known, std_error=0.005, freedom=899.0, p_less=0.16, p_greater=0.84)
     >>> print(no_significant_regression([evidence], alpha=0.05)[0].sentence)
-    RR@10 is 0.005 worse than popular (-0.015 to +0.005, 900 users); no proof of a loss (p = 0.16); the test finds a
-    loss of 0.01244 with a probability of 80 %: passed.
+    RR@10 is 0.005 worse than popular (−0.015 to +0.005, 900 users); no proof of a loss (p = .16); the test would detect
+    a loss of 0.0124 or more in 80 % of samples: passed.
     """
     early = [_early_verdict(row, least_users) for row in rows]
     p_worse = [row.p_less if row.better == "higher" else row.p_greater for row in rows]
@@ -225,14 +230,15 @@ def _regression_verdict(row: Evidence, p: float, family_size: int, alpha: float)
     if math.isnan(row.difference.value):
         return _verdict(row, False, math.nan, alpha, known)
     if p <= alpha:
-        return _verdict(row, False, p, alpha, f"{known}, too much for chance (p = {p:.2g})")
+        return _verdict(row, False, p, alpha, f"{known}, too much for chance ({wording.p_in_words(p)})")
     if math.isnan(p):
         return _verdict(row, True, p, alpha, f"{known}; too few users differ for a test, so it finds no loss")
-    text = f"{known}; no proof of a loss (p = {p:.2g})"
+    text = f"{known}; no proof of a loss ({wording.p_in_words(p)})"
     if row.is_of_t and row.std_error > 0:
         quantiles = distributions.t_quantile([1 - alpha / family_size, POWER], row.freedom)
         loss = float(quantiles.sum() * row.std_error)
-        text += f"; the test finds a loss of {loss:.4g} with a probability of {100 * POWER:.0f} %"
+        least = wording.number(loss, _decimals(row.difference) + 1)
+        text += f"; the test would detect a loss of {least} or more in {100 * POWER:.0f} % of samples"
     return _verdict(row, True, p, alpha, text)
 
 
@@ -309,20 +315,31 @@ def _verdict(evidence: Evidence, passes: bool, observed: float, bound: float, te
     return GateVerdict(outcome, float(observed), bound, f"{evidence.what} {text}: {outcome}.")
 
 
-def _change_in_words(evidence: Evidence, gain: Estimate, is_relative: bool) -> str:
-    """Write a gain or loss with its interval, such as "is 0.03 better than popular (0.01 to 0.05, 900 users)"."""
+def _change_in_words(evidence: Evidence, gain: Estimate, is_relative: bool, bound: float = math.nan) -> str:
+    """Write a gain or loss with its interval, such as "is 0.030 better than popular (+0.010 to +0.050, 900 users)"."""
     if math.isnan(gain.value) or math.isnan(gain.low):
         return f"has no {'relative change from' if is_relative else 'difference to'} {evidence.versus}"
+    scale, unit = (100.0, " %") if is_relative else (1.0, "")
+    value, low, high = (scale * each for each in gain)
+    places = _decimals(Estimate(value, low, high), scale * bound)
     text = f"is as {evidence.versus}"
     if gain.value:
         direction = "better" if gain.value > 0 else "worse"
-        text = f"is {_amount(abs(gain.value), is_relative)} {direction} than {evidence.versus}"
-    low, high = (  # with a sign where the interval includes losses
-        f"+{_amount(end, is_relative)}" if end > 0 and gain.low < 0 else _amount(end, is_relative) for end in gain[1:]
-    )
-    return f"{text} ({low} to {high}, {evidence.n_users:,} users{'' if evidence.is_paired else ', not all the same'})"
+        text = f"is {wording.number(abs(value), places)}{unit} {direction} than {evidence.versus}"
+    ends = " to ".join(f"{wording.signed(end, places)}{unit}" for end in (low, high))
+    return f"{text} ({ends}, {evidence.n_users:,} users{'' if evidence.is_paired else ', not all the same'})"
 
 
-def _amount(number: float, is_relative: bool) -> str:
-    """Write a number with four digits, or a share as a percentage."""
-    return f"{100 * number:.3g} %" if is_relative else f"{number:.4g}"
+def _decimals(estimate: Estimate, *bounds: float) -> int:
+    """Return the decimals of a number by its interval, and enough to tell its ends from the bounds they are held to."""
+    half = (estimate.high - estimate.low) / 2
+    places = wording.decimals([half if half > 0 else None], [each for each in estimate[:1] if math.isfinite(each)])
+    for bound in filter(math.isfinite, bounds):
+        for end in filter(math.isfinite, estimate):
+            places = wording.decimals_apart(places, end, bound)
+    return places
+
+
+def _bound(number: float, is_relative: bool) -> str:
+    """Write a bound as the rule has it, or a share as a percentage."""
+    return f"{100 * number:.4g} %" if is_relative else f"{number:.4g}"

@@ -13,7 +13,17 @@ import pytest
 from tests.support.code import PACKAGE, ROOT, Module, modules
 
 LAYERS: Final = (
-    {"errors", "columns", "schemas", "allowed_folders", "jar_faults", "object_stores", "spark", "time_zones"},
+    {
+        "errors",
+        "columns",
+        "schemas",
+        "allowed_folders",
+        "jar_faults",
+        "object_stores",
+        "spark",
+        "time_zones",
+        "wording",
+    },
     {"measures", "statistics"},
     {"config"},
     {"inputs"},
@@ -101,9 +111,14 @@ def test_imports_go_downwards_only() -> None:
 
 
 def test_the_words_at_the_bottom_import_in_one_direction() -> None:
-    """``schemas`` uses ``columns``; folders, jars, stores, zones and the version of Spark the errors; no other does."""
-    of_errors = ("allowed_folders", "jar_faults", "object_stores", "spark", "time_zones")
-    allowed = {("schemas", "columns"), ("object_stores", "allowed_folders"), *((name, "errors") for name in of_errors)}
+    """``schemas`` and ``wording`` use ``columns``; folders, jars, stores, zones, words and Spark's version errors."""
+    of_errors = ("allowed_folders", "jar_faults", "object_stores", "spark", "time_zones", "wording")
+    allowed = {
+        ("schemas", "columns"),
+        ("wording", "columns"),
+        ("object_stores", "allowed_folders"),
+        *((name, "errors") for name in of_errors),
+    }
     found = {
         (part_of(module.name), part_of(name))
         for module in ALL_MODULES

@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, wording
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.report import defaults, wording
+from rankeval_spark.report import defaults
 from rankeval_spark.report.figures import charts
 from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError, Palette
 from rankeval_spark.report.tables import PAIRED, Row, distinct, keep, rows_of
@@ -102,7 +102,6 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
     """Return a row of the plot with its numbers as text: of one slice in ``comparisons``."""
     outcome = row["verdict"] or "not tested"
     delta, p = row["delta"], wording.p_value(row["p_adjusted"])
-    p_in_words = f"p {p}" if p.startswith("<") else f"p = {p}" if p else "no p"
     why = (row["reason"] or "").replace("_", " ") or "none"
     said = f"{outcome}: {why}" if row["reason"] == TOO_LITTLE_SUPPORT else outcome
     return {
@@ -120,7 +119,7 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
         "p": p or why,
         "users": row["n_users"],
         "is_all": row[C.SLICE] == C.ALL_USERS,
-        "note": f"{SIGNS[outcome]} {p_in_words if said == outcome else said}",
+        "note": f"{SIGNS[outcome]} {wording.p_in_words(row['p_adjusted']) if said == outcome else said}",
         "withheld": why_withheld(row),
     }
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, wording
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.report import defaults, wording
+from rankeval_spark.report import defaults
 from rankeval_spark.report.figures import charts
 from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError
 from rankeval_spark.report.tables import Row, all_users_rows, distinct, rows_of

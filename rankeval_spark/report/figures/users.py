@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, wording
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import measure_of
-from rankeval_spark.report import defaults, wording
+from rankeval_spark.report import defaults
 from rankeval_spark.report.figures import charts, means as means_figures
 from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError
 from rankeval_spark.report.tables import all_users_rows, distinct, keep, rows_of

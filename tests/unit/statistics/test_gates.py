@@ -100,7 +100,7 @@ def test_without_an_interval_nothing_is_certain() -> None:
     point = dataclasses.replace(BETTER, value=Estimate(0.32))
     verdict = gates.certain_bounds(point, 0.95, low=0.1)
     assert verdict.sentence == (
-        "nDCG@10, country = DE is 0.32 (1,200 users); at least 0.1 is required with certainty 0.95, but it has no "
+        "nDCG@10, country = DE is 0.3200 (1,200 users); at least 0.1 is required with certainty 0.95, but it has no "
         "interval of the level 0.95: undecided."
     )
     assert gates.certain_bounds(UNDEFINED, 0.95, low=0).outcome == "failed"
@@ -163,10 +163,21 @@ def test_a_relative_least_gain_of_0_is_judged_where_the_baseline_is_0_too() -> N
     from_0 = dataclasses.replace(BETTER, change=Estimate(math.nan, math.nan, math.nan))
     verdict = gates.least_change(from_0, least=0, is_relative=True)
     assert verdict.sentence == (
-        "nDCG@10, country = DE is 0.02 better than popular (0.01 to 0.03, 1,200 users); an interval above 0 is "
+        "nDCG@10, country = DE is 0.020 better than popular (+0.010 to +0.030, 1,200 users); an interval above 0 is "
         "required: passed."
     )
     assert gates.least_change(from_0, least=0.01, is_relative=True).outcome == "failed"
+
+
+def test_an_end_that_misses_its_bound_does_not_look_as_if_it_met_it() -> None:
+    """0.0099 with three decimals is 0.010, which a gain of at least 0.01 would accept."""
+    near = dataclasses.replace(BETTER, difference=Estimate(0.0199, 0.0099, 0.0299))
+    assert gates.least_change(near, least=0.01).sentence == (
+        "nDCG@10, country = DE is 0.0199 better than popular (+0.0099 to +0.0299, 1,200 users); a gain of at least "
+        "0.01 is required: failed."
+    )
+    value = dataclasses.replace(BETTER, value=Estimate(0.29996, 0.29, 0.31))
+    assert "is 0.29996 (0.29000 to 0.31000, 1,200" in gates.value_bounds(value, low=0.3).sentence
 
 
 def test_of_an_error_measure_less_is_a_gain() -> None:
@@ -197,7 +208,7 @@ def test_rows_that_are_not_tested_do_not_count_in_the_family() -> None:
 def test_detectable_loss_would_be_found_four_times_in_five() -> None:
     """Power of the one-sided test at that loss, from the distribution of t shifted by it."""
     text = gates.no_significant_regression([UNCLEAR, UNCLEAR], alpha=0.05)[0].sentence
-    loss = float(text.partition("finds a loss of ")[2].split()[0])
+    loss = float(text.partition("would detect a loss of ")[2].split()[0])
     critical = stats.t.ppf(1 - 0.05 / 2, 1199)
     assert stats.nct.sf(critical, 1199, loss / 0.005) == pytest.approx(0.8, abs=0.002)
 
@@ -216,7 +227,7 @@ def test_passing_for_want_of_differences_is_said() -> None:
     verdict = gates.no_significant_regression([row], alpha=0.05)[0]
     assert verdict.outcome == "passed"
     assert "too few users differ for a test" in verdict.sentence
-    assert "probability" not in verdict.sentence  # no loss is found where no test is made
+    assert "would detect" not in verdict.sentence  # no loss is found where no test is made
 
 
 @pytest.mark.parametrize(("evidence", "outcome"), [(SMALL, "too_few_users"), (ALONE, "no_baseline")])
@@ -242,18 +253,19 @@ def test_every_verdict_is_one_sentence_that_ends_with_what_was_decided() -> None
         gates.no_baseline("nDCG@10", "previous night"),
     ]
     assert [verdict.sentence for verdict in verdicts] == [
-        "nDCG@10, country = DE is 0.32 (0.31 to 0.33, 1,200 users); at least 0.1 and at most 0.5 is required: passed.",
-        "nDCG@10, country = DE is 6.67 % better than popular (3 % to 10 %, 1,200 users); a gain of at least 5 % is "
-        "required: failed.",
-        "nDCG@10, country = DE is 0.002 worse than popular (-0.012 to +0.008, 1,200 users, not all the same); a loss "
+        "nDCG@10, country = DE is 0.320 (0.310 to 0.330, 1,200 users); at least 0.1 and at most 0.5 is "
+        "required: passed.",
+        "nDCG@10, country = DE is 6.67 % better than popular (+3.00 % to +10.00 %, 1,200 users); a gain of at least 5 "
+        "% is required: failed.",
+        "nDCG@10, country = DE is 0.002 worse than popular (−0.012 to +0.008, 1,200 users, not all the same); a loss "
         "below 0.02 is allowed: passed.",
-        "nDCG@10, country = DE is 0.02 better than popular (0.01 to 0.03, 1,200 users); no proof of a loss (p = 1); "
-        "the test finds a loss of 0.01486 with a probability of 80 %: passed.",
-        "nDCG@10, country = DE is 0.02 worse than popular (-0.03 to -0.01, 1,200 users), too much for chance (p = "
-        "0.0003): failed.",
+        "nDCG@10, country = DE is 0.020 better than popular (+0.010 to +0.030, 1,200 users); no proof of a loss (p = "
+        "1.00); the test would detect a loss of 0.0149 or more in 80 % of samples: passed.",
+        "nDCG@10, country = DE is 0.020 worse than popular (−0.030 to −0.010, 1,200 users), too much for chance (p "
+        "< .001): failed.",
         "nDCG@10, country = DE has 29 users, fewer than the 30 that a verdict needs: not judged.",
-        "nDCG@10, country = DE is 0.002 worse than popular (-0.012 to +0.008, 1,200 users); no proof of a loss (p = "
-        "0.68); the test finds a loss of 0.01486 with a probability of 80 %: passed.",
+        "nDCG@10, country = DE is 0.002 worse than popular (−0.012 to +0.008, 1,200 users); no proof of a loss (p = "
+        ".68); the test would detect a loss of 0.0149 or more in 80 % of samples: passed.",
         "nDCG@99 matches nothing that was computed: failed.",
         "country = XX has no users in these results: failed.",
         "nDCG@10 has no previous night to be compared with yet: not judged.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -11,14 +12,14 @@ from rankeval_spark.errors import first_fault
 
 UNDEFINED: Final = "undefined"
 LEAST_DECIMALS: Final = 2
-MOST_DECIMALS: Final = 5
+MOST_DECIMALS: Final = 9
 USUAL_DECIMALS: Final = 4
 LARGE: Final = 1000
 FAILED_IN: Final = "failed in "  # start of the reason of a failed run, before its stage and exit code
 
 
 def decimals(half_widths: Iterable[float | None], values: Iterable[float | None] = ()) -> int:
-    """Return the decimals for a column of numbers: two digits of the narrowest interval, from 2 to 5.
+    """Return the decimals for a column of numbers: two digits of the narrowest interval, from 2 to 9.
 
     Without an interval, four digits of the greatest value.
 
@@ -34,20 +35,34 @@ def decimals(half_widths: Iterable[float | None], values: Iterable[float | None]
     return min(max(wanted, LEAST_DECIMALS), MOST_DECIMALS)
 
 
-def number(value: float | None, places: int = USUAL_DECIMALS) -> str:
+def decimals_apart(places: int, end: float, bound: float) -> int:
+    """Return the decimals with which the end of an interval lies on the same side of a bound as it does itself.
+
+    >>> decimals_apart(3, 0.0199, 0.02), decimals_apart(3, 0.01996, 0.02), decimals_apart(3, 0.02, 0.02)
+    (4, 5, 3)
+    """
+    while places < MOST_DECIMALS and (end > bound, end < bound) != (
+        (shown := round(end, places)) > bound,
+        shown < bound,
+    ):
+        places += 1
+    return places
+
+
+def number(value: float | None, places: int | None = None) -> str:
     """Format a number; None and NaN are "undefined".
 
-    >>> number(0.28614, 3), number(None), number(73.366, 2), number(1234567.0)
-    ('0.286', 'undefined', '73.37', '1,234,567')
+    >>> number(0.28614, 3), number(None), number(73.366, 2), number(1234567.0), number(1234.5678, 3)
+    ('0.286', 'undefined', '73.37', '1,234,567', '1,234.568')
     """
     if value is None or math.isnan(value):
         return UNDEFINED
-    if abs(value) >= LARGE:
+    if abs(value) >= LARGE and (places is None or places <= LEAST_DECIMALS):
         return f"{value:,.0f}"
-    return f"{value:.{places}f}"
+    return f"{value:,.{USUAL_DECIMALS if places is None else places}f}"
 
 
-def signed(value: float | None, places: int = USUAL_DECIMALS) -> str:
+def signed(value: float | None, places: int | None = None) -> str:
     """Format a difference with its sign and a true minus.
 
     >>> signed(0.0123, 3), signed(-0.5, 1), signed(0.0, 2), signed(None)
@@ -77,7 +92,7 @@ def mean_interval(row: Mapping[str, Any], places: int) -> str:
     return f"{found}, {UNCERTAIN}" if found and row.get("is_uncertain") else found or "none"
 
 
-def interval(low: float | None, high: float | None, places: int = USUAL_DECIMALS, *, has_sign: bool = False) -> str:
+def interval(low: float | None, high: float | None, places: int | None = None, *, has_sign: bool = False) -> str:
     """Format the ends of an interval; empty for None.
 
     >>> interval(0.26, 0.31, 2), interval(None, None), interval(-0.01, 0.02, 2, has_sign=True)
@@ -100,6 +115,16 @@ def p_value(p: float | None) -> str:
     if p < 1 / LARGE:
         return "< .001"
     return f"{p:.3f}"[1:] if p < 1 / 10 else f"{p:.2f}".removeprefix("0")
+
+
+def p_in_words(p: float | None) -> str:
+    """Format a p in a sentence.
+
+    >>> p_in_words(0.00001), p_in_words(0.0312), p_in_words(None)
+    ('p < .001', 'p = .031', 'no p')
+    """
+    text = p_value(p)
+    return f"p {text}" if text.startswith("<") else f"p = {text}" if text else "no p"
 
 
 def percent(share: float | None) -> str:
@@ -136,13 +161,52 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
+_BOUND: Final = re.compile(r"(<|>=) (-?[0-9][0-9.e+-]*)")
+_BAND: Final = re.compile(r"\[(-?[0-9][0-9.e+-]*), (-?[0-9][0-9.e+-]*)\)")
+_BOUNDS: Final = {"<": "<", ">=": "≥"}
+
+
 def slice_name(name: str, value: str) -> str:
-    """Return the name of a slice, such as ``country = DE``.
+    """Return the name of a slice, such as ``country = DE``; bands of numbers as inequalities.
 
     >>> slice_name("all", ""), slice_name("country*device", "DE*phone"), slice_name("age", "(unknown)")
     ('all users', 'country × device = DE × phone', 'age = (unknown)')
+    >>> slice_name("age", ">= 59"), slice_name("age", "[18, 25)"), slice_name("country*age", "DE*< 18")
+    ('age ≥ 59', '18 ≤ age < 25', 'country = DE, age < 18')
     """
-    return "all users" if name == C.ALL_USERS else f"{crossed(name)} = {crossed(value)}"
+    if name == C.ALL_USERS:
+        return "all users"
+    names, values = _parts(name), _parts(value)
+    has_band = any(_BOUND.fullmatch(one) or _BAND.fullmatch(one) for one in values)
+    if has_band and len(names) == len(values):
+        return ", ".join(map(_part_name, names, values))
+    return f"{crossed(name)} = {crossed(value)}"
+
+
+def _part_name(name: str, value: str) -> str:
+    """Return the name of a value of one segment."""
+    if bound := _BOUND.fullmatch(value):
+        return f"{name} {_BOUNDS[bound[1]]} {bound[2]}"
+    band = _BAND.fullmatch(value)
+    return f"{band[1]} ≤ {name} < {band[2]}" if band else f"{name} = {value}"
+
+
+def group_name(value: str) -> str:
+    """Return the value of a slice where its segment is named elsewhere.
+
+    >>> group_name(">= 59"), group_name("[18, 25)"), group_name("DE*< 18")
+    ('≥ 59', '18 to < 25', 'DE × < 18')
+    """
+    found = []
+    for part in _parts(value):
+        band, bound = _BAND.fullmatch(part), _BOUND.fullmatch(part)
+        found.append(f"{band[1]} to < {band[2]}" if band else f"{_BOUNDS[bound[1]]} {bound[2]}" if bound else part)
+    return " × ".join(found)
+
+
+def _parts(text: str) -> list[str]:
+    """Split a crossing of segments, or of their values; a crossing with quotes stays as it is."""
+    return [text] if '"' in text else text.split(C.CROSSING)
 
 
 def crossed(text: str) -> str:
@@ -151,7 +215,7 @@ def crossed(text: str) -> str:
     >>> crossed("country*device"), crossed('"a*b"*phone')
     ('country × device', '"a*b"*phone')
     """
-    return text if '"' in text else text.replace(C.CROSSING, " × ")
+    return " × ".join(_parts(text))
 
 
 def failure_of(run: Mapping[str, Any]) -> str:

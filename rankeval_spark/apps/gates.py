@@ -36,6 +36,9 @@ Row: TypeAlias = Mapping[str, Any]
 T_TESTS: Final = {"test": ["t"]}
 """The rows of ``comparisons`` that verdicts follow from, whichever further tests have rows."""
 
+DECIDED: Final = frozenset({"passed", "failed"})
+"""Verdicts of a rule that was judged."""
+
 
 @dataclass(frozen=True)
 class Previous:
@@ -48,8 +51,13 @@ class Previous:
     damage: Sequence[Fault] = ()  # files of these rows that are missing or damaged
 
 
-def judge_staged(config: EvaluationConfig, run: StagedRun, previous: Previous | None) -> list[dict[str, Any]]:
-    """Judge every rule by the tables that a run has staged; ``previous`` is None for a first night."""
+def judge_staged(
+    config: EvaluationConfig, run: StagedRun, previous: Previous | None, verdicts: Sequence[Row] = ()
+) -> list[dict[str, Any]]:
+    """Judge every rule by the tables that a run has staged; ``previous`` is None for a first night.
+
+    ``verdicts`` are rows of ``gates`` of earlier nights, which sequential rules count.
+    """
 
     def read(name: str, where: Mapping[str, Sequence[str]]) -> pa.Table | None:
         table = run.rows.get(name)
@@ -58,24 +66,29 @@ def judge_staged(config: EvaluationConfig, run: StagedRun, previous: Previous | 
                 table = table.filter(pc.field(column).isin(list(values)))
         return table
 
-    return _read_and_judge(config, read, previous)
+    return _read_and_judge(config, read, previous, verdicts)
 
 
 def judge_published(
-    config: EvaluationConfig, results: Results[Any], night: PastNight, previous: Previous | None
+    config: EvaluationConfig,
+    results: Results[Any],
+    night: PastNight,
+    previous: Previous | None,
+    verdicts: Sequence[Row] = (),
 ) -> list[dict[str, Any]]:
-    """Judge every rule of a config by the published tables of a night."""
+    """Judge every rule of a config by the published tables of a night, as :func:`judge_staged`."""
 
     def read(name: str, where: Mapping[str, Sequence[str]]) -> pa.Table:
         return results.arrow(name, date=night.evaluation_date, evaluation=night.evaluation, **where)
 
-    return _read_and_judge(config, read, previous)
+    return _read_and_judge(config, read, previous, verdicts)
 
 
 def _read_and_judge(
     config: EvaluationConfig,
     read: Callable[[str, Mapping[str, Sequence[str]]], pa.Table | None],
     previous: Previous | None,
+    verdicts: Sequence[Row],
 ) -> list[dict[str, Any]]:
     """Read the rows of the measures and slices that the rules are about, and judge by them."""
     labels = {gate.label(config.preset) for gate in config.gates}
@@ -89,7 +102,9 @@ def _read_and_judge(
             read(schemas.COMPARISONS.name, {**where, **T_TESTS}),
         )
     )
-    return judge_rows(config, metrics=[*means, *group_rows], comparisons=pair_rows, previous=previous)
+    return judge_rows(
+        config, metrics=[*means, *group_rows], comparisons=pair_rows, previous=previous, verdicts=verdicts
+    )
 
 
 def judge_rows(
@@ -98,9 +113,10 @@ def judge_rows(
     metrics: Sequence[Row],
     comparisons: Sequence[Row],
     previous: Previous | None = None,
+    verdicts: Sequence[Row] = (),
 ) -> list[dict[str, Any]]:
     """Judge every rule by rows in memory: rows of ``schemas.GATES`` from ``gate``, at least one a rule."""
-    judges = (_Judge(number, gate, config, previous) for number, gate in enumerate(config.gates, 1))
+    judges = (_Judge(number, gate, config, previous, verdicts) for number, gate in enumerate(config.gates, 1))
     return [row for judge in judges for row in judge.judge(metrics, comparisons)]
 
 
@@ -112,8 +128,11 @@ def failed(rows: Iterable[Row]) -> list[Row]:
 class _Judge:
     """Judges the rows that one rule is about."""
 
-    def __init__(self, number: int, gate: Gate, config: EvaluationConfig, previous: Previous | None) -> None:
+    def __init__(
+        self, number: int, gate: Gate, config: EvaluationConfig, previous: Previous | None, verdicts: Sequence[Row]
+    ) -> None:
         self._number, self._gate, self._previous = number, gate, previous
+        self._verdicts = [row for row in verdicts if row["rule"] == str(gate) and row["verdict"] in DECIDED]
         self._baseline = config.comparisons.baseline if config.comparisons else None
         self._least_users = config.slicing.min_slice_size
         self._measure, self._label = gate.parse_measure(config.preset), gate.label(config.preset)
@@ -203,13 +222,35 @@ class _Judge:
         elif gate.needs_baseline:
             to_evidence = partial(self._evidence_of_difference, metrics)
         evidence = [to_evidence(row) for row in rows]
+        if gate.sequential and gate.alpha is None:
+            evidence = [
+                each.at_level(1 - gate.error_share * (1 - row["ci_level"]), known=row["ci_level"])
+                for row, each in zip(rows, evidence, strict=True)
+            ]
         if gate.alpha is None:
             verdicts = [self._judge_one(each) for each in evidence]
         else:
-            verdicts = arithmetic.no_significant_regression(evidence, alpha=gate.alpha, least_users=self._least_users)
+            alpha = gate.alpha * gate.error_share
+            verdicts = arithmetic.no_significant_regression(evidence, alpha=alpha, least_users=self._least_users)
         if not gate.is_comparison:
             return verdicts
-        return [with_exact_test(gate, *each) for each in zip(rows, evidence, verdicts, strict=True)]
+        verdicts = [with_exact_test(gate, *each) for each in zip(rows, evidence, verdicts, strict=True)]
+        return [*map(self._with_nights, rows, verdicts)] if gate.sequential else verdicts
+
+    def _with_nights(self, row: Row, verdict: GateVerdict) -> GateVerdict:
+        """Add to the sentence of a sequential rule which night it is of how many, and what those before it said."""
+        gate, same = self._gate, (C.MODEL_ID, C.SLICE, C.SLICE_VALUES)
+        if verdict.outcome not in DECIDED:
+            return verdict
+        newest_first = sorted(self._verdicts, key=lambda then: then[C.EVALUATION_DATE], reverse=True)
+        before = [then["verdict"] for then in newest_first if all(then[name] == row[name] for name in same)]
+        before = before[: gate.horizon - 1]
+        failed_before = f"{before.count('failed')} of the {len(before)} before it failed"
+        found = failed_before if before else "no night before it with this rule, model and definition"
+        error = f"{1 - row['ci_level'] if gate.alpha is None else gate.alpha:.3g} / {gate.horizon}"
+        text, _, outcome = verdict.sentence.rpartition(": ")
+        words = f"night {len(before) + 1} of {gate.horizon}, each with an error of {error}; {found}"
+        return verdict._replace(sentence=f"{text}; {words}: {outcome}")
 
     def _judge_one(self, evidence: Evidence) -> GateVerdict:
         """Judge by a gain, a margin or bounds, whichever the rule has."""
@@ -383,11 +424,11 @@ def with_exact_test(gate: Gate, row: Mapping[str, Any], evidence: Evidence, verd
     ``row`` is one of ``comparisons``, or for a change from the previous night of ``metrics``.
     """
     value = evidence.gain(is_relative=False).value
-    if verdict.outcome not in {"passed", "failed"} or math.isnan(value) or value == 0:
+    if verdict.outcome not in DECIDED or math.isnan(value) or value == 0:
         return verdict
     p = 2 * min(evidence.p_less, evidence.p_greater)
     is_of_t = not math.isnan(p) and evidence.is_of_t and evidence.std_error != 0
-    is_gain = value > 0 and p <= 1 - row["ci_level"]
+    is_gain = value > 0 and p <= gate.error_share * (1 - row["ci_level"])
     passed = verdict.outcome == "passed"
     if gate.alpha is not None:
         is_contradicted = passed and math.isnan(p)

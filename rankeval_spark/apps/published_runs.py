@@ -282,8 +282,18 @@ def read_means(root: str, evaluation: str, nights: Sequence[PastNight]) -> list[
 
     Raises DamagedResultsError if rows of some of these nights are missing or damaged.
     """
-    if not nights:
+    return _read_nights(root, schemas.METRICS.name, evaluation, nights, slice=C.ALL_USERS)
+
+
+def read_verdicts(root: str, evaluation: str, nights: Sequence[PastNight]) -> list[dict[str, Any]]:
+    """Read the rows of ``gates`` of some published nights, as :func:`read_means` reads means."""
+    return _read_nights(root, schemas.GATES.name, evaluation, nights)
+
+
+def _read_nights(
+    root: str, table: str, evaluation: str, nights: Sequence[PastNight], **equal: str
+) -> list[dict[str, Any]]:
+    dates = [night.evaluation_date for night in nights if table in night.row["n_rows"]]
+    if not dates:
         return []
-    dates = [night.evaluation_date for night in nights]
-    means = results_of(root).arrow(schemas.METRICS.name, date=dates, evaluation=evaluation, slice=C.ALL_USERS)
-    return to_rows(means)
+    return to_rows(results_of(root).arrow(table, date=dates, evaluation=evaluation, **equal))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.gates import Previous
-from rankeval_spark.apps.published_runs import PastNight, earlier_nights, read_means, run_with_means
+from rankeval_spark.apps.published_runs import PastNight, earlier_nights, read_means, read_verdicts, run_with_means
 from rankeval_spark.columns import MIN_NIGHTS
 from rankeval_spark.config.check_thresholds import MIN_COUNTED
 from rankeval_spark.config.slicing import ReportedSlices
@@ -34,8 +34,6 @@ from rankeval_spark.statistics.night_differences import expected_band, has_drift
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyarrow as pa
 
     from rankeval_spark.apps.published_runs import Definitions
@@ -48,6 +46,9 @@ if TYPE_CHECKING:
 
 Numbers: TypeAlias = Mapping[str, Any]
 """A row of ``metrics``."""
+
+ReadNights: TypeAlias = Callable[[str, str, Sequence[PastNight]], list[dict[str, Any]]]
+"""Reads rows of an evaluation's nights in a results root."""
 
 LEFT_OUT: Final = "an earlier night is left out"
 """Start of a warning about damaged results."""
@@ -78,18 +79,12 @@ class RunHistory:
         within = self._nights_within(self.config.checks.drift.window_days)
         band = within if len(within) >= MIN_NIGHTS else []
         last = last_alike(self.facts, self._nights)
-        rows, whole = self._read_whole([*band, *([last] if last and last not in band else [])])
+        rows, whole = self._read_whole(read_means, [*band, *([last] if last and last not in band else [])])
         band = [night for night in band if night in whole]
         tonight = metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
         facts: list[CheckCount] = []
         if len(band) >= MIN_NIGHTS:
-            definitions = {night.evaluation_date: night.definitions for night in band}
-            alike = []
-            for row in rows:
-                key = row[C.MEASURE], row[C.K]
-                then = definitions.get(row[C.EVALUATION_DATE], {}).get(key)
-                if then == self.facts.definitions.get(key):
-                    alike.append(row)
+            alike = alike_rows(rows, self.facts.definitions, band)
             drifted = to_drift_fact(tonight, alike, links={fact.measure: fact.link for fact in self.facts.measures})
             facts += [] if drifted is None else [drifted]
         if last is not None and last in whole:
@@ -97,16 +92,17 @@ class RunHistory:
             facts += to_model_facts(self.facts, tonight, before, last)
         return facts
 
-    def _read_whole(self, nights: list[PastNight]) -> tuple[list[dict[str, Any]], list[PastNight]]:
-        """Read the means of nights; return their rows and those that are whole, with a warning of the others."""
-        try:
-            return read_means(self._root, self.facts.evaluation, nights), nights
-        except DamagedResultsError as error:
-            whole = [night for night in nights if (night.evaluation, night.evaluation_date) not in error.nights]
-            if len(whole) == len(nights):
-                raise
-            self.warnings.extend(f"{LEFT_OUT}: {fault}" for fault in error.faults)
-            return read_means(self._root, self.facts.evaluation, whole), whole
+    def _read_whole(self, read: ReadNights, nights: list[PastNight]) -> tuple[list[dict[str, Any]], list[PastNight]]:
+        """Read rows of nights; return them and the nights that are whole, with a warning of the others."""
+        rows, whole, faults = read_whole(read, self._root, self.facts.evaluation, nights)
+        self.warnings.extend(f"{LEFT_OUT}: {fault}" for fault in faults)
+        return rows, whole
+
+    def verdicts(self) -> list[dict[str, Any]]:
+        """Return what sequential rules said on earlier nights: rows of ``gates``."""
+        n_before = longest_horizon(self.config) - 1
+        rows, whole = self._read_whole(read_verdicts, self._nights[-n_before:]) if n_before else ([], [])
+        return alike_rows(rows, self.facts.definitions, whole)
 
     def previous(self, run: StagedRun) -> Previous | None:
         """Compare the users of a run with those of the last night, as far as rules ask for it."""
@@ -133,7 +129,7 @@ class RunHistory:
         if self.wait is not None:
             self.wait()
         checks = self.config.checks
-        days = max(checks.drift.window_days, checks.volume.window_days)
+        days = max(checks.drift.window_days, checks.volume.window_days, longest_horizon(self.config))
         return earlier_nights(self._root, self.facts, at_most=days, is_lenient=False)
 
     def _nights_within(self, days: int) -> list[PastNight]:
@@ -143,6 +139,31 @@ class RunHistory:
     @property
     def _root(self) -> str:
         return self.config.results.location
+
+
+def read_whole(
+    read: ReadNights, root: str, evaluation: str, nights: list[PastNight]
+) -> tuple[list[dict[str, Any]], list[PastNight], Sequence[Fault]]:
+    """Read rows of nights; return them, the nights that are whole, and what is missing or damaged of the others."""
+    try:
+        return read(root, evaluation, nights), nights, ()
+    except DamagedResultsError as error:
+        whole = [night for night in nights if (night.evaluation, night.evaluation_date) not in error.nights]
+        if len(whole) == len(nights):
+            raise
+        return read(root, evaluation, whole), whole, error.faults
+
+
+def alike_rows(rows: Iterable[Numbers], definitions: Definitions, nights: Sequence[PastNight]) -> list[Any]:
+    """Return the rows of some nights whose measure was defined then as in ``definitions``."""
+    then = {night.evaluation_date: night.definitions for night in nights}
+    keys = ((row, (row[C.MEASURE], row[C.K])) for row in rows)
+    return [row for row, key in keys if then.get(row[C.EVALUATION_DATE], {}).get(key) == definitions.get(key)]
+
+
+def longest_horizon(config: EvaluationConfig) -> int:
+    """Return over how many nights the sequential rules hold, 1 without such a rule."""
+    return max((gate.horizon for gate in config.gates if gate.sequential), default=1)
 
 
 def require_no_means(root: str, night: NightKey, reason: str) -> None:

@@ -22,6 +22,7 @@ from rankeval_spark.apps.published_runs import (
     chosen_nights,
     dates_after,
     earlier_nights,
+    read_verdicts,
     require_dates,
     unknown_evaluation,
 )
@@ -87,14 +88,17 @@ def gate_command(
 
 def _judge_night(root: str, night: PastNight, config: EvaluationConfig) -> list[dict[str, Any]]:
     """Judge the rules of a config by the published tables of a night; return rows of ``gates``."""
-    results = results_of(root)
-    previous = None
-    if run_history.previous_night_rules(config):
-        earlier = earlier_nights(root, night, at_most=1)
+    results, previous, verdicts = results_of(root), None, list[Any]()
+    needs_previous, counted = run_history.previous_night_rules(config), run_history.longest_horizon(config) - 1
+    earlier = earlier_nights(root, night, at_most=max(1, counted)) if needs_previous or counted else []
+    if needs_previous:
         previous = run_history.compare_with_previous(results, config, run_history.NightSide.of(results, night), earlier)
-        for fault in previous.damage if previous else ():
-            say_note(str(fault))
-    return gates.judge_published(config, results, night, previous)
+    if counted:
+        rows, whole, faults = run_history.read_whole(read_verdicts, root, night.evaluation, earlier)
+        verdicts = run_history.alike_rows(rows, night.definitions, whole)
+    for fault in (*(previous.damage if previous else ()), *(faults if counted else ())):
+        say_note(str(fault))
+    return gates.judge_published(config, results, night, previous, verdicts)
 
 
 RUN_COLUMNS: Final = (

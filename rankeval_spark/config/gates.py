@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 from pydantic import Field, StringConstraints, model_validator
 
 from rankeval_spark import columns as C, wording
-from rankeval_spark.config.base import Flag, Model, Number, refuse_faults
+from rankeval_spark.config.base import Flag, Model, Number, Whole, refuse_faults
 from rankeval_spark.config.inference import Models
 from rankeval_spark.config.presets import options_of
 from rankeval_spark.config.requested_measures import measures_of
@@ -28,6 +28,8 @@ KINDS: Final[dict[str, Kind]] = {
     **{"at_least": "bounds", "at_most": "bounds"},
     **{"least_gain": "gain", "margin": "margin", "alpha": "regression"},
 }
+
+NIGHTS: Final = 30  # default of `horizon`, a month
 
 
 class Gate(Model):
@@ -64,6 +66,11 @@ class Gate(Model):
     """No significant regression: one-sided tests at this level, with Holm's correction over the rows of the rule."""
     relative: Flag = False
     """Whether `least_gain` or `margin` is a share of the baseline's value, such as 0.01."""
+    sequential: Flag = False
+    """Whether the errors of `least_gain`, `margin` or `alpha` hold for all of `horizon` nights together instead of each
+    night alone: a night is judged at `alpha` / `horizon`, or by an interval with that share of the error."""
+    horizon: Annotated[Whole, Field(ge=2, le=1000)] = NIGHTS
+    """Nights in a row for which the errors of a `sequential` rule hold."""
 
     @model_validator(mode="after")
     def _is_of_one_kind(self) -> Gate:
@@ -71,7 +78,7 @@ class Gate(Model):
         if len({KINDS[name] for name in given}) != 1:
             expected = "one of: at_least and at_most, least_gain, margin, alpha"
             refuse_faults([Fault("", f"a rule with {' and '.join(given) or 'no bound'}", expected)])
-        refuse_faults([*self._key_faults(given[0])][:1])
+        refuse_faults([*self._key_faults(given[0]), *self._slice_value_faults()][:1])
         return self
 
     def _key_faults(self, rule: str) -> Iterator[Fault]:
@@ -89,12 +96,26 @@ class Gate(Model):
             yield Fault(".certainty", found, "a measure with an interval", "remove it, or bound GroupGap")
         if self.relative and self.kind not in ("gain", "margin"):
             yield Fault(".relative", f"relative with {rule}", "relative only with least_gain or margin", "remove it")
-        if self.kind == "bounds" and self.against != "baseline":
-            found = f"against: {self.against} with {rule}"
-            yield Fault(".against", found, "against only with least_gain, margin or alpha", "remove it")
+        of_gains = {
+            "sequential": "sequential" if self.sequential else "",
+            "against": "" if self.against == "baseline" else f"against: {self.against}",
+        }
+        for key, found in of_gains.items() if self.kind == "bounds" else ():
+            if found:
+                expected = f"{key} only with least_gain, margin or alpha"
+                yield Fault(f".{key}", f"{found} with {rule}", expected, "remove it")
+        if self.horizon != NIGHTS and not self.sequential:
+            found = f"horizon {self.horizon} alone"
+            yield Fault(".horizon", found, "horizon next to sequential", "set sequential: true")
         if self.group_kind and self.is_comparison:
             fix = "group statistics are not compared"
             yield Fault("", f"{rule} with {self.measure}", "at_least or at_most", fix)
+        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
+            found = f"at_least {self.at_least:g} above at_most {self.at_most:g}"
+            yield Fault("", found, "the lower bound first", "exchange them")
+
+    def _slice_value_faults(self) -> Iterator[Fault]:
+        """Find values that the slice does not have, or that the rule does not read."""
         if self.slice_values is not None:
             n_segments = 0 if self.slice == C.ALL_USERS else len(self.slice.split(C.CROSSING))
             of = self.measure if self.compares_groups else f"slice {self.slice}"
@@ -106,9 +127,6 @@ class Gate(Model):
                 yield Fault(".slice_values", found, "the segment that has these values", "name it as slice")
             elif len(self.slice_values) != n_segments:
                 yield Fault(".slice_values", found, f"one value per segment, {n_segments} in all")
-        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
-            found = f"at_least {self.at_least:g} above at_most {self.at_most:g}"
-            yield Fault("", found, "the lower bound first", "exchange them")
 
     @property
     def kind(self) -> Kind:
@@ -129,6 +147,11 @@ class Gate(Model):
     def needs_previous(self) -> bool:
         """True if the rule compares a model with itself on the previous night."""
         return self.is_comparison and self.against == "previous"
+
+    @property
+    def error_share(self) -> float:
+        """Share of the rule's error that a single night may spend."""
+        return 1 / self.horizon if self.sequential else 1.0
 
     @property
     def group_kind(self) -> str | None:
@@ -163,22 +186,29 @@ class Gate(Model):
     @property
     def meaning(self) -> str:
         """The rule in words, such as ``better than the baseline: ...``."""
+        if not self.is_comparison:
+            if self.certainty is None:
+                return "the mean itself meets the bound, whatever its interval"
+            return (
+                f"the whole {100 * self.certainty:g} % interval meets the bound; undecided, and not met, if it holds it"
+            )
+        nights = f"; its error holds for {self.horizon} nights in a row" if self.sequential else ""
+        return f"{self._meaning_of_a_night}{nights}"
+
+    @property
+    def _meaning_of_a_night(self) -> str:
+        """A rule of a gain in words, of a single night."""
         other = "itself on the previous night" if self.needs_previous else "the baseline"
         of_base = f" of the value of {other}" if self.relative else ""
         if self.margin is not None:
             return f"not worse than {other} by {self.margin:g}{of_base}: the interval of the gain lies above minus that"
         if self.alpha is not None:
             return f"no loss to {other} that a test finds; few users pass easily"
-        if self.least_gain is None:
-            if self.certainty is None:
-                return "the mean itself meets the bound, whatever its interval"
-            return (
-                f"the whole {100 * self.certainty:g} % interval meets the bound; undecided, and not met, if it holds it"
-            )
-        if self.least_gain == 0:
+        gain = self.least_gain or 0.0
+        if gain == 0:
             return f"better than {other}: the interval of the gain lies above 0, and an equal model fails"
-        words = f"better than {other} by at least" if self.least_gain > 0 else f"worse than {other} by at most"
-        return f"{words} {abs(self.least_gain):g}{of_base}, with the whole interval of the gain"
+        words = f"better than {other} by at least" if gain > 0 else f"worse than {other} by at most"
+        return f"{words} {abs(gain):g}{of_base}, with the whole interval of the gain"
 
     @property
     def title(self) -> str:
@@ -230,6 +260,7 @@ class Gate(Model):
         parts = [f"{name} {getattr(self, name) + 0.0:g}" for name in KINDS if getattr(self, name) is not None]
         parts += ["relative"] if self.relative else []
         parts += [] if self.certainty is None else [f"certainty {self.certainty:g}"]
+        parts += [f"sequential over {self.horizon} nights"] if self.sequential else []
         where = "" if self.slice == C.ALL_USERS else f" by {self.slice}"
         if self.slice_values is not None:
             where = f", {wording.slice_name(self.slice, self.slice_value)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -68,6 +68,21 @@ class Evidence:
         """Return the difference or relative change; where lower is better, with its sign changed."""
         found = self.change if is_relative else self.difference
         return found if self.better == "higher" else Estimate(-found.value, -found.high, -found.low)
+
+    def at_level(self, level: float, *, known: float) -> Evidence:
+        """Return the evidence with both intervals of a gain at a level, by t, where they are of the level ``known``.
+
+        >>> evidence = Evidence("RR", 900, Estimate(0.4), "pop", Estimate(0.03, 0.01, 0.05), freedom=899.0)
+        >>> [round(end, 4) for end in evidence.at_level(1 - 0.05 / 30, known=0.95).difference]
+        [0.03, -0.0021, 0.0621]
+        """
+        half, known_half = distributions.t_quantile([(1 + level) / 2, (1 + known) / 2], self.freedom)
+        times = float(half / known_half)
+        difference, change = (
+            Estimate(each.value, *(each.value + times * (end - each.value) for end in each[1:]))
+            for each in (self.difference, self.change)
+        )
+        return replace(self, difference=difference, change=change)
 
 
 def value_bounds(

@@ -320,7 +320,7 @@ class PreparedNight:
         if self.plan.config.gates:  # whatever the rules say, the results are published
             with self.steps.step("gate") as step:
                 previous = self.history.previous(self.recorded)
-                self.gates = gates.judge_staged(self.plan.config, self.recorded, previous)
+                self.gates = gates.judge_staged(self.plan.config, self.recorded, previous, self.history.verdicts())
                 rows = pa.Table.from_pylist(self.gates, schema=arrow_schema(schemas.GATES))
                 self.recorded.stage(schemas.GATES.name, rows)
                 step.n_rows = len(self.gates)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from rankeval_spark.apps import gates
 from rankeval_spark.config import Comparisons, EvaluationConfig, Gate, validate_model
@@ -62,6 +64,7 @@ def judged(
     metrics: Iterable[dict[str, Any]] = (),
     comparisons: Iterable[dict[str, Any]] = (),
     previous: gates.Previous | None = None,
+    verdicts: Iterable[dict[str, Any]] = (),
     min_slice_size: int = 30,
 ) -> list[dict[str, Any]]:
     config = EvaluationConfig.model_construct(
@@ -69,7 +72,8 @@ def judged(
         comparisons=Comparisons(baseline="popular"),
         slicing=Slicing(min_slice_size=min_slice_size),
     )
-    return gates.judge_rows(config, metrics=list(metrics), comparisons=list(comparisons), previous=previous)
+    of_night = {"metrics": list(metrics), "comparisons": list(comparisons)}
+    return gates.judge_rows(config, **of_night, previous=previous, verdicts=list(verdicts))
 
 
 def verdicts(rows: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
@@ -391,6 +395,83 @@ def test_the_first_night_is_not_judged_against_the_previous_one_and_says_so() ->
     assert verdicts(judged({**rules[0], "models": ("ghost",)}, metrics=[metric("als")])) == [("ghost", "", "no_match")]
 
 
+@pytest.mark.parametrize(
+    ("rule", "times", "verdict"),
+    [  # the interval of .05 / 30 is this much wider than the one of .05, both by t with 499 degrees of freedom
+        ({"margin": 0.02}, None, "passed"),
+        ({"margin": 0.02}, 1.001, "passed"),
+        ({"margin": 0.02}, 0.999, "failed"),
+        ({"least_gain": 0.0}, 1.001, "passed"),
+        ({"least_gain": 0.0}, 0.999, "failed"),
+        ({"least_gain": -0.04, "relative": True}, 1.001, "passed"),
+        ({"least_gain": -0.04, "relative": True}, 0.999, "failed"),
+    ],
+)
+def test_a_sequential_interval_has_its_share_of_the_error(rule: dict[str, Any], times: float, verdict: str) -> None:
+    half = 0.01 * stats.t.ppf(1 - 0.025 / 30, 499) / stats.t.ppf(0.975, 499)
+    delta = times * half - (0 if rule.get("least_gain") == 0 else 0.02) if times else 0.0
+    (row,) = judged(
+        {"measure": "nDCG@10", "sequential": True, **rule},
+        metrics=[metric("als"), metric("popular")],
+        comparisons=[comparison("als", delta, 1e-9)],
+    )
+    assert row["verdict"] == verdict
+    scale = 2 if rule.get("relative") else 1
+    assert row["observed"] == pytest.approx(scale * (delta - half), rel=0, abs=1e-12)
+
+
+@pytest.mark.parametrize(("p", "verdict"), [(0.0999 / 30, "failed"), (0.1001 / 30, "passed")])
+@pytest.mark.parametrize("against", ["baseline", "previous"])
+def test_a_sequential_test_has_its_share_of_alpha(p: float, verdict: str, against: str) -> None:
+    rule = {"measure": "nDCG@10", "alpha": 0.05, "sequential": True, "against": against, "models": ("als",)}
+    now = change("als", -0.02) | {"p_less": p / 2, "p_greater": 1 - p / 2}
+    (row,) = judged(
+        rule,
+        metrics=[metric("als"), metric("popular")],
+        comparisons=[comparison("als", -0.02, p)],
+        previous=gates.Previous(date(2026, 1, 31), [now]),
+    )
+    assert (row["verdict"], row["bound"]) == (verdict, 0.05 / 30)
+
+
+def test_a_sequential_verdict_says_which_night_it_is_and_what_those_before_said() -> None:
+    rule = {"measure": "nDCG@10", "margin": 0.02, "sequential": True, "horizon": 5}
+    tonight: dict[str, Any] = {
+        "metrics": [metric("als"), metric("popular")],
+        "comparisons": [comparison("als", 0.01, 0.01)],
+    }
+    (first,) = judged(rule, **tonight)
+    assert first["explanation"] == (
+        "als: nDCG@10 is 0.010 better than popular (−0.003 to +0.023, 500 users); a loss below 0.02 is allowed; "
+        "night 1 of 5, each with an error of 0.05 / 5; no night before it with this rule, model and definition: passed."
+    )
+    said = ["failed", "failed", "passed", "no_baseline", "passed", "failed", "passed"]
+    before = [{**first, "evaluation_date": date(2026, 1, day), "verdict": each} for day, each in enumerate(said, 1)]
+    others = [{**row, **other} for row in before for other in ({"model_id": "bpr"}, {"rule": "another"})]
+    (row,) = judged(rule, **tonight, verdicts=[*before, *others])
+    assert "; night 5 of 5, each with an error of 0.05 / 5; 1 of the 4 before it failed: passed." in row["explanation"]
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.9])
+@pytest.mark.parametrize("rule", [{"margin": 0.5}, {"least_gain": 0}, {"alpha": 0.05}])
+def test_of_thirty_nights_few_err_whatever_users_come_back(rule: dict[str, Any], correlation: float) -> None:
+    """Of 100 runs; without `sequential` 79, or 53 of a gain, err with a correlation of 0, and 15 or 8 with .9."""
+    random, n_runs, asked = np.random.default_rng(7), 100, {"measure": "nDCG@10", "sequential": True, **rule}
+    common, own = random.standard_normal(n_runs), random.standard_normal((30, n_runs))
+    half, truth, bad = stats.t.ppf(0.975, 499), -rule.get("margin", 0.0), "failed" if "alpha" in rule else "passed"
+    erred = set()
+    for t in np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own:
+        p, ends = 2 * stats.t.sf(abs(t), 499), truth + 0.1 * (t + half * np.array([[-1], [1]]))
+        rows = [
+            comparison(f"{run}", truth + 0.1 * t[run], p[run], ci_low=ends[0, run], ci_high=ends[1, run])
+            for run in range(n_runs)
+        ]
+        of_one = [[row] for row in rows] if "alpha" in rule else [rows]  # Holm corrects for the rows of a rule
+        found = [row for some in of_one for row in judged(asked, metrics=[metric("popular")], comparisons=some)]
+        erred |= {row["model_id"] for row in found if row["verdict"] == bad}
+    assert len(erred) <= 0.05 * n_runs
+
+
 def test_a_value_of_a_slice_that_many_users_had_and_none_has_now_fails() -> None:
     rule = {"measure": "nDCG@10", "alpha": 0.05, "slice": "country", "against": "previous"}
     where: dict[str, Any] = {"slice_": "country", "values": ("DE",)}
@@ -439,6 +520,9 @@ def test_a_rule_reads_its_measure_as_the_preset_does() -> None:
         ({"measure": "nDCG@10", "margin": 0.1, "certainty": 0.95}, "the interval is judged already"),
         ({"measure": "nDCG@10", "at_least": 0.1, "certainty": 95}, "certainty"),
         ({"measure": "UserMAD(nDCG)@10", "slice": "country", "at_most": 0.1, "certainty": 0.95}, "has no interval"),
+        ({"measure": "nDCG@10", "at_least": 0.1, "sequential": True}, "sequential with at_least"),
+        ({"measure": "nDCG@10", "alpha": 0.1, "horizon": 7}, "horizon 7 alone; .* set sequential: true"),
+        ({"measure": "nDCG@10", "alpha": 0.1, "sequential": True, "horizon": 1}, "horizon"),
         ({"measure": "GroupGap(nDCG)@10", "slice": "country", "margin": 0.1}, r"margin with GroupGap\(nDCG\)@10"),
     ],
 )

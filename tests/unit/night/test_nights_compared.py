@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from tests.support.cli import rankeval
 from tests.support.two_nights import NOW, THEN, shift, values
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.support.cli import Finished
     from tests.support.nights import Workspace
 
@@ -93,3 +96,32 @@ def test_a_mean_that_left_the_band_of_eight_equal_nights_is_flagged(done: tuple[
     }
     with pytest.warns(UserWarning, match=r"check: found '(volume|drift)'; .* it has rows on "):
         assert Results(done[0].root).checks(date=THEN, check=["volume", "drift"]).num_rows == 0
+
+
+def test_a_sequential_rule_counts_each_night_once_however_often_it_ran(tmp_path: Path) -> None:
+    """A night of another definition does not count, nor does one that ran twice count twice."""
+    made = two_nights.workspace(tmp_path / "workspace", nights.PARQUET)
+    rule = {"measure": "RR@2", "models": ["als"], "margin": 0.9, "sequential": True}
+    made.change(gates=[rule])
+    for name, rows in two_nights.inputs().items():
+        of_then = [row for row in rows if row["day"] == THEN.isoformat()]
+        made.write(name, [*rows, *({**row, "day": str(THEN - timedelta(days=2))} for row in of_then)], nights.PARQUET)
+    made.change(policies={"missing": "exclude"})
+    assert rankeval("run", made.config, "--date", THEN - timedelta(days=2)).code in (0, 6)
+    made.change(policies={})
+    said = "; night {} of 30, each with an error of 0.05 / 30; {}: passed."
+    for day, number, before in (
+        (THEN, 1, "no night before it with this rule, model and definition"),
+        (THEN, 1, "no night before it with this rule, model and definition"),
+        (NOW, 2, "0 of the 1 before it failed"),
+        (NOW, 2, "0 of the 1 before it failed"),
+    ):
+        assert rankeval("run", made.config, "--date", day).code == 0
+        (row,) = Results(made.root).gates(date=day).to_pylist()
+        assert row["explanation"].endswith(said.format(number, before))
+    again = rankeval("gate", made.root, "--date", NOW, "--json")
+    assert [each["explanation"] for each in json.loads(again.out)] == [row["explanation"]]
+    made.change(gates=[{**rule, "margin": 0.8}])  # another rule: it starts anew
+    judged = rankeval("gate", made.root, "--date", NOW, "--config", made.config, "--json")
+    (other,) = json.loads(judged.out)
+    assert "night 1 of 30" in other["explanation"]

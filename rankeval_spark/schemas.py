@@ -323,7 +323,9 @@ COMPARISONS: Final = Schema(
         p_value double Two-sided p-value; NULL where reason says why there is none
         p_adjusted double p_value corrected for the number of tests in the family
         correction string! Correction: holm, bonferroni, benjamini-hochberg or none
-        family_size bigint! Number of p-values in the family: all of this test in the run
+        family string Tests that are corrected together, of those with the same test: primary (primary measures on all
+          users), slices (the same in slices) or exploratory (all other measures and cutoffs)
+        family_size bigint! Number of p-values in the family
         reason string Why p_value is NULL: no_common_users, few_common_lists (withheld: n_with_both is below a tenth of
           the smaller of n_with_baseline and n_with_model; compare the means of population 'run'),
           few_common_judged_lists (judgements name lists: of those of the smaller model, fewer than a tenth are answered

@@ -38,6 +38,8 @@ def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, i
         "least_metrics": cost.n_metrics,
         "least_comparisons": cost.n_comparisons,
         "most_rows": config.results.most_rows,
+        "primary": [str(measure) for measure in config.primary if config.comparisons],
+        "primary_is_named": bool(config.comparisons and config.comparisons.primary),
         "gates": [{"rule": str(gate), "meaning": gate.meaning} for gate in config.gates],
     }
     errors: list[FaultsError] = []
@@ -106,6 +108,9 @@ def _print_facts(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize
     verdict = "" if has_faults else "valid; "
     say_done(f"{facts['config']}: {verdict}evaluation {facts['evaluation']}; {shown}")
     say_done(f"cost: {cost}; a run counts first, and ends above {facts['most_rows']:,}")
+    if facts["primary"]:
+        default = "" if facts["primary_is_named"] else " (the first, for comparisons.primary names none)"
+        say_done(f"primary: {', '.join(facts['primary'])}{default}; all else that is compared is exploratory")
     for number, gate in enumerate(facts["gates"], 1):
         say_done(f"rule {number}, {gate['rule']}: {gate['meaning']}")
     if not inputs:

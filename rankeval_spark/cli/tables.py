@@ -8,13 +8,14 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from rich.markup import escape
 from rich.table import Table
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.cli.terminal import json_text
+from rankeval_spark.config.inference import Family
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import find_biases
@@ -38,6 +39,7 @@ OTHER_TESTS: Final = "other_tests"  # adjusted p of the requested tests other th
 MAX_WITHHELD: Final = 3
 UNCERTAIN: Final = "~"
 UNSUPPORTED: Final = "!"
+EXPLORATORY: Final = "?"
 MARK: Final = "*"
 EACH_BASELINE: Final = "model - baseline"
 NIGHTS: Final = {"earlier_value": "then", C.VALUE: "now"}  # values of two nights, and their headings
@@ -96,9 +98,9 @@ def leaderboard(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
 
 def comparisons(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
     """Build the table of differences between models or nights; a narrow one has several lines a row."""
-    method, family_size = rows[0]["correction"], max(row["family_size"] for row in rows)
-    corrected = "" if method == "none" else f", p by {method.title()} over {family_size:,} tests"
-    table = new_table(title=f"{title}: {_percent_of_level(rows)} % intervals{corrected}", caption=_list_withheld(rows))
+    corrected, explained = _describe_families(rows)
+    caption = [*_list_withheld(rows), *explained]
+    table = new_table(title=f"{title}: {_percent_of_level(rows)} % intervals{corrected}", caption=caption)
     baselines = sorted({str(row[C.BASELINE_MODEL_ID]) for row in rows if C.BASELINE_MODEL_ID in row})
     whom = EACH_BASELINE if len(baselines) > 1 else " - ".join(["model", *map(escape, baselines)])
     has_slices = any(row[C.SLICE] != C.ALL_USERS for row in rows)
@@ -116,6 +118,7 @@ def comparisons(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
     if has_others and not is_narrow:
         table.add_column("p of other tests", overflow="fold")
     for row in rows:
+        name = measure_label(row) if row.get("family") != "exploratory" else f"{measure_label(row)} {EXPLORATORY}"
         model = str(row[C.MODEL_ID])
         model = f"{model} - {row[C.BASELINE_MODEL_ID]}" if whom == EACH_BASELINE else model
         values = [number(row[name]) for name in nights]
@@ -124,16 +127,26 @@ def comparisons(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
         others = ", ".join(f"{test.replace('_', ' ')} {'-' if q is None else f'{q:.2g}'}" for test, q in of_tests)
         if is_narrow:
             slice_ = [] if row[C.SLICE] == C.ALL_USERS else [_slice_text(row)]
-            about = "\n".join(map(escape, (model, *slice_, measure_label(row))))
+            about = "\n".join(map(escape, (model, *slice_, name)))
             tests = ("" if p == "-" else f"p = {p}", others)
             verdict = "\n".join(filter(None, (_format_verdict(row), *tests)))
             table.add_row(about, "\n".join(filter(None, (_format_difference(row), " -> ".join(values)))), verdict)
         else:
-            names = [model, *([_slice_text(row)] if has_slices else []), measure_label(row)]
+            names = [model, *([_slice_text(row)] if has_slices else []), name]
             change = "-" if row["relative_delta"] is None else f"{row['relative_delta']:+.1%}"
             numbers = (*values, _format_difference(row), _format_verdict(row), change, p)
             table.add_row(*map(escape, names), *numbers, *([others] if has_others else []))
     return table
+
+
+def _describe_families(rows: Sequence[Row]) -> tuple[str, list[str]]:
+    """Return how p is adjusted, for a title, and what the mark of exploratory rows means."""
+    sizes = {str(row.get("family") or "alike"): row["family_size"] for row in rows}  # earlier versions had one family
+    tests = " + ".join(f"{sizes[name]:,} {name}" for name in (*get_args(Family), "alike") if name in sizes)
+    method = rows[0]["correction"]
+    corrected = "" if method == "none" else f", p by {method.title()} over {tests} tests"
+    why = "no primary measure at its cutoff, so what it finds is to be confirmed (comparisons.primary)"
+    return corrected, [f"{EXPLORATORY} exploratory: {why}"] if "exploratory" in sizes else []
 
 
 def _list_withheld(rows: Sequence[Row]) -> list[str]:
@@ -372,7 +385,8 @@ def row_ranking(rows: Sequence[Row]) -> Callable[[Row], tuple[Any, ...]]:
         is_found = row.get("verdict") in ("better", "worse", "different") or ("gap" in row and (row["ci_low"] or 0) > 0)
         place = places.get((row[C.MEASURE], row[C.K]), len(places))
         is_of_all = row[C.SLICE] == C.ALL_USERS
-        return (not is_of_all, place == len(places), not is_found, place if is_of_all else min(place, 1))
+        is_open = row.get("family") == "exploratory"
+        return (not is_of_all, is_open, place == len(places), not is_found, place if is_of_all else min(place, 1))
 
     return rank
 

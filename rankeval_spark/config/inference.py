@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
+from rankeval_spark import columns as C
 from rankeval_spark.config.base import Model, Number, Whole, each_once, fault_error, refuse_faults, repeated_faults
 from rankeval_spark.errors import Fault, nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.statistics import Correction, Zeros
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from rankeval_spark.statistics.resampling import Draws
 
@@ -25,10 +26,12 @@ def _require_models(models: tuple[str, ...]) -> tuple[str, ...]:
 
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Models = Annotated[tuple[ModelName, ...], AfterValidator(_require_models), each_once("model")]
+MeasureText = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Replicates = Annotated[Whole, Field(ge=100, le=100_000)]
 Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
 
 TestName: TypeAlias = Literal["t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey"]
+Family: TypeAlias = Literal["primary", "slices", "exploratory"]
 OF_ALL_MODELS: Final = frozenset({"tukey", "randomized_tukey"})  # tests of all pairs of models at once
 
 
@@ -74,8 +77,12 @@ class Comparisons(Model):
     margin: Annotated[Number, Field(gt=0)] | None = None
     """Difference of a user's two values, such as 0.05: `comparisons` has the share of users who win, and of those who
     lose, by more. Without this key, it has neither."""
+    primary: Annotated[tuple[MeasureText, ...], Field(min_length=1), each_once("measure")] | None = None
+    """Measures with their cutoffs, such as [nDCG@10], that decide. Without this key: the first measure that can be
+    compared, at its first cutoff. On all users they are a family of tests of their own, and in slices another; all
+    other measures and cutoffs are exploratory."""
     correction: Correction = "holm"
-    """Correction for the number of tests. All rows of one test in a run are one family."""
+    """Correction for the number of tests, within each family of each test."""
 
     @field_validator("tests")
     @classmethod
@@ -100,6 +107,17 @@ class Comparisons(Model):
     def all_pairs(self) -> bool:
         """True if every two models are compared."""
         return self.pairs == "all"
+
+
+def family_of(row: Mapping[str, Any], primary: Collection[tuple[str, int]]) -> Family:
+    """Return the family of a row of a comparison, by the names and cutoffs of the primary measures.
+
+    >>> family_of({"measure": "nDCG", "k": 10, "slice": "country"}, {("nDCG", 10)})
+    'slices'
+    """
+    if (row[C.MEASURE], row[C.K]) not in primary:
+        return "exploratory"
+    return "primary" if row[C.SLICE] == C.ALL_USERS else "slices"
 
 
 class GapTests(Model):

@@ -196,6 +196,8 @@ class Request(Model):
                 found = f"{', '.join(map(str, measures.measures))}, none of which can be compared"
                 expected = "at least one measure that is a mean or a ratio of sums over users"
                 faults.append(Fault("/measures", found, expected))
+            elif measures:
+                faults += requested.primary_faults(value.get("primary"), measures, info.data["preset"])
         comparisons: Comparisons | None = validate_with_faults(handler, value, faults)
         return comparisons
 
@@ -203,6 +205,14 @@ class Request(Model):
     def measure_set(self) -> MeasureSet:
         """Every measure at every requested cutoff, each once, in order of first mention, then in item slices."""
         return requested.measure_set(self.measures, self.cutoffs, self.preset, self.slicing.item_slices)
+
+    @cached_property
+    def primary(self) -> tuple[Measure, ...]:
+        """Primary measures of comparisons: those named, else the first that can be compared, at its first cutoff."""
+        named = self.comparisons.primary if self.comparisons else None
+        if named is None:
+            return next(((each,) for each in self.measure_set.per_list if each.link == "identity"), ())
+        return tuple(Measure.parse(text, defaults=options_of(self.preset)) for text in named)
 
     @property
     def notes(self) -> Mapping[str, KindOfMeanings]:
@@ -253,7 +263,7 @@ class Request(Model):
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def copy_with(self, **changes: object) -> Self:
-        """Copy the request with changes, which are not validated; ``measure_set`` replaces that of the texts."""
+        """Copy the request with changes, not validated; ``measure_set`` and ``primary`` replace those of the texts."""
         return self.model_copy(update=changes)
 
 

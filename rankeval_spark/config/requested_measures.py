@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 from rankeval_spark import columns as C
 from rankeval_spark.config.policies import Policies, tie_rule
 from rankeval_spark.config.presets import options_of
-from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
+from rankeval_spark.errors import ConfigError, Fault, InputError, listed, nearest
 from rankeval_spark.measures import Measure, MeasureSet, registry
 from rankeval_spark.measures.options import GROUP
 from rankeval_spark.measures.required_facts import GROUP_RELEVANT, JUDGED_CATEGORIES, PROPENSITIES, rule_of
@@ -153,6 +153,26 @@ def judgement_faults(measures: MeasureSet, policies: Policies) -> list[Fault]:
             found = f"{measure.label} with population {policies.population!r}"
             expected = "population 'judged', because impressions without a reward count too"
             faults.append(Fault("/measures", found, expected, "set population to judged"))
+    return faults
+
+
+def primary_faults(texts: object, measures: MeasureSet, preset: str | None) -> list[Fault]:
+    """Find primary measures that cannot be read, are not computed at their cutoff, or cannot be compared."""
+    faults, compared = list[Fault](), [str(each) for each in measures.measures if each.column in measures.comparable]
+    for index, text in enumerate(texts if isinstance(texts, list | tuple) else ()):
+        where = f".primary[{index}]"
+        try:
+            measure = Measure.parse(text, defaults=options_of(preset)) if isinstance(text, str) else None
+        except ConfigError:
+            measure = None  # unknown, or without the cutoff that it needs
+        if str(measure) in compared or not isinstance(text, str):
+            continue
+        expected = "a measure and cutoff that this evaluation compares"
+        if measure in measures.measures:
+            expected = "a mean or a ratio of sums over users; other measures are not compared"
+        label = text.rpartition("@")[0] or text
+        fix = next((f"write {each}" for each in compared if each.startswith(f"{label}@")), nearest(text, compared))
+        faults.append(Fault(where, repr(text), f"{expected}: {listed(text, compared)}", fix))
     return faults
 
 

@@ -71,8 +71,11 @@ class Night:
         self.requested = list(dict.fromkeys([*(key for key in asked if key in self.known), *self.known]))
         of_gates = [(row[C.MEASURE], row[C.K]) for row in sorted(self.gates, key=lambda row: row["gate"])]
         judged = next((key for key in of_gates if key in self.known), None)
-        # The headline measure: that of the first gate, or the first one requested; None without means.
-        self.first = judged or defaults.headline_measure(self.known, self.requested)
+        has_families = "family" in self.comparisons.column_names
+        primary = defaults.measures_of(keep(self.comparisons, family="primary")) if has_families else []
+        decides = judged if judged in primary else next((key for key in self.requested if key in primary), judged)
+        # The headline measure: primary, of the first gate if that is, or the first one requested; None without means.
+        self.first = decides or defaults.headline_measure(self.known, self.requested)
         measures, most = (self.known, self.requested), MAX_HEADLINES
         self.headlines = defaults.headlines(*measures, first=self.first, at_most=most) if self.first else []
         with_models = self.metrics if self.metrics.num_rows else self.history

@@ -30,7 +30,7 @@ from rankeval_spark.report.figures.users import (
     win_phrase,
 )
 from rankeval_spark.report.page_parts import Block, Cell, Figure, Section, TableView, Tone
-from rankeval_spark.report.tables import Row, all_users_rows, rows_of
+from rankeval_spark.report.tables import Row, all_users_rows, keep, rows_of
 from rankeval_spark.statistics.paired_tests import why_withheld
 
 if TYPE_CHECKING:
@@ -40,6 +40,12 @@ if TYPE_CHECKING:
     from rankeval_spark.report.night import Night
     from rankeval_spark.report.page_parts import Drawer
 
+FAMILIES: Final = {
+    "primary": "tests on all users",
+    "slices": "in slices",
+    "exploratory": "exploratory tests",
+    None: "tests",  # of a version without families
+}
 OPEN_FORESTS: Final = 2  # the best candidates; forests of others are folded
 MAX_CURVES: Final = 6
 MAX_SLICINGS: Final = 6
@@ -148,10 +154,14 @@ def comparison_section(night: Night, drawer: Drawer) -> Section:
     }
     hint = "" if blocks or notes else f"No user has a value of {with_cutoff(*first)} under two models."
     said = [Block(notes=[f"{model}: {why}." for model, why in notes.items()])] if notes else []
-    row = rows_of(night.comparisons.slice(0, 1))[0]
+    of_first = rows_of(keep(night.comparisons, **{C.MEASURE: first[0], C.K: first[1]}))
+    row, sizes = of_first[0], {each.get("family"): each["family_size"] for each in of_first}
     corrected = "not adjusted"
     if row["correction"] != "none":
-        corrected = f"adjusted by {row['correction'].title()} for {row['family_size']:,} tests"
+        counts = " and ".join(f"{sizes[name]:,} {words}" for name, words in FAMILIES.items() if name in sizes)
+        corrected = f"adjusted by {row['correction'].title()} for {counts}"
+    if "exploratory" in sizes:
+        corrected += f" ({with_cutoff(*first)} is not in comparisons.primary: what it finds is to be confirmed)"
     marks = "◆ filled: significantly different, neither side being better"
     if defaults.better_of(first[0]) != "neither":
         marks = "▲ filled: significantly better; ▼ filled: significantly worse"
@@ -186,13 +196,14 @@ def _differences_table(night: Night, first: MeasureKey) -> TableView:
             Cell(row["relative"], row["relative_delta"]),
             Cell(row["said"], tone=VERDICT_TONES.get(row["outcome"], "plain")),
             Cell(row["p"], row["p_adjusted"]),
+            row["family"],
             _users_cell(row),
         ]
         for measure in dict.fromkeys([first, *night.headlines])
         for model in night.models
         for row in forest_rows(night.comparisons, measure, model=model, baseline=str(night.baseline))
     ]
-    headings = ["measure", "model", "slice", "difference", "relative", "verdict", "adjusted p", "users"]
+    headings = ["measure", "model", "slice", "difference", "relative", "verdict", "adjusted p", "family", "users"]
     numbers = ("difference", "relative", "adjusted p", "users")
     caption = f"Differences from {night.baseline} by measure, model and slice"
     return TableView("differences", caption, headings, rows, numbers=numbers, is_folded=True)

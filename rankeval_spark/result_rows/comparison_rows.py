@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.inference import OF_ALL_MODELS
+from rankeval_spark.config.inference import OF_ALL_MODELS, family_of
 from rankeval_spark.engine import paired_differences
 from rankeval_spark.engine.arrays import combine_chunks, encode_rows, to_arrow, to_numpy
 from rankeval_spark.engine.paired_differences import (
@@ -299,6 +299,7 @@ def build_comparison_rows(
         bounds=np.array([measures.by_column[column].bounds for column in compared]).reshape(-1, 2),
         reported=request.reported,
         correction=comparisons.correction,
+        primary=frozenset((measure.label, measure.k) for measure in request.primary),
         has_judged_lists=has_judged_lists,
     )
 
@@ -313,6 +314,7 @@ class ComparisonRows:
     bounds: np.ndarray  # (n_measures, 2), least and greatest value of each measure
     reported: ReportedSlices
     correction: Correction
+    primary: frozenset[tuple[str, int]]  # measures with their cutoffs whose tests are families of their own
     has_judged_lists: bool = False  # lists are counted, not users, to know what two models share
 
     @property
@@ -443,16 +445,18 @@ class ComparisonRows:
     def adjust(
         self, batches: Iterator[pa.RecordBatch], unsupported: Collection[SupportKey] = ()
     ) -> Iterator[pa.RecordBatch]:
-        """Adjust the p-values, a family a test, and add the verdicts; ``unsupported`` values stay undecided."""
+        """Adjust the p-values by family and test, and add the verdicts; ``unsupported`` values stay undecided."""
         rows = _withhold_few_common(pa.Table.from_batches(list(batches), _SCHEMA), self._reason)
         rows = _drop_unsupported_p(rows, unsupported) if unsupported else rows
         if not rows.num_rows:
             return
         alpha = 1 - self.reported.confidence
         tests = np.array(rows["test"].to_pylist())
+        keys = rows.select([C.MEASURE, C.K, C.SLICE]).to_pylist()
+        families = np.array([family_of(row, self.primary) for row in keys])
         found = multiple_testing.adjust(
             read_doubles(rows, "p_value"),
-            np.unique(tests, return_inverse=True)[1],
+            np.unique(np.char.add(families, tests), return_inverse=True)[1],
             correction=self.correction,
             alpha=alpha,
             replicates=read_doubles(rows, "replicates"),
@@ -460,7 +464,7 @@ class ComparisonRows:
         reason = np.where(found.reason == "", rows["reason"].to_numpy(), found.reason)
         # The t test decides; "undecided" too for too little support, which leaves no p.
         direction = dict(zip(self.labels, self.direction.tolist(), strict=True))
-        towards = np.array([direction[label] for label in rows[C.MEASURE].to_pylist()])
+        towards = np.array([direction[row[C.MEASURE]] for row in keys])
         side = np.where(read_doubles(rows, "delta") * towards > 0, "better", "worse")
         side = np.where(towards == 0, "different", side)
         lacks_support = to_numpy(pc.equal(rows["reason"], TOO_LITTLE_SUPPORT), null=0).astype(np.bool_)
@@ -468,6 +472,7 @@ class ComparisonRows:
         verdict = np.where(found.p <= alpha, side, "undecided").astype(object)
         adjusted = {
             "p_adjusted": nan_to_null(found.p),
+            "family": pa.array(families, pa.string()),
             "family_size": pa.array(found.family_size),
             "reason": pa.array(reason, pa.string()),
             "verdict": pa.array(verdict, pa.string(), mask=has_none),

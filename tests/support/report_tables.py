@@ -92,9 +92,15 @@ class Plan:
     @property
     def rules(self) -> EvaluationConfig:
         """The config, as far as rules go by it."""
-        compared = None if self.baseline is None else Comparisons(baseline=self.baseline)
+        compared = Comparisons(**self.comparisons) if self.comparisons else None
         rules = tuple(Gate(**rule) for rule in self.gates)
         return EvaluationConfig.model_construct(gates=rules, comparisons=compared, slicing=Slicing(min_slice_size=20))
+
+    @property
+    def comparisons(self) -> dict[str, Any] | None:
+        """The section of comparisons, with nDCG@10 as primary where it is measured."""
+        primary = {"primary": ["nDCG@10"]} if "nDCG@10" in self.measures else {}
+        return {"baseline": self.baseline, **primary} if self.baseline else None
 
 
 def nights(plan: Plan = Plan()) -> ReportTables:
@@ -116,7 +122,7 @@ def night(plan: Plan, number: int = 0, *, seed: int = 7) -> ReportTables:
     """Evaluate one night in this process and name its run."""
     day = FIRST_NIGHT + timedelta(days=number)
     logs = _logs(plan, seed=seed + number)
-    given: dict[str, Any] = {"baseline": plan.baseline} if plan.baseline else {}
+    given: dict[str, Any] = plan.comparisons or {}
     if plan.slices:
         given |= {"segments": logs["segments"], "slices": plan.slices}
     result = evaluate(
@@ -158,7 +164,7 @@ def published(plan: Plan, run: Mapping[str, Any], **changes: object) -> dict[str
     config = {
         "evaluation": EVALUATION,
         "measures": list(plan.measures),
-        "comparisons": {"baseline": plan.baseline} if plan.baseline else None,
+        "comparisons": plan.comparisons,
         "gates": [gate.model_dump(mode="json") for gate in plan.rules.gates],
     }
     inputs = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +13,7 @@ from rankeval_spark.apps.gates import T_TESTS
 from rankeval_spark.apps.nightly.night_plan import has_judged_lists
 from rankeval_spark.apps.run_history import NightSide, changes_between, segments_by_slice
 from rankeval_spark.config import Comparisons
+from rankeval_spark.config.inference import family_of
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import Measure, MeasureSet
@@ -75,8 +76,8 @@ def compare_nights(root: str, now: PastNight, before: PastNight, selection: Comp
     """Compare each model with itself on another night.
 
     Rows of :mod:`rankeval_spark.result_rows.night_change_rows` with ``test``, ``correction``, ``family_size``,
-    ``p_adjusted``, ``reason`` and ``verdict`` as ``comparisons`` has them; the family is the requested rows. Raises
-    InputError if one of the nights measured nothing, or another share of the users.
+    ``family``, ``p_adjusted``, ``reason`` and ``verdict`` as ``comparisons`` has them; the families are those of the
+    requested rows. Raises InputError if one of the nights measured nothing, or another share of the users.
     """
     _require_means(now, before)
     shares = [night.sample_share for night in (now, before)]
@@ -88,8 +89,11 @@ def compare_nights(root: str, now: PastNight, before: PastNight, selection: Comp
     sides = [NightSide.of(results, night, models=selection.models) for night in (now, before)]
     rows = changes_between(sides[0], sides[1], config, measures=measures, slices=names)
     correction = config.comparisons.correction if config.comparisons else "holm"
+    primary = {(measure.label, measure.k) for measure in config.primary}
     return ComparisonResult(
-        with_adjusted_p(rows, measures=measures, correction=correction, alpha=1 - config.intervals.confidence),
+        with_adjusted_p(
+            rows, measures=measures, primary=primary, correction=correction, alpha=1 - config.intervals.confidence
+        ),
         _describe_differences(
             now, before, measures, [name for name in names if not sides[0].has_same_slice(name, sides[1])]
         ),
@@ -99,8 +103,8 @@ def compare_nights(root: str, now: PastNight, before: PastNight, selection: Comp
 def compare_models(root: str, night: PastNight, baseline: str, selection: ComparisonSelection) -> ComparisonResult:
     """Compare the models of a night with one of them, paired by user; ConfigError if it has no such model.
 
-    Rows are those published if the night has this baseline. Else they are computed from its users, and the p-values
-    are adjusted for the requested rows.
+    Rows are those published if the night has this baseline. Else they are computed from its users, and the families
+    are those of the requested rows.
     """
     _require_means(night)
     results = results_of(root)
@@ -133,12 +137,18 @@ def compare_models(root: str, night: PastNight, baseline: str, selection: Compar
 
 
 def with_adjusted_p(
-    rows: Iterable[Mapping[str, Any]], *, measures: Iterable[Measure], correction: Correction, alpha: float
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    measures: Iterable[Measure],
+    primary: Collection[tuple[str, int]],
+    correction: Correction,
+    alpha: float,
 ) -> list[dict[str, Any]]:
-    """Adjust the p-values of changes, which are one family, and add reason and verdict."""
-    found = list(rows)
+    """Adjust the p-values of changes within their families, and add reason and verdict."""
+    found = [{**row, "family": family_of(row, primary)} for row in rows]
     p = np.array([np.nan if row["p_value"] is None else row["p_value"] for row in found])
-    adjusted = multiple_testing.adjust(p, np.zeros(len(p), dtype=np.int64), correction=correction, alpha=alpha)
+    families = np.unique([row["family"] for row in found], return_inverse=True)[1]
+    adjusted = multiple_testing.adjust(p, families, correction=correction, alpha=alpha)
     better = {measure.label: measure.better for measure in measures}
     with_verdicts = []
     for row, adjusted_p, size in zip(found, adjusted.p, adjusted.family_size, strict=True):
@@ -178,6 +188,7 @@ def _compute_differences(
         measure_set=MeasureSet.of(per_user),
         slices=[made[name] for name in selection.slices_of(config) if name != C.ALL_USERS],
         comparisons=comparisons,
+        primary=config.primary,
     )
     from rankeval_spark.apps.run_history import sum_users  # noqa: PLC0415 - imports the engine
     from rankeval_spark.engine.planning import build_outputs  # noqa: PLC0415 - as above

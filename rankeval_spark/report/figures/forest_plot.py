@@ -50,7 +50,7 @@ def forest(
     """Draw the differences of a model from the baseline with their intervals, by slice, the greatest gain first.
 
     A filled triangle that points up is significantly better, one that points down worse, a hollow circle undecided: the
-    p behind it is adjusted for all tests of the run. Where neither side of the measure is better, a filled diamond is
+    p behind it is adjusted within its family of tests. Where neither side of the measure is better, a filled diamond is
     significantly different. Each pair of a model and a baseline has a panel of its own, unless they are named.
     """
     table = keep(defaults.read_frame(comparisons, NEEDED, what="comparisons"), test=PAIRED)
@@ -65,7 +65,10 @@ def forest(
         given = f"{model or 'any'} against {baseline or 'any'}"
         raise ConfigError(Fault("forest(model=, baseline=)", given, expected, nearest(wanted or "", names)))
     computed = defaults.measures_of(table)
-    first = defaults.headline_measure(computed) if measure is None else defaults.find_measure(measure, computed)
+    primary = defaults.measures_of(keep(table, family="primary")) if "family" in table.column_names else []
+    first = (
+        defaults.headline_measure(primary or computed) if measure is None else defaults.find_measure(measure, computed)
+    )
     if first is None or not pairs:
         fix = "compare with evaluate(..., baseline=...)"
         raise NothingToDrawError(Fault("comparisons", "no row", "at least one", fix))
@@ -79,7 +82,7 @@ def forest(
 def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: str) -> list[dict[str, Any]]:
     """Return a row per slice, all users first, then the greatest gain first, with its outcome or why it is withheld."""
     wanted = {C.BASELINE_MODEL_ID: baseline, C.MODEL_ID: model, C.MEASURE: measure[0], C.K: measure[1]}
-    found = rows_of(table, NEEDED, test=PAIRED, **wanted)
+    found = rows_of(table, (*NEEDED, "family"), test=PAIRED, **wanted)
     sign = -1 if defaults.is_lower_better(measure[0]) else 1
     halves = [(row["ci_high"] - row["ci_low"]) / 2 for row in found if row["ci_high"] is not None]
     places = wording.decimals(halves)
@@ -117,6 +120,7 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
         "p_adjusted": row["p_adjusted"],
         "said": said,
         "p": p or why,
+        "family": row.get("family") or "",
         "users": row["n_users"],
         "is_all": row[C.SLICE] == C.ALL_USERS,
         "note": f"{SIGNS[outcome]} {wording.p_in_words(row['p_adjusted']) if said == outcome else said}",

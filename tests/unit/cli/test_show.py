@@ -330,7 +330,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         tmp_path_factory.mktemp("wide") / "workspace",
         measures=["nDCG", "RR", "Success"],
         cutoffs=list(range(1, 31)),
-        comparisons={"baseline": "pop"},
+        comparisons={"baseline": "pop", "primary": ["nDCG@10"]},
     )
     root = Root(made.root, load_config(made.config))
     for day in (FIRST, SECOND):

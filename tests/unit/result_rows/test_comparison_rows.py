@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 
 import numpy as np
@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from rankeval_spark.config import Comparisons
-from rankeval_spark.config.inference import TestName
+from rankeval_spark.config.inference import Family, TestName
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.slicing import Slicing
 from rankeval_spark.engine import paired_differences
@@ -280,14 +280,18 @@ def test_lists_and_rows_are_compared_alike() -> None:
             assert by_lists[key][name] == same, (key, name)
 
 
-def test_each_test_is_a_family_of_its_own_and_too_few_replicates_are_said() -> None:
+def test_each_test_has_three_families_and_too_few_replicates_are_said() -> None:
     found = compared(scored(), tests=("t", "sign", "bootstrap"), replicates=100)
-    for test in ("t", "sign", "bootstrap"):
-        rows = [row for key, row in found.items() if key[0] == test]
+    for test, name in product(("t", "sign", "bootstrap"), get_args(Family)):
+        rows = [row for key, row in found.items() if (key[0], row["family"]) == (test, name)]
         assert {row["family_size"] for row in rows} == {sum(row["p_value"] is not None for row in rows)}
+        of_primary = {key[4:] == ("P", 1) for key, row in found.items() if row["family"] == name}
+        assert of_primary == {name != "exploratory"}
     drawn = [row for key, row in found.items() if key[0] == "bootstrap" and row["p_value"] is not None]
-    assert 12 / (100 + 1) > 0.05  # two models, two cutoffs, everyone and the two countries with five users
-    assert {(row["family_size"], row["p_adjusted"], row["reason"]) for row in drawn} == {(12, None, "replicates")}
+    sizes = {row["family"]: (row["family_size"], row["reason"]) for row in drawn}
+    # Two models, and two countries with five users; P@5 on everyone and in them: 6 / (100 + 1) > 0.05 > 4 / (100 + 1).
+    assert sizes == {"primary": (2, None), "slices": (4, None), "exploratory": (6, "replicates")}
+    assert all((row["p_adjusted"] is None) == (row["family"] == "exploratory") for row in drawn)
     assert all(row["p_adjusted"] is not None for key, row in found.items() if key[0] == "sign" and row["p_value"])
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
-from itertools import chain
 from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from rankeval_spark.config.policies import Unit
     from rankeval_spark.results import RunRecord, StagedRun
     from rankeval_spark.results.run_record import NightKey
-    from rankeval_spark.sums.published import UserTotals
 
 
 Numbers: TypeAlias = Mapping[str, Any]
@@ -347,11 +345,9 @@ def changes_between(
         return []
     reported = ReportedSlices(made, config.slicing.min_slice_size, config.intervals.confidence)
     changes = NightChanges.from_unit(MeasureSet.of(same), reported, now.unit)
-    from rankeval_spark.sums import published  # noqa: PLC0415 - imports the engine
+    from rankeval_spark.sums.published import compare_users  # noqa: PLC0415 - imports the engine
 
-    name, differences = published.NIGHT_CHANGES, published.NightDifferences(changes)
-    totals = published.UserTotals(changes.measures, {name: differences}, differences.segments, n_nights=2)
-    found = to_rows(sum_users([now.user_metrics, before.user_metrics], totals)[name])
+    found = to_rows(compare_users(now.user_metrics, before.user_metrics, changes))
     unsupported, untested = {*now.unsupported, *before.unsupported}, dict.fromkeys(("p_value", "p_less", "p_greater"))
     return [
         {**row, **untested, "reason": TOO_LITTLE_SUPPORT} if unsupported and support_key(row) in unsupported else row
@@ -383,19 +379,3 @@ def compare_with_previous(
             raise
         return Previous(night.evaluation_date, (), damage=error.faults)
     return Previous(night.evaluation_date, rows)
-
-
-def sum_users(nights: Sequence[Any], totals: UserTotals) -> dict[str, pa.Table]:
-    """Add up the users of published nights: rows of ``schemas.USER_METRICS`` as ``Results.scan`` returns them."""
-    from rankeval_spark.engine.arrays import to_arrow  # noqa: PLC0415 - imports the engine
-    from rankeval_spark.sums.published import NIGHT  # noqa: PLC0415 - as above
-    from rankeval_spark.sums.sums import finish_sums  # noqa: PLC0415 - as above
-
-    wanted = pc.field(C.K).isin(to_arrow(np.array(totals.measures.ks, dtype=np.int32)))
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for place, night in enumerate(nights):
-            for batch in night.filter(wanted).to_batches(columns=totals.columns):
-                yield batch.append_column(NIGHT, to_arrow(np.full(batch.num_rows, place, dtype=np.int32)))
-
-    return finish_sums(totals.sums, chain(totals.known, totals.add(batches())))

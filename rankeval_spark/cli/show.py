@@ -28,6 +28,7 @@ from rankeval_spark.errors import ConfigError, Fault, InputError, listed, neares
 from rankeval_spark.measures import group_statistics
 from rankeval_spark.report.defaults import newest_nights
 from rankeval_spark.result_rows import gap_rows
+from rankeval_spark.result_rows.night_change_rows import BY_GROUPS, BY_USERS, SHARES, count_inputs
 from rankeval_spark.results import results_of
 from rankeval_spark.results.filters import absent_names, cutoffs_of
 from rankeval_spark.results.published_results import DELETED
@@ -329,6 +330,7 @@ NIGHT_COLUMNS: Final = (
     *("n_users", "n_earlier_users", "n_common_users", C.VALUE, "earlier_value", "delta", "ci_low", "ci_high"),
     *("ci_level", "relative_delta", "relative_ci_low", "relative_ci_high", "test", "p_value", "p_adjusted"),
     *("correction", "family", "family_size", "reason", "is_small", "verdict"),
+    *(*BY_USERS, *BY_GROUPS, *SHARES, *count_inputs({}, {})),
 )
 
 
@@ -346,6 +348,7 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
     else:
         found, columns = compare_nights(root, night, before, asked), NIGHT_COLUMNS
         names["earlier_date"] = before.evaluation_date
+        names |= count_inputs(night.n_input_rows, before.n_input_rows)
     notes = [*found.notes, *([] if found.rows else ["nothing to compare: no row matches"])]
     has_all = found.rows and all({row[name] for row in found.rows} >= {*own} for name, own in selection.equal.items())
     if not has_all or any(selection.cutoffs.values()):
@@ -363,6 +366,13 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
             title += f" against {before.evaluation_date}, unpaired: the nights share only some of their users"
         build = partial(tables.comparisons, title=title, width=out.width)
         tables.print_fitted(out, rows, build, is_all=is_all, rank=tables.row_ranking(rows), choose=tables.CHOOSE_ROWS)
+        if before is not None:
+            there = {(row[C.MEASURE], row[C.K]) for row in rows}
+            first = next(each for each in asked.measures_of(night) if (each.label, each.k) in there)
+            of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
+            changes = results_of(root).what_changed(str(first), against=before.evaluation_date, **of_night).to_pylist()
+            models = {row[C.MODEL_ID] for row in rows}
+            out.print(tables.what_changed([row for row in changes if row[C.MODEL_ID] in models]))
 
 
 def _find_night_before(root: str, night: PastNight, against: str) -> PastNight | None:

@@ -21,6 +21,7 @@ from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import find_biases
 from rankeval_spark.report.defaults import headline_measure, headlines
 from rankeval_spark.report.night import PASSED, UNMET, verdict_of
+from rankeval_spark.report.night_changes import change_lines
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld
 from rankeval_spark.wording import NO_SUPPORT, group_name, slice_name
 
@@ -147,6 +148,18 @@ def _describe_families(rows: Sequence[Row]) -> tuple[str, list[str]]:
     corrected = "" if method == "none" else f", p by {method.title()} over {tests} tests"
     why = "no primary measure at its cutoff, so what it finds is to be confirmed (comparisons.primary)"
     return corrected, [f"{EXPLORATORY} exploratory: {why}"] if "exploratory" in sizes else []
+
+
+def what_changed(rows: Sequence[Row]) -> Table:
+    """Build the table of what changed a mean, a column a model."""
+    found = change_lines(rows)
+    table = new_table("", title=found.title, caption=[found.inputs] if found.inputs else ())
+    for model in found.models:
+        table.add_column(escape(model), justify="right", overflow="fold")
+    for words, cells in found.lines:
+        texts = (f"{cell.text} ({cell.note})" if cell.note else cell.text for cell in cells)
+        table.add_row(*(escape(text.replace("−", "-")) for text in (words, *texts)))  # as the other tables here
+    return table
 
 
 def _list_withheld(rows: Sequence[Row]) -> list[str]:

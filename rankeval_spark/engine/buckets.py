@@ -25,6 +25,8 @@ from rankeval_spark.engine.failures import quote_key, refuse_input
 from rankeval_spark.statistics.hashed_random import GOLDEN, hash_bytes, mix_in_place
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from rankeval_spark.measures.arrays import IntVector
     from rankeval_spark.statistics.hashed_random import Hashes
 
@@ -47,6 +49,11 @@ def hash_users(users: pa.Array | pa.ChunkedArray) -> Hashes:
     places = np.frombuffer(ends, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
     text = np.zeros(0, dtype=np.uint8) if data is None else np.frombuffer(data, dtype=np.uint8)
     return hash_bytes(text, places.astype(np.int64))
+
+
+def is_drawn(users: pa.Array, share: float) -> NDArray[np.bool_]:
+    """Return which users a share below 1 draws: those with the lowest hashes, as ``--sample-users`` draws them."""
+    return hash_users(users) < np.int64(int(share * 2**64) - 2**63)
 
 
 BUDGET: Final = 256 << 20  # bytes of Arrow rows that are held at once; a worker needs four times as much at its peak

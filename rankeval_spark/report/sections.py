@@ -29,6 +29,7 @@ from rankeval_spark.report.figures.users import (
     values_by_model,
     win_phrase,
 )
+from rankeval_spark.report.night_changes import changes_section
 from rankeval_spark.report.page_parts import Block, Cell, Figure, Section, TableView, Tone
 from rankeval_spark.report.tables import Row, all_users_rows, keep, rows_of
 from rankeval_spark.statistics.paired_tests import why_withheld
@@ -518,6 +519,7 @@ def provenance_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001
 BUILDERS: Final = {
     "leaderboard": ("Leaderboard", leaderboard_section),
     "comparison": ("Candidate against baseline", comparison_section),
+    "changes": ("What changed", changes_section),
     "curves": ("Measures over k", curves_section),
     "history": ("History over nights", history_section),
     "precision-recall": ("Precision over recall", precision_recall_section),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rankeval_spark.schemas import Schema
 
 Row: TypeAlias = Mapping[str, Any]
+NO_EARLIER_NIGHT: Final = "The first night: there is none before it to compare with."
 PAIRED: Final = "t"  # the test that verdicts and gates read
 
 
@@ -32,6 +33,10 @@ class ReportTables:
     checks: pa.Table
     user_metrics: pa.Table  # rows of single users of that night, all or a sample; none where they were deleted
     user_share: float = 1.0  # share of the users that `user_metrics` holds
+    night_changes: pa.Table = field(
+        default_factory=pa.schema([]).empty_table
+    )  # `Results.what_changed` of the headline measure
+    no_changes: str = NO_EARLIER_NIGHT  # why there are none
 
     @classmethod
     def without_rows(cls, runs: pa.Table) -> ReportTables:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Final
@@ -12,8 +12,16 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregates import KEY_FIELDS, STATE
+from rankeval_spark.engine.arrays import encode_rows
 from rankeval_spark.engine.outputs import list_count_column
-from rankeval_spark.engine.slices import Key, find_groups, nan_to_null, read_matrix, segment_column_names
+from rankeval_spark.engine.slices import (
+    Key,
+    find_groups,
+    nan_to_null,
+    read_doubles,
+    read_matrix,
+    segment_column_names,
+)
 from rankeval_spark.result_rows.comparison_rows import clip_differences
 from rankeval_spark.result_rows.metric_rows import join_slice_values
 from rankeval_spark.statistics import night_differences
@@ -32,6 +40,9 @@ NUMBERS: Final = (
     *("relative_delta", "relative_ci_low", "relative_ci_high"),
     *("std_error", "freedom", "p_value", "p_less", "p_greater"),
 )
+BY_USERS: Final = ("delta_left", "delta_came", "delta_same")  # parts of the change of a row
+BY_GROUPS: Final = ("delta_mix", "delta_within")  # parts of a slice value in the change of all users
+SHARES: Final = ("share", "earlier_share")  # of a slice value in the users of its slice, or in their lists
 SCHEMA: Final = pa.schema(
     {
         **dict.fromkeys((C.MODEL_ID, C.SLICE, C.SLICE_VALUE), pa.string()),
@@ -39,10 +50,13 @@ SCHEMA: Final = pa.schema(
         C.MEASURE: pa.string(),
         C.K: pa.int32(),
         **dict.fromkeys(COUNTS, pa.int64()),
-        **dict.fromkeys((*NUMBERS, "ci_level"), pa.float64()),
+        **dict.fromkeys((*NUMBERS, *BY_USERS, *BY_GROUPS, *SHARES, "ci_level"), pa.float64()),
         "is_small": pa.bool_(),
     }.items()
 )
+
+INPUTS: Final = {"recommendations": "log_rows", "held_out": "judgement_rows", "items": "catalogue_rows"}
+"""Inputs whose rows are shown beside a change, and how their columns end, such as ``n_earlier_log_rows``."""
 
 EARLIER: Final = "_earlier_"  # prefix of the columns of the earlier night, where both are side by side
 
@@ -87,10 +101,12 @@ class NightChanges:
         model, index, slice_values, k = (cell.as_py() for cell in key)
         # In an order of their own, so that equal partitions give equal bits however they arrive.
         states = sorted(group[STATE].to_pylist())
+        found: Nights | RatioNights
         if self.denominators:
-            merged = reduce(RatioNights.merge, map(RatioNights.from_bytes, states)).as_means()
+            found = of_lists = reduce(RatioNights.merge, map(RatioNights.from_bytes, states))
+            merged = of_lists.as_means()
         else:
-            merged = reduce(Nights.merge, map(Nights.from_bytes, states))
+            found = merged = reduce(Nights.merge, map(Nights.from_bytes, states))
         has_users = merged.now.n[0] + merged.before.n[0] > 0
         requested = [self.measures.requested_ks[column] for column in self.measures.columns]
         wanted = [place for place, ks in enumerate(requested) if k in ks and has_users[place]]
@@ -104,6 +120,7 @@ class NightChanges:
             C.MEASURE: pa.array([self.measures.labels[place] for place in wanted], pa.string()),
             C.K: pa.array([k] * n_rows, pa.int32()),
             **self._compared(merged, wanted),
+            **_split(found, merged, wanted),
         }
         return pa.Table.from_arrays([columns[field.name] for field in SCHEMA], schema=SCHEMA)
 
@@ -128,6 +145,39 @@ class NightChanges:
             "ci_level": pa.array([self.reported.confidence] * len(wanted), pa.float64()),
             "is_small": pa.array(fewest[0, wanted] < self.reported.min_size),
         }
+
+
+def _split(found: Nights | RatioNights, means: Nights, wanted: Sequence[int]) -> dict[str, pa.Array]:
+    """Build the columns of the parts of each change, and those of weights, of which :func:`add_groups` makes shares."""
+    n_common = means.common.numerator.n
+    counts = means.before.n - n_common, means.now.n - n_common
+    causes = night_differences.split_by_users(means.now.mean, means.before.mean, found.kept_means, *counts)
+    columns = dict(zip((*BY_USERS, *SHARES), (*causes, *found.weights), strict=True))
+    unknown = dict.fromkeys(BY_GROUPS, pa.nulls(len(wanted), pa.float64()))
+    return {**{name: nan_to_null(each[0, wanted]) for name, each in columns.items()}, **unknown}
+
+
+def add_groups(rows: pa.Table) -> pa.Table:
+    """Replace the weights of finished rows by shares, and add the parts of each slice value in the change of all."""
+    if not rows.num_rows:
+        return rows
+    _, whole = np.unique(encode_rows(rows, (C.MODEL_ID, C.SLICE, C.MEASURE, C.K)), return_inverse=True)
+    now, before = (read_doubles(rows, name) for name in (C.VALUE, "earlier_value"))
+    weights = [read_doubles(rows, name) for name in SHARES]
+    parts = night_differences.split_by_groups(now, before, weights[0], weights[1], whole)
+    with np.errstate(invalid="ignore"):
+        shares = [weight / np.bincount(whole, weight)[whole] for weight in weights]
+    is_all = np.array(rows[C.SLICE].to_pylist()) == C.ALL_USERS
+    for name, values in zip((*BY_GROUPS, *SHARES), (*parts, *shares), strict=True):
+        place = rows.schema.get_field_index(name)
+        rows = rows.set_column(place, rows.schema.field(place), nan_to_null(np.where(is_all, np.nan, values)))
+    return rows
+
+
+def count_inputs(now: Mapping[str, int | None], before: Mapping[str, int | None]) -> dict[str, int | None]:
+    """Return columns with the rows of each night's inputs, from the rows by the input's name."""
+    nights = {"n_": now, "n_earlier_": before}
+    return {f"{start}{end}": rows.get(name) for name, end in INPUTS.items() for start, rows in nights.items()}
 
 
 def earlier_name(name: str) -> str:

@@ -13,11 +13,21 @@ import pyarrow.compute as pc
 from typing_extensions import TypeVar
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.config.loading import read_recorded, recorded_values
 from rankeval_spark.config.requested_measures import recorded_definitions
+from rankeval_spark.config.slicing import ReportedSlices
 from rankeval_spark.errors import ConfigError, Fault, InputError, warn_user
-from rankeval_spark.measures import group_statistics, with_cutoff
+from rankeval_spark.measures import MeasureSet, group_statistics, with_cutoff
 from rankeval_spark.report.defaults import find_measure, is_lower_better
 from rankeval_spark.result_rows.metric_rows import to_leaderboard
+from rankeval_spark.result_rows.night_change_rows import (
+    BY_GROUPS,
+    BY_USERS,
+    COUNTS as USER_COUNTS,
+    SHARES,
+    NightChanges,
+    count_inputs,
+)
 from rankeval_spark.results import journal, views
 from rankeval_spark.results.filters import (
     NAMES,
@@ -61,6 +71,10 @@ OF_USERS: Final = ("lists", "user_metrics")
 
 DELETED: Final = "deleted by rankeval maintain --keep-days"
 FIX: Final = "its metrics, comparisons, gates and checks are kept; run the date again to have its users back"
+CHANGE_COLUMNS: Final = (
+    *(C.EVALUATION_DATE, "earlier_date", C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K, *USER_COUNTS),
+    *(C.VALUE, "earlier_value", "delta", "ci_low", "ci_high", *BY_USERS, *BY_GROUPS, *SHARES, "is_small"),
+)
 COUNTS: Final = (C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS)
 
 
@@ -518,16 +532,80 @@ class Results(Generic[Frame]):
             other = self._side(measure, model_id, earlier)
             definitions = self._definitions(night.evaluation, side.measure)
             own, then = definitions[side.run_id], definitions[other.run_id]
-            if own != then:
-                name, others = with_cutoff(*side.measure), ", ".join(then.differences_from(own)) or "other settings"
-                found = f"{earlier.evaluation_date}, when {name} was computed with {others}"
-                expected = f"as on {night.evaluation_date}: {', '.join(own.differences_from(then)) or 'without these'}"
-                fix = "run one of the nights again with the config of the other"
-                raise ConfigError(Fault("against", found, expected, fix))
+            _require_one_definition(side.measure, (night, own), (earlier, then))
         paired = self._reader.paired(self._users(side), self._users(other))
         counts = (name for count in COUNTS for name in (count, f"other_{count}"))
         columns = (C.USER_ID, C.VALUE, f"other_{C.VALUE}", "delta", *counts)
         return self._reader.ordered(paired, columns=columns, order=[("delta", side.worst), (C.USER_ID, "asc")])
+
+    def what_changed(
+        self,
+        measure: str,
+        *,
+        against: Day = "previous",
+        date: Day | None = None,
+        evaluation: str | None = None,
+        user_share: float = 1.0,
+    ) -> Frame:
+        """Split what changed a mean since an earlier night by users who left, came or stayed, and by slices.
+
+        Parameters
+        ----------
+        measure : str
+            With its cutoff, such as ``"nDCG@10"``; its value must be a mean over users or lists.
+        against : str or date
+            ``"previous"`` for the night before, or the date of a night.
+        user_share : float
+            Share of the users that are read, the same on both nights; their means are not those in ``metrics``.
+
+        Returns
+        -------
+        Frame
+            A row a model and slice value, with ``slice`` ``all`` for everyone: ``value``, ``earlier_value`` and
+            ``delta``, users of each night and of both, and the parts of ``delta``. ``delta_left + delta_came +
+            delta_same`` is the ``delta`` of the row; ``delta_mix + delta_within``, summed over the values of a slice,
+            that of everyone. ``share`` is that of the slice value in the users, and ``n_log_rows`` with its neighbours
+            are the rows of the inputs. ``docs/comparisons.md`` has the formulas.
+
+        Raises
+        ------
+        ConfigError
+            There is no such night or measure, the measure is no mean, or the nights define it otherwise.
+        InputError
+            There is no earlier night, its users were deleted, or it measured another share of the users.
+        """
+        night = self._choose_night(date, evaluation)
+        earlier = earlier_night(self.nights(), night, against)
+        if earlier is None or earlier == night:
+            raise ConfigError(Fault("against", repr(str(against)), "previous, or the date of another night"))
+        runs = [self._run_of(each) for each in (night, earlier)]
+        own, then = (recorded_definitions(run) for run in runs)
+        wanted = find_measure(measure, list(own))
+        asked = _require_one_definition(wanted, (night, own[wanted]), (earlier, then.get(wanted))).measure(wanted[1])
+        if not asked.is_mean_of_users:
+            raise ConfigError(Fault("measure", f"{measure}, which is none", "a mean over users or lists"))
+        shares = [run["sample_share"] for run in runs]
+        if shares[0] != shares[1]:
+            found = f"{shares[0]:g} of the users, and {shares[1]:g} on {earlier.evaluation_date}"
+            raise InputError(Fault(str(night), found, "the same share on both nights", "run one of them again"))
+        now, before = (read_recorded(recorded_values(run["config"])) for run in runs)
+        made = [(), *(tuple(names) for names in now.slices if names in before.slices)]
+        reported = ReportedSlices(made, now.slicing.min_slice_size, now.intervals.confidence)
+        changes = NightChanges.from_unit(MeasureSet.of([asked]), reported, now.policies.unit)
+        from rankeval_spark.sums.published import compare_users  # noqa: PLC0415 - imports the engine
+
+        table = schemas.USER_METRICS.name
+        users = [self._scan(self._small, table, each.evaluation_date, each.evaluation, {}) for each in (night, earlier)]
+        rows = compare_users(users[0], users[1], changes, share=user_share)
+        inputs = count_inputs(*({fact["name"]: fact["n_rows"] for fact in run["inputs"] or ()} for run in runs))
+        facts = {C.EVALUATION_DATE: night.evaluation_date, "earlier_date": earlier.evaluation_date, **inputs}
+        for name, fact in facts.items():
+            kind = pa.int64() if name in inputs else pa.date32()
+            rows = rows.append_column(name, pa.array([fact] * rows.num_rows, kind))
+        order = [(name, "ascending") for name in (C.SLICE, C.SLICE_VALUE, C.MODEL_ID)]
+        found_rows = rows.sort_by(order).select([*CHANGE_COLUMNS, *inputs])
+        is_all = pc.equal(found_rows[C.SLICE], C.ALL_USERS)
+        return self._reader.from_arrow(pa.concat_tables(map(found_rows.filter, (is_all, pc.invert(is_all)))))
 
     def register(self, connection: Any = None, *, schema: str | None = None) -> list[str]:  # noqa: ANN401 - of DuckDB
         """Create views of the tables for plain SQL: ``metrics``, ``latest_metrics``, ``nights`` and more.
@@ -583,6 +661,19 @@ class Results(Generic[Frame]):
         run_id = rows[C.RUN_ID][0].as_py()
         return UserSide(night, model_id, run_id, found, columns[found], "desc" if is_lower_better(found[0]) else "asc")
 
+    def _run_of(self, night: NightKey) -> Event:
+        """Return the event of the run that published a night, as of the versions that are read."""
+        self.table_versions()
+        of_night = pc.field(C.EVALUATION_DATE) == night.evaluation_date
+        of_night &= (pc.field(C.EVALUATION) == night.evaluation) & (pc.field("status") == PUBLISHED)
+        *_, run_id = self._history.filter(of_night)[C.RUN_ID].to_pylist()
+        where = [
+            *of_nights(night.evaluation_date, night.evaluation),
+            (C.RUN_ID, "=", run_id),
+            ("status", "=", PUBLISHED),
+        ]
+        return to_rows(journal.event_table(self._small, where=where, is_lenient=True))[-1]
+
     def _definitions(self, evaluation: str, measure: tuple[str, int]) -> dict[str, RecordedDefinition]:
         """Read how the published runs of an evaluation computed a measure, by the id of the run."""
         columns = (*C.RUN_KEY, "code_version", "measures", "policies")
@@ -602,6 +693,25 @@ class Results(Generic[Frame]):
         equal: dict[str, Values] = {C.MODEL_ID: side.model_id, C.K: side.measure[1]}
         lists = self._scan(self._reader, schemas.USER_METRICS.name, day, evaluation, equal)
         return self._reader.users(lists, side.column)
+
+
+def _require_one_definition(
+    measure: tuple[str, int],
+    night: tuple[NightKey, RecordedDefinition],
+    earlier: tuple[NightKey, RecordedDefinition | None],
+) -> RecordedDefinition:
+    """Return how two nights computed a measure; ConfigError if not alike."""
+    (key, now), (earlier_key, then), name = night, earlier, with_cutoff(*measure)
+    if then is None:
+        found = f"{earlier_key.evaluation_date}, when {name} was not computed"
+        raise ConfigError(Fault("against", found, f"a night with {name}"))
+    if now != then:
+        others = ", ".join(then.differences_from(now)) or "other settings"
+        found = f"{earlier_key.evaluation_date}, when {name} was computed with {others}"
+        expected = f"as on {key.evaluation_date}: {', '.join(now.differences_from(then)) or 'without these'}"
+        fix = "run one of the nights again with the config of the other"
+        raise ConfigError(Fault("against", found, expected, fix))
+    return now
 
 
 def results_of(root: str) -> Results[pa.Table]:

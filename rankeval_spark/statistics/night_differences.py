@@ -50,6 +50,16 @@ class Nights:
     before: Moments
     common: Ratios  # users with a value on both nights: the later value as numerator, the earlier as denominator
 
+    @property
+    def kept_means(self) -> tuple[Values, Values]:
+        """Means of the common users on each night; NaN without them."""
+        return self.common.numerator.mean, self.common.denominator.mean
+
+    @property
+    def weights(self) -> tuple[Values, Values]:
+        """Users of each night."""
+        return self.now.n.astype(np.float64), self.before.n.astype(np.float64)
+
     def merge(self, other: Nights) -> Nights:
         """Aggregate both sets of users."""
         return Nights(self.now.merge(other.now), self.before.merge(other.before), self.common.merge(other.common))
@@ -76,6 +86,17 @@ class RatioNights:
     now: Ratios  # all users of each night
     before: Ratios
     common: RatioPairs  # users with a value on both nights: the later night as the model, the earlier as the baseline
+
+    @property
+    def kept_means(self) -> tuple[Values, Values]:
+        """Ratios of the common users on each night; NaN without them."""
+        return self.common.ratios
+
+    @property
+    def weights(self) -> tuple[Values, Values]:
+        """Sums of the denominators of each night."""
+        now, before = (np.nan_to_num(each.denominator.n * each.denominator.mean) for each in (self.now, self.before))
+        return now, before
 
     def merge(self, other: RatioNights) -> RatioNights:
         """Aggregate both sets of users."""
@@ -212,6 +233,65 @@ def relative_change_of_nights(nights: Nights, *, level: float) -> Change:
     value = np.where(std_error == 0, _zero_if_rounding(share - 1, np.maximum(share, 1.0)), share - 1)
     half = distributions.t_quantile((1 + level) / 2, _degrees_of_freedom(now, before)) * std_error
     return Change(value, std_error, value - half, value + half)
+
+
+class Causes(NamedTuple):
+    """Parts of a change whose sum it is; all NaN where no user has a value on both nights."""
+
+    left: Values  # users with a value on the earlier night alone
+    came: Values  # users with a value on the later night alone
+    same: Values  # users with a value on both
+
+
+def split_by_users(
+    now: Values, before: Values, kept: tuple[Values, Values], n_lost: NDArray[np.int64], n_new: NDArray[np.int64]
+) -> Causes:
+    """Split the change of a mean by who left, who came and who stayed.
+
+    With ``kept`` the means of the common users on the later and the earlier night, the parts are
+    ``kept[1] - before``, ``now - kept[0]`` and ``kept[0] - kept[1]``. No order of the three has to be chosen, and
+    with the nights exchanged, each changes its sign. Without users who left, or came, that part is exactly 0.
+
+    Users of 1 and 0 become users of 0.5 and 0.75, where the first stayed:
+
+    >>> kept = np.array([0.5]), np.array([1.0])
+    >>> causes = split_by_users(np.array([0.625]), np.array([0.5]), kept, np.array([1]), np.array([1]))
+    >>> [float(part[0]) for part in causes]
+    [0.5, 0.125, -0.5]
+    """
+    kept_now, kept_before = kept
+    is_none = np.isnan(kept_now + kept_before)
+    kept_now, kept_before = np.where(n_new == 0, now, kept_now), np.where(n_lost == 0, before, kept_before)
+    parts = (kept_before - before, now - kept_now, kept_now - kept_before)
+    return Causes(*(np.where(is_none, np.nan, part) for part in parts))
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def split_by_groups(
+    now: Values, before: Values, weight_now: Values, weight_before: Values, whole: NDArray[np.integer]
+) -> tuple[Values, Values]:
+    """Split the change of each ``whole`` by its groups: what their shares changed, and what their means changed.
+
+    With the shares w of the weights and the means m of a group, ``mix`` is ``(w_1 - w_0) (mean m - mean r)`` and
+    ``within`` is ``mean w (m_1 - m_0)``, each mean that of both nights, and r the mean of the whole (Kitagawa 1955).
+    A group of one night has the same mean on both, so that all of it is ``mix``. The sum over all groups of a whole is
+    its change. NaN where a whole has no weight on one of the nights.
+
+    Half of the users are in each group, then a quarter and three quarters; one mean rises from 0 to 0.5:
+
+    >>> one = np.zeros(2, dtype=np.int64)
+    >>> mix, within = split_by_groups(np.array([0.5, 1.0]), np.array([0.0, 1.0]), np.array([1, 3]), np.ones(2), one)
+    >>> mix.tolist(), within.tolist()
+    ([0.109375, 0.078125], [0.1875, 0.0])
+    """
+    shares, of_whole = [], []
+    for weight, mean in ((weight_now, now), (weight_before, before)):
+        share = weight / np.bincount(whole, weight)[whole]
+        shares.append(share)
+        of_whole.append(np.bincount(whole, np.where(weight > 0, share * mean, 0.0))[whole])
+    means = np.where(weight_now > 0, now, before), np.where(weight_before > 0, before, now)
+    level = (means[0] / 2 + means[1] / 2) - (of_whole[0] / 2 + of_whole[1] / 2)
+    return (shares[0] - shares[1]) * level, (shares[0] / 2 + shares[1] / 2) * (means[0] - means[1])
 
 
 def _zero_if_rounding(values: Values, scale: Values) -> Values:

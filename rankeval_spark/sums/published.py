@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,14 +24,14 @@ from rankeval_spark.engine.arrays import (
     to_numpy,
     to_texts,
 )
-from rankeval_spark.engine.buckets import split_by_user
+from rankeval_spark.engine.buckets import is_drawn, split_by_user
 from rankeval_spark.engine.outputs import FACTS, ListOutputs, Part, describe_lists, score_in_parts, to_user_means
 from rankeval_spark.engine.scorer import COMPACT, IS_EVALUATED
 from rankeval_spark.engine.slices import PACKED, pack_columns, segment_column_names
 from rankeval_spark.measures.required_facts import LIST_NAMES
-from rankeval_spark.result_rows.night_change_rows import EARLIER, SCHEMA, NightChanges
+from rankeval_spark.result_rows.night_change_rows import EARLIER, SCHEMA, NightChanges, add_groups
 from rankeval_spark.sums.grouping import apply_by_key
-from rankeval_spark.sums.sums import Sum
+from rankeval_spark.sums.sums import Sum, finish_sums
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Unit
@@ -126,6 +127,32 @@ class NightDifferences(Sum):
 
     def finish(self, rows: pa.Table) -> pa.Table:
         return apply_by_key(rows, self.key, self.compared.finish, self.schema)
+
+    def adjust(self, rows: pa.Table, totals: Mapping[str, pa.Table]) -> pa.Table:  # noqa: ARG002 - as the others
+        return add_groups(rows)
+
+
+def sum_users(nights: Sequence[Any], totals: UserTotals, *, share: float = 1.0) -> dict[str, pa.Table]:
+    """Add up the users of published nights, or a share of them that is the same on each night.
+
+    Nights are rows of ``schemas.USER_METRICS`` as ``Results.scan`` returns them.
+    """
+    wanted = pc.field(C.K).isin(to_arrow(np.array(totals.measures.ks, dtype=np.int32)))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for place, night in enumerate(nights):
+            for batch in night.filter(wanted).to_batches(columns=totals.columns):
+                drawn = batch if share >= 1 else batch.filter(to_arrow(is_drawn(batch[C.USER_ID], share)))
+                yield drawn.append_column(NIGHT, to_arrow(np.full(drawn.num_rows, place, dtype=np.int32)))
+
+    return finish_sums(totals.sums, chain(totals.known, totals.add(batches())))
+
+
+def compare_users(now: Any, before: Any, changes: NightChanges, *, share: float = 1.0) -> pa.Table:  # noqa: ANN401 - as `sum_users`
+    """Compare each model on one published night with itself on an earlier one: rows of ``night_change_rows.SCHEMA``."""
+    differences = NightDifferences(changes)
+    totals = UserTotals(changes.measures, {NIGHT_CHANGES: differences}, differences.segments, n_nights=2)
+    return sum_users([now, before], totals, share=share)[NIGHT_CHANGES]
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,7 @@ RESULTS: Final = {
     "user_differences": ("measure", "model_id", "against", "date", "evaluation"),
     "user_metrics": ("date", "evaluation", "equal"),
     "user_values": ("date", "evaluation", "equal"),
+    "what_changed": ("measure", "against", "date", "evaluation", "user_share"),
     "worst_users": ("measure", "model_id", "n", "date", "evaluation"),
 }
 """Settings that the numbers or the plan hang on; others may come and go with what measures fastest."""

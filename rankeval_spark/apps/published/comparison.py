@@ -190,9 +190,8 @@ def _compute_differences(
         comparisons=comparisons,
         primary=config.primary,
     )
-    from rankeval_spark.apps.run_history import sum_users  # noqa: PLC0415 - imports the engine
-    from rankeval_spark.engine.planning import build_outputs  # noqa: PLC0415 - as above
-    from rankeval_spark.sums.published import UserTotals  # noqa: PLC0415 - as above
+    from rankeval_spark.engine.planning import build_outputs  # noqa: PLC0415 - imports the engine
+    from rankeval_spark.sums.published import UserTotals, sum_users  # noqa: PLC0415 - as above
     from rankeval_spark.sums.sums import COMPARISONS, Differences  # noqa: PLC0415 - as above
 
     differences = Differences(

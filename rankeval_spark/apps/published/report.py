@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.engine.buckets import hash_users
-from rankeval_spark.errors import warn_user
+from rankeval_spark.engine.buckets import is_drawn
+from rankeval_spark.errors import ConfigError, InputError, warn_user
+from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns
 from rankeval_spark.report.night import MAX_NIGHTS, Night, chosen_run
 from rankeval_spark.report.page import report
@@ -31,8 +31,6 @@ MAX_USERS: Final = 20_000
 """Users whose values are read; of more, a sample is drawn. Figures have bins, so that more would look the same."""
 
 _NIGHT: Final = (C.EVALUATION, C.EVALUATION_DATE)
-_HASHES: Final = 2**64
-_MIN_HASH: Final = -(2**63)
 
 
 def report_of(
@@ -85,7 +83,9 @@ def report_tables(
         checks=read(schemas.CHECKS),
         user_metrics=empty_table(schemas.USER_METRICS),
     )
-    return _add_users(results, tables, Night(tables, evaluation=name, day=day, baseline=baseline))
+    night = Night(tables, evaluation=name, day=day, baseline=baseline)
+    tables = _add_users(results, tables, night)
+    return _add_changes(results, tables, night, with_cutoff(*night.first)) if before and night.first else tables
 
 
 def _read_events(results: Results[Any]) -> pa.Table:
@@ -127,12 +127,20 @@ def _add_users(results: Results[Any], tables: ReportTables, night: Night) -> Rep
     return replace(tables, user_metrics=users, user_share=share)
 
 
+def _add_changes(results: Results[Any], tables: ReportTables, night: Night, measure: str) -> ReportTables:
+    """Add what changed the headline measure since the night before, or why that cannot be said."""
+    wanted: dict[str, Any] = {"evaluation": night.evaluation, "date": night.day, "user_share": tables.user_share}
+    try:
+        return replace(tables, night_changes=results.what_changed(measure, **wanted))
+    except (ConfigError, InputError, DamagedResultsError) as error:
+        return replace(tables, no_changes=f"No comparison with the night before. {error.faults[0]}.")
+
+
 def _read_sample(scan: Any, columns: list[str], share: float) -> pa.Table:  # noqa: ANN401 - a dataset
     """Read the rows of the users with the lowest hashes, up to a share; no other than ``--sample-users`` draws from."""
-    bound = _MIN_HASH + int(share * _HASHES)
     if share >= 1:
         return scan.to_table(columns=columns)
     names = [scan.schema.field(name) for name in columns]
     batches = scan.to_batches(columns=columns)
-    kept = (batch.filter(pa.array(hash_users(batch[C.USER_ID]) < np.int64(bound))) for batch in batches)
+    kept = (batch.filter(pa.array(is_drawn(batch[C.USER_ID], share))) for batch in batches)
     return pa.Table.from_batches(kept, schema=pa.schema(names))

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from rankeval_spark.apps.run_history import sum_users
 from rankeval_spark.config.inference import Comparisons
 from rankeval_spark.config.request import Request
 from rankeval_spark.config.slicing import ReportedSlices, Slicing
@@ -19,7 +18,7 @@ from rankeval_spark.engine.planning import build_outputs
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.result_rows.night_change_rows import NightChanges
 from rankeval_spark.sums import published
-from rankeval_spark.sums.published import NIGHT_CHANGES, NightDifferences, UserTotals, pack_segments
+from rankeval_spark.sums.published import NIGHT_CHANGES, NightDifferences, UserTotals, pack_segments, sum_users
 from rankeval_spark.sums.sums import COMPARISONS, Differences, Sum
 
 if TYPE_CHECKING:

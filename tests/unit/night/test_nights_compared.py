@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import shutil
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
+from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.results import Results
 from tests.support import nights, two_nights
 from tests.support.arrow_frames import by, tuples, where
@@ -125,3 +129,81 @@ def test_a_sequential_rule_counts_each_night_once_however_often_it_ran(tmp_path:
     judged = rankeval("gate", made.root, "--date", NOW, "--config", made.config, "--json")
     (other,) = json.loads(judged.out)
     assert "night 1 of 30" in other["explanation"]
+
+
+def test_causes_of_a_change_agree_on_terminal_page_and_in_programs(
+    done: tuple[Workspace, Finished, Finished], tmp_path: Path
+) -> None:
+    root, options = done[0].root, ("--against", "previous", "--measures", "RR", "--slice", "any")
+    as_json, as_csv = (rankeval("compare", root, *options, form) for form in ("--json", "--csv"))
+    rows = {(row["model_id"], row["slice_value"]): row for row in json.loads(as_json.out)}
+    now, before = values("als", NOW), values("als", THEN)
+    kept = [user for user in now if user in before]
+    stayed, stayed_then = (np.mean([night[user] for user in kept]) for night in (now, before))
+    parts = {
+        "delta_left": stayed_then - np.mean(list(before.values())),
+        "delta_came": np.mean(list(now.values())) - stayed,
+        "delta_same": stayed - stayed_then,
+    }
+    everyone = rows["als", ""]
+    for name, part in parts.items():
+        assert everyone[name] == pytest.approx(part, rel=0, abs=1e-12)
+    by_slice = [rows["als", country][name] for country in ("AT", "DE") for name in ("delta_mix", "delta_within")]
+    assert sum(by_slice) == pytest.approx(everyone["delta"], rel=0, abs=1e-12)
+    counts = ("log_rows", "judgement_rows", "catalogue_rows")
+    found = [everyone[f"{start}{end}"] for end in counts for start in ("n_earlier_", "n_")]
+    assert found == [330, 320, 80, 80, None, None]
+
+    csv_rows = list(csv.DictReader(io.StringIO(as_csv.out)))
+    assert [{name: row[name] for name in parts} for row in csv_rows] == [
+        {name: "" if row[name] is None else str(row[name]) for name in parts} for row in rows.values()
+    ]
+    frame = Results(root).what_changed("RR@2").to_pylist()
+    assert {(row["model_id"], row["slice_value"]): row["delta_within"] for row in frame} == {
+        key: row["delta_within"] for key, row in rows.items()
+    }
+    told = rankeval("compare", root, *options[:4])
+    lines = told.out[told.out.index("What changed RR@2 since 2026-01-08") :].splitlines()
+    assert len(lines) <= 12
+    shown = {line.split("│")[0].strip(): line.split("│")[1].strip() for line in lines if "│" in line}
+    assert shown == {
+        "mean on 2026-01-08": "0.506",
+        "users who left": "-0.006 (10 users)",
+        "users who came": "-0.004 (10 users)",
+        "the same users": "-0.164 (70 users)",
+        "mean on 2026-01-09": "0.331",
+        "other shares by country": "-0.000 (DE -0.000)",
+        "other means by country": "-0.175 (DE -0.095)",
+    }
+    assert "Rows then and now: log 330 → 320, judgements 80 → 80." in told.out
+    page = tmp_path / "report.html"
+    assert rankeval("report", root, "--out", page).code == 0
+    html = page.read_text(encoding="utf-8")
+    for text in ("What changed RR@2 since 2026-01-08", "−0.164", "70 users", "log 330 → 320"):
+        assert text in html
+
+
+def test_why_a_change_cannot_be_split_is_said(done: tuple[Workspace, Finished, Finished], tmp_path: Path) -> None:
+    copy = tmp_path / "results"
+    shutil.copytree(done[0].root, copy)
+    results, first = Results(str(copy)), THEN - timedelta(days=7)
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"measure": "RR@2", "date": first}, "no night of nightly before"),
+        ({"measure": "P@2"}, "2026-01-08, when P@2 was not computed"),
+        ({"measure": "RR@2", "against": "als"}, "'als'; expected previous, or the date"),
+        ({"measure": "RR@2", "against": NOW}, "or the date of another night"),
+        ({"measure": "RR@7"}, "did you mean 'RR@2'"),
+    ]
+    for arguments, words in refused:
+        with pytest.raises((ConfigError, InputError)) as found:
+            results.what_changed(**arguments)
+        assert words in str(found.value)
+    page = tmp_path / "report.html"
+    assert rankeval("report", copy, "--date", first, "--out", page).code == 0
+    assert "there is none before it to compare with" in page.read_text(encoding="utf-8")
+    cleaned = rankeval("maintain", copy, "--keep-days", "1", "--date", NOW)
+    assert cleaned.code == 0, cleaned.err
+    with pytest.raises(InputError, match="2026-01-07: found no user_metrics: deleted by rankeval maintain"):
+        results.refresh().what_changed("RR@2", date=THEN)
+    assert rankeval("report", copy, "--date", THEN, "--out", page).code == 0
+    assert "No comparison with the night before. nightly, 2026-01-07" in page.read_text(encoding="utf-8")

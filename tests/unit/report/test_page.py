@@ -24,7 +24,18 @@ if TYPE_CHECKING:
     from rankeval_spark.report.tables import ReportTables
 
 SECTIONS: Final = [
-    *("leaderboard", "comparison", "curves", "history", "precision-recall", "users", "groups", "beyond", "checks"),
+    *(
+        "leaderboard",
+        "comparison",
+        "changes",
+        "curves",
+        "history",
+        "precision-recall",
+        "users",
+        "groups",
+        "beyond",
+        "checks",
+    ),
     *("definitions", "provenance"),
 ]
 HOSTILE: Final = "<script>alert('x')</script><img src=x onerror=alert(1)>&amp;\"`{{ 7 * 7 }}"
@@ -209,7 +220,7 @@ def test_one_model_on_one_night_without_slices_says_how_to_get_the_rest() -> Non
     page = parsed(report(report_tables.nights(plan)))
     hints = {id_: section(page, id_).all("p", class_="hint") for id_ in ["answer", *SECTIONS]}
     said = {id_: found[0].words for id_, found in hints.items() if found}
-    assert list(said) == ["answer", "comparison", "curves", "precision-recall", "groups", "beyond"]
+    assert list(said) == ["answer", "comparison", "changes", "curves", "precision-recall", "groups", "beyond"]
     assert "comparisons.baseline" in said["comparison"]
     assert "slices" in said["groups"]
     assert len(figures(page)) == 3

@@ -49,6 +49,7 @@ FILE_SYSTEMS: Final[Mapping[str, FileSystem]] = {
 }
 
 RESULT_SCHEMES: Final = ("file", *(name for name, one in FILE_SYSTEMS.items() if one.is_object_store))
+_ACCOUNT: Final = "AZURE_STORAGE_ACCOUNT_NAME"
 _OF_S3: Final = ("s3n",)  # an older name, which Hadoop no longer has
 
 STORE_SETTINGS: Final[dict[str, str]] = {}
@@ -116,6 +117,27 @@ def scheme_fix(scheme: str, *, is_root: bool = False) -> str | None:
     return "did you mean 's3'?" if scheme in _OF_S3 else nearest(scheme, RESULT_SCHEMES if is_root else FILE_SYSTEMS)
 
 
+def spark_address(location: str) -> str:
+    """Return a location as Hadoop opens it: S3 as ``s3a``, a container of Azure with the server of its account.
+
+    >>> spark_address("s3://bucket/log")
+    's3a://bucket/log'
+    >>> spark_address("/data/log")
+    '/data/log'
+    """
+    scheme, _, rest = location.partition("://")
+    if scheme.lower() == "s3":
+        return f"s3a://{rest}"
+    if scheme.lower() != "az":
+        return location
+    account = os.environ.get(_ACCOUNT)
+    if not account:
+        expected = f"the name of the storage account in {_ACCOUNT}, as Spark needs it in the address"
+        raise ConfigError(Fault("address", repr(location), expected, f"set {_ACCOUNT}"))
+    container, slash, path = rest.partition("/")
+    return f"abfss://{container}@{account}.dfs.core.windows.net{slash}{path}"
+
+
 def local_path(location: str) -> Path | None:
     """Return the path of a location on this machine, None for any other location.
 
@@ -163,8 +185,9 @@ def _normalise(path: str, default: str) -> str:
     """Write a path in the one form in which it is compared; ``?`` and ``#`` are characters of names to Spark."""
     if not scheme_of(path) and scheme_of(default) not in ("", "file"):
         path = f"{default.rstrip('/')}{path}"
+    if scheme_of(path) != "az" or os.environ.get(_ACCOUNT):  # one name of a place that has several
+        path = spark_address(path)
     scheme, authority, rest = scheme_of(path), "", path
-    scheme = "s3" if scheme == "s3a" else scheme  # Hadoop's name of the same place
     if scheme:
         rest = path.partition(":")[2]
     if scheme and rest.startswith("//"):

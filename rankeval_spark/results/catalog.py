@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 from pyspark.errors import PySparkException
 
 from rankeval_spark import schemas
+from rankeval_spark.allowed_folders import spark_address
 from rankeval_spark.errors import ConfigError, Fault, first_line
 from rankeval_spark.results.published_results import Results
-from rankeval_spark.results.roots import normalise, spark_address
+from rankeval_spark.results.roots import normalise
 from rankeval_spark.results.storage import inside
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def register_tables(spark: SparkSession, root: str, schema: str | None, where: s
         if not is_there:
             with _refusals(where, name, "a table that the catalog accepts"):
                 spark.catalog.createTable(
-                    name, path=inside(spark_address(root), name.rpartition(".")[2]), source="delta"
+                    name, path=inside(spark_address(normalise(root)), name.rpartition(".")[2]), source="delta"
                 )
     return {name: not is_there for name, is_there in names.items()}
 
@@ -92,7 +93,7 @@ def is_in_memory(spark: SparkSession, schema: str | None) -> bool:
 
 def _is_same(location: str, place: str) -> bool:
     with suppress(ConfigError):  # of a place that holds no results
-        return normalise(location) == place
+        return spark_address(normalise(location)) == spark_address(place)
     return False
 
 

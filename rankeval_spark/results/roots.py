@@ -45,15 +45,6 @@ def normalise(root: str) -> str:
     return root.rstrip("/").replace("s3a://", "s3://", 1) if scheme else os.path.abspath(root)
 
 
-def spark_address(root: str) -> str:
-    """Return a root as Spark opens it: Hadoop calls S3 ``s3a``.
-
-    >>> spark_address("s3://bucket/results")
-    's3a://bucket/results'
-    """
-    return normalise(root).replace("s3://", "s3a://", 1)
-
-
 def storage_at(root: str) -> Storage:
     """Return the store of a root; ConfigError if it cannot hold results."""
     location = normalise(root)

@@ -16,9 +16,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession, functions as F
 
 from rankeval_spark import allowed_folders, columns as C, schemas
+from rankeval_spark.allowed_folders import spark_address
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.results import delta_log
-from rankeval_spark.results.roots import normalise, spark_address, storage_at
+from rankeval_spark.results.roots import normalise, storage_at
 from rankeval_spark.results.storage import inside
 from rankeval_spark.results.table_scans import AT, require_columns
 
@@ -45,7 +46,7 @@ class SparkReader:
     """Reader by Spark: scans and frames are DataFrames. Spark Connect sessions work too."""
 
     def __init__(self, spark: SparkSession, root: str) -> None:
-        self._spark, self._root, self._location = spark, normalise(root), spark_address(root)
+        self._spark, self._root, self._location = spark, normalise(root), spark_address(normalise(root))
 
     def scan(self, table: str, *, version: int | None = None, where: Filters = ()) -> DataFrame:
         if table == schemas.RUNS.name:

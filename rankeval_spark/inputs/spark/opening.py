@@ -16,7 +16,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, functions as F, types as T
 
 from rankeval_spark import allowed_folders, columns as C
-from rankeval_spark.allowed_folders import local_path
+from rankeval_spark.allowed_folders import local_path, spark_address
 from rankeval_spark.errors import CONDITION, Fault, InputError, first_line
 from rankeval_spark.inputs import input_files, trec_files
 from rankeval_spark.inputs.input_columns import CORRUPT, NANOSECONDS, PARQUET_UUID, UUIDS
@@ -79,7 +79,7 @@ def open_table(spark: SparkSession, name: str, config: InputConfig, date: dt.dat
     if config.table is not None or not allowed_folders.is_limited():  # a catalog has its own permissions
         return _open_by_format(spark, name, config, date)
     default = probes.default_file_system(spark)
-    _check_path(spark, name, config.location(date), config.format)
+    _check_path(spark, name, spark_address(config.location(date)), config.format)
     frame, version = _open_by_format(spark, name, config, date)
     # the log of a Delta table may name files elsewhere
     allowed_folders.require_each(f"inputs.{name}.path", frame.inputFiles(), default=default)
@@ -118,7 +118,7 @@ def _check_path(spark: SparkSession, name: str, location: str, format_: str) -> 
 
 def _open_by_format(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> tuple[DataFrame, int | None]:
     """Open an input by its format, and return its version if it is a Delta table."""
-    location = config.location(date)
+    location = spark_address(config.location(date))
     path = None if config.table else local_path(location)
     for place in () if path is None else (path, *(path.iterdir() if path.is_dir() else ())):
         if place.exists() and not place.is_file() and not place.is_dir():  # Spark might read it for ever
@@ -151,7 +151,7 @@ def _open_by_format(spark: SparkSession, name: str, config: InputConfig, date: d
 
 
 def _open_delta(spark: SparkSession, name: str, config: InputConfig, date: dt.date) -> tuple[DataFrame, int]:
-    location, moment, version = config.location(date), config.moment(date), config.version
+    location, moment, version = spark_address(config.location(date)), config.moment(date), config.version
     expected = EXPECTED["delta"] if version is None else f"{EXPECTED['delta']} with version {version}"
     with as_input_error(name, location, expected):
         if version is None and moment is None and not config.table:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from rankeval_spark import allowed_folders
+from rankeval_spark.allowed_folders import outside_faults, spark_address
 from rankeval_spark.config.spark_settings import setting_files
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.spark.session import build_session
@@ -106,3 +107,20 @@ def test_path_without_a_file_system_is_of_the_default_one() -> None:
         allowed_folders.require_allowed(("x", "file:///data/y"), default=default, environment=ROOTS)
     with pytest.raises(ConfigError):
         allowed_folders.require_allowed(("x", "hdfs://other/data/y"), default=default, environment=ROOTS)
+
+
+@pytest.mark.parametrize("written", ["az://box/logs/a", "abfss://box@kept.dfs.core.windows.net/logs/a"])
+def test_a_container_is_the_same_place_by_both_of_its_names(written: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", "kept")
+    assert spark_address(written) == "abfss://box@kept.dfs.core.windows.net/logs/a"
+    for root in ("az://box/logs", "abfss://box@kept.dfs.core.windows.net/logs"):
+        assert outside_faults([("input", written)], environment={"RANKEVAL_ROOTS": root}) == []
+    elsewhere = {"RANKEVAL_ROOTS": "abfss://box@other.dfs.core.windows.net/logs,az://box2/logs"}
+    assert len(outside_faults([("input", written)], environment=elsewhere)) == 1
+
+
+def test_spark_needs_the_account_of_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with pytest.raises(ConfigError, match=r"az://box/logs.*AZURE_STORAGE_ACCOUNT_NAME"):
+        spark_address("az://box/logs")
+    assert outside_faults([("input", "az://box/logs")], environment={"RANKEVAL_ROOTS": "az://box"}) == []

@@ -97,6 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     spark = plain_session(options.cores, options.heap)
     spark.sparkContext.setLogLevel("ERROR")
+    for setting in options.conf:
+        spark.conf.set(*setting.split("=", 1))
     evaluated(spark, Case(100_000))  # workers and generated code of the first evaluation
     if options.what == "model":
         for name, case in varied(options.rows[0]):
@@ -205,6 +207,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--list-length", type=number, default=100, help="mean length of the lists (100)")
     parser.add_argument("--shuffle-partitions", type=int, default=0, help="partitions of users (as Spark decides)")
     parser.add_argument("--heap", default="2g", help="memory of the driver's JVM (2g)")
+    parser.add_argument("--conf", nargs="+", default=[], help="settings of the session, such as key=value")
     parser.add_argument("--cores", type=number, default=n_cores(), help="cores that Spark may use (all)")
     parser.add_argument("--partitions", type=number, nargs="+", default=[500, 2000], help="partitions that are merged")
     parser.add_argument("--different", type=number, default=100, help="partitions before the same come again (100)")

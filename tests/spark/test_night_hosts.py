@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.nightly.night import run_night
+from rankeval_spark.apps.nightly.night import run_night, spark_host
+from rankeval_spark.apps.nightly.night_plan import NightPlan
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ChecksFailedError, InputError, OpenWindowsError
 from rankeval_spark.spark.session import on_demand
@@ -244,6 +245,23 @@ def test_nights_whose_judgements_name_their_list(
     assert all(checks["held_out", name]["count"] > 0 for name in ("null_keys", "unmatched_lists", "duplicates"))
     lists = {row["list_id"] for row in rows_of(workspace, "here", "user_metrics")}
     assert lists == {"a", "b", *(["c"] if form == "nested" else [])}  # no model has a list c
+
+
+@pytest.mark.parametrize("form", ["items", "lists", "own setting"])
+def test_batches_of_items_alone_have_no_limit_of_bytes(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    limit = "spark.sql.execution.arrow.maxBytesPerBatch"
+    inputs, changes = Awkward.make(7), dict[str, Any]()
+    if form == "lists":
+        inputs = replace(inputs, recommendations=nested(inputs.recommendations))
+        changes["inputs__recommendations__nested"] = {"items": "item_id", "scores": "score"}
+    if form == "own setting":
+        changes["spark__settings"] = {limit: "1m"}
+    config = load_config(awkward(tmp_path, inputs, **changes).config)
+    before = spark.conf.get(limit, "64m")
+    with spark_host(spark, NightPlan.of(config, FIRST)) as host:
+        host.read()
+        assert spark.conf.get(limit, "64m") == (str(2**31 - 1) if form == "items" else before)
+    assert spark.conf.get(limit, "64m") == before
 
 
 def test_rows_are_chosen_by_the_same_filters(spark: SparkSession, tmp_path: Path) -> None:

@@ -96,6 +96,11 @@ SEGMENT_KEY: Final = (USER_ID,)  # key of the segments of a user
 RUN_KEY: Final = (EVALUATION, EVALUATION_DATE, RUN_ID)  # first columns of every published table
 MAX_ROWS_PER_USER: Final = 5_000_000  # rows of one user in all inputs together above which a run fails
 MIN_USERS: Final = 30  # users below which a comparison has no p-value: the default of ``min_slice_size``
+UNPAIRED: Final = "unpaired"  # test of two models, or nights, that do not have the same users
+DECIDING: Final = (
+    "t",
+    UNPAIRED,
+)  # tests with verdicts in ``comparisons``: one of them for each two models
 MIN_NIGHTS: Final = 7  # earlier nights below which there is no band of expected means
 # Error of the mean of many values, relative to their size, that decides no verdict and is no difference.
 ROUNDING: Final = 1e-12

@@ -20,11 +20,19 @@ from rankeval_spark.measures import MAX_CUTOFF
 from rankeval_spark.refusals import model_faults, raise_as_call, refuse_unknown_baseline
 from rankeval_spark.report import notebook
 from rankeval_spark.result_rows import gap_rows
-from rankeval_spark.result_rows.check_rows import ADVICE, OF_WEIGHTS, TARGET_SUMS, judge_fact, to_check_rows
+from rankeval_spark.result_rows.check_rows import (
+    ADVICE,
+    OF_WEIGHTS,
+    SAMPLE_RATIO,
+    TARGET_SUMS,
+    judge_fact,
+    to_check_rows,
+)
 from rankeval_spark.result_rows.gap_rows import to_gaps
 from rankeval_spark.result_rows.group_rows import to_group_table
 from rankeval_spark.result_rows.metric_rows import to_leaderboard
 from rankeval_spark.statistics.paired_tests import why_withheld
+from rankeval_spark.statistics.unpaired_tests import describe_shared_users
 from rankeval_spark.sums import sums
 from rankeval_spark.sums.check_counts import to_list_facts
 from rankeval_spark.sums.exposures import to_metrics
@@ -144,6 +152,7 @@ class Evaluation(Generic[Frame]):
         refuse_unknown_baseline(self.request, self.host.models)
         rows = self._totals[COMPARISONS]
         _warn_of_withheld(rows)
+        _warn_of_split(self._list_facts)
         return self.host.frame(sort_by_key(rows, (C.BASELINE_MODEL_ID, *_METRICS_KEY, "test")))
 
     @cached_property
@@ -388,7 +397,9 @@ class Evaluation(Generic[Frame]):
 
     @property
     def _list_facts(self) -> list[CheckCount]:
-        return to_list_facts(self._totals[LISTS], self.request, self._totals.get(METRICS))
+        return to_list_facts(
+            self._totals[LISTS], self.request, self._totals.get(METRICS), self._totals.get(COMPARISONS)
+        )
 
     @cached_property
     @raise_as_call()
@@ -405,14 +416,24 @@ class Evaluation(Generic[Frame]):
 
 
 def _warn_of_withheld(comparisons: pa.Table) -> None:
-    """Warn of models that are not compared because they serve other users."""
+    """Warn of models that are not compared because they serve other users, and of users of both arms of an A/B test."""
     why = {
-        (row[C.MODEL_ID], row[C.BASELINE_MODEL_ID]): why_withheld(row)
+        (row[C.MODEL_ID], row[C.BASELINE_MODEL_ID]): f"is {text}"
+        if (text := why_withheld(row))
+        else f"is unpaired: {shared}"
         for row in comparisons.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
-        if why_withheld(row)
+        if (shared := describe_shared_users(row)) or why_withheld(row)
     }
     for (model, baseline), text in why.items():
-        warn_user(f"the comparison of {model!r} with {baseline!r} is {text}")
+        warn_user(f"the comparison of {model!r} with {baseline!r} {text}")
+
+
+def _warn_of_split(facts: Sequence[CheckCount]) -> None:
+    """Warn of an A/B test whose models do not have the shares of users that they are meant to have."""
+    for fact in facts:
+        if fact.check == SAMPLE_RATIO and judge_fact(fact, Checks()).verdict != "ok":
+            words = "; ".join(fact.sample_keys)
+            warn_user(f"{fact.check}: {fact.count:,} users too many ({words}); {ADVICE[fact.check]}")
 
 
 def _warn_of_weights(facts: Sequence[CheckCount]) -> None:

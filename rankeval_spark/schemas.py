@@ -299,12 +299,14 @@ COMPARISONS: Final = Schema(
         *slice
         measure string! Measure with its options, without the cutoff, such as nDCG or AP(denom='min')
         k int! Cutoff; 0 = whole list
-        n_users bigint! Users with a value under both models
+        n_users bigint! Users with a value under both models; of unpaired, users of the model with a value
+        n_baseline_users bigint Of unpaired, users of the baseline with a value, where n_users are those of the model;
+          else NULL
         n_with_baseline bigint Users of the slice with a list of the baseline, judged or not
         n_with_model bigint The same of the model
         n_with_both bigint The same of both
         baseline_value double Value of the baseline over these users; NULL where no user has one
-        value double Value of the model over the same users
+        value double Value of the model over the same users; of unpaired, each is over its own users
         delta double Difference: value - baseline_value; NULL, as all that follows from it, if withheld
         ci_low double Lower end of the confidence interval of delta, of the test for bootstrap and tukey and of t for
           the others; NULL for randomized_tukey
@@ -314,10 +316,11 @@ COMPARISONS: Final = Schema(
         relative_ci_low double Lower end of the interval of relative_delta; NULL for tests that compute another interval
         relative_ci_high double Upper end of the interval of relative_delta; NULL for tests that compute another
           interval
-        test string! Test: t (paired; verdicts and gates read it), randomization, bootstrap, wilcoxon, sign, tukey or
-          randomized_tukey
-        method string! Method of p_value: t, delta (for ratios of sums and means over lists), exact (all signs), equal
-          (equal differences), monte_carlo, wilcox, pratt, binomial or studentized_range
+        test string! Test: t (paired) or unpaired (of two models of comparisons.split), which verdicts and gates read;
+          randomization, bootstrap, wilcoxon, sign, tukey or randomized_tukey
+        method string! Method of p_value: t, welch, delta (for ratios of sums and means over lists), exact (all signs),
+          equal (equal differences), monte_carlo, wilcox, pratt, binomial or studentized_range
+        freedom double Degrees of freedom of the interval of unpaired; NULL for other tests: those of t are n_users - 1
         replicates int Random draws of the test; NULL where it needs none
         seed bigint Seed of the random draws; NULL where the test needs none
         p_value double Two-sided p-value; NULL where reason says why there is none
@@ -326,14 +329,15 @@ COMPARISONS: Final = Schema(
         family string Tests that are corrected together, of those with the same test: primary (primary measures on all
           users), slices (the same in slices) or exploratory (all other measures and cutoffs)
         family_size bigint! Number of p-values in the family
-        reason string Why p_value is NULL: no_common_users, few_common_lists (withheld: n_with_both is below a tenth of
-          the smaller of n_with_baseline and n_with_model; compare the means of population 'run'),
+        reason string Why p_value is NULL: no_common_users, no_users (unpaired: no user of a model has a value),
+          few_common_lists (withheld: n_with_both is below a tenth of the smaller of n_with_baseline and n_with_model;
+          compare the means of population 'run', or name the models of an A/B test in comparisons.split),
           few_common_judged_lists (judgements name lists: of those of the smaller model, fewer than a tenth are answered
           by both), one_user, few_users, few_differences, out_of_range (squares of the differences leave the range of a
           double), too_little_support (n_effective of a model in metrics is below min_slice_size) or undefined; or why
           p_adjusted is NULL: replicates (too few to be significant)
-        effect_size double dz: delta / standard deviation of the differences (for tukey, of the residuals); NULL without
-          spread and for ratios of sums
+        effect_size double dz: delta / standard deviation of the differences (for tukey, of the residuals; for unpaired,
+          of the users); NULL without spread and for ratios of sums
         n_wins bigint Users with a greater value under the model; NULL for tests of all models
         n_ties bigint Users with the same value under both; NULL for tests of all models
         n_losses bigint Users with a smaller value under the model; NULL for tests of all models
@@ -341,8 +345,9 @@ COMPARISONS: Final = Schema(
         win_share double Share of n_users whose value under the model is greater by more than margin
         loss_share double Share of n_users whose value under the model is smaller by more than margin
         is_small boolean! True if the slice has fewer users than min_slice_size
-        verdict string Verdict of t: if p_adjusted <= 1 - ci_level, better or worse, or different where neither side of
-          the measure is better; else undecided, as with too_little_support; NULL for other reasons and other tests
+        verdict string Verdict of t and unpaired: if p_adjusted <= 1 - ci_level, better or worse, or different where
+          neither side of the measure is better; else undecided, as with too_little_support; NULL for other reasons and
+          other tests
     """),
 )
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Row: TypeAlias = Mapping[str, Any]
 """A row of ``metrics``, ``comparisons``, ``gates`` or :mod:`rankeval_spark.result_rows.night_change_rows`."""
 
-T_TESTS: Final = {"test": ["t"]}
+T_TESTS: Final = {"test": C.DECIDING}
 """The rows of ``comparisons`` that verdicts follow from, whichever further tests have rows."""
 
 DECIDED: Final = frozenset({"passed", "failed"})
@@ -296,7 +296,7 @@ class _Judge:
         both = [_key(row), _key({**row, C.MODEL_ID: row[C.BASELINE_MODEL_ID]})]
         unsupported = self._lacking_support([other for other in metrics if _key(other) in both])
         difference = _estimate(row, "delta", "ci")
-        freedom = row["n_users"] - 1.0
+        freedom = row["n_users"] - 1.0 if row.get("freedom") is None else row["freedom"]
         half = (difference.high - difference.low) / 2
         # The two-sided p is split; all tests of ``comparisons`` are symmetric.
         p, delta = _nan_if_none(row["p_value"]), difference.value
@@ -318,6 +318,8 @@ class _Judge:
             is_of_t=row.get("method") != "exact",
             unsupported=unsupported,
             withheld=why_withheld(row),
+            n_others=row.get("n_baseline_users"),
+            n_both=row["n_with_both"] if row["test"] == C.UNPAIRED else 0,
         )
 
     def _evidence_of_night_change(self, row: Row) -> Evidence:

@@ -176,15 +176,15 @@ def gap_rows_of(results: Results[Any], selection: RowSelection) -> list[Row]:
 
 
 def comparison_rows_of(results: Results[Any], selection: RowSelection) -> list[Row]:
-    """Read the selected comparisons: the rows of the t test, with the adjusted p of the other tests."""
+    """Read the selected comparisons: the rows with verdicts, with the adjusted p of the other tests."""
     order = (*ORDER[:4], C.BASELINE_MODEL_ID, C.MODEL_ID, C.MEASURE, C.K)
     compared: dict[tuple[str, ...], list[Row]] = {}
     for row in sort_rows(_read_selected(results, selection, schemas.COMPARISONS.name).to_pylist(), (*order, "test")):
         compared.setdefault(tuple(str(row[name]) for name in order), []).append(row)
     found = []
     for rows in compared.values():
-        others = {row["test"]: row["p_adjusted"] for row in rows if row["test"] != "t"}
-        found += [{**row, OTHER_TESTS: others} for row in rows if row["test"] == "t"]
+        others = {row["test"]: row["p_adjusted"] for row in rows if row["test"] not in C.DECIDING}
+        found += [{**row, OTHER_TESTS: others} for row in rows if row["test"] in C.DECIDING]
     return [{name: row[name] for name in COMPARISON_COLUMNS} for row in found]
 
 

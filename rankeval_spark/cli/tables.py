@@ -23,6 +23,7 @@ from rankeval_spark.report.defaults import headline_measure, headlines
 from rankeval_spark.report.night import PASSED, UNMET, verdict_of
 from rankeval_spark.report.night_changes import change_lines
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld
+from rankeval_spark.statistics.unpaired_tests import describe_shared_users
 from rankeval_spark.wording import NO_SUPPORT, group_name, slice_name
 
 if TYPE_CHECKING:
@@ -163,11 +164,12 @@ def what_changed(rows: Sequence[Row]) -> Table:
 
 
 def _list_withheld(rows: Sequence[Row]) -> list[str]:
-    """Return why differences are withheld, once for each pair of models and slice."""
-    pairs = {(row[C.MODEL_ID], row[C.BASELINE_MODEL_ID], _slice_text(row)): row for row in rows if why_withheld(row)}
+    """Return why differences are withheld, or not of different users, once for each pair of models and slice."""
+    said = ((row, why_withheld(row) or describe_shared_users(row)) for row in rows if C.BASELINE_MODEL_ID in row)
+    pairs = {(row[C.MODEL_ID], row[C.BASELINE_MODEL_ID], _slice_text(row)): (row, text) for row, text in said if text}
     lines = [
-        f"{model} - {baseline}{'' if row[C.SLICE] == C.ALL_USERS else f', {slice_}'}: {why_withheld(row)}"
-        for (model, baseline, slice_), row in pairs.items()
+        f"{model} - {baseline}{'' if row[C.SLICE] == C.ALL_USERS else f', {slice_}'}: {text}"
+        for (model, baseline, slice_), (row, text) in pairs.items()
     ]
     more = [f"and {len(lines) - MAX_WITHHELD} more"] if len(lines) > MAX_WITHHELD else []
     return [escape(line) for line in [*lines[:MAX_WITHHELD], *more]]

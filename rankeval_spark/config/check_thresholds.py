@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, get_args
 from pydantic import Field, model_validator
 
 from rankeval_spark.columns import MIN_NIGHTS
-from rankeval_spark.config.base import Model, Share, Whole, fault_error
+from rankeval_spark.config.base import Model, Number, Share, Whole, fault_error
 from rankeval_spark.errors import Fault, require_same
 
 # Expected of every list by the check `open_windows`, and the fix.
@@ -18,14 +18,25 @@ _OfLog = Literal["invalid_scores", "zero_ranks", "unknown_items", "unknown_rows"
 _OfJudgements = Literal["invalid_gains", "negative_gains", "low_gains", "invalid_values", "invalid_weights"]
 _OfItems = Literal["invalid_facts", "vector_lengths"]
 _OfMatches = Literal["unmatched_items", "unmatched_lists", "held_out_in_train", "missing_users", "zero_relevant"]
-_OfLists = Literal["short_lists", "ties", "extra_users", "absent_baseline", "rank_gaps", "score_rank_disagree"]
+_OfLists = Literal["short_lists", "ties", "extra_users", "rank_gaps", "score_rank_disagree"]
+_OfModels = Literal["absent_baseline", "sample_ratio"]
 _OfTimes = Literal["before_list", "after_window", "consumed_before", "list_times", "untimed_lists"]
 _OfEvents = Literal["untimed_interactions", "open_windows", "events_end", "train_after_cut"]
 _OfOthers = Literal["rows", "null_keys", "duplicates", "own_item", "extra_columns", "alike_values"]
 _OfWeights = Literal["target_sums", "mean_weight", "effective_sample"]
 _OfNights = Literal["volume", "absent_models", "fewer_users", "drift"]
 CheckName = Literal[
-    _OfLog, _OfJudgements, _OfItems, _OfMatches, _OfLists, _OfTimes, _OfEvents, _OfWeights, _OfOthers, _OfNights
+    _OfLog,
+    _OfJudgements,
+    _OfItems,
+    _OfMatches,
+    _OfLists,
+    _OfModels,
+    _OfTimes,
+    _OfEvents,
+    _OfWeights,
+    _OfOthers,
+    _OfNights,
 ]
 """Every check by its name, whoever counts it; those of bands are called ``bands.<name>``, which no list can have."""
 
@@ -63,6 +74,13 @@ class Volume(Threshold):
 
     window_days: Annotated[Whole, Field(ge=MIN_COUNTED, le=366)] = 28
     """Days before the night whose rows are counted; the check needs 3 published nights."""
+
+
+class SampleRatio(Threshold):
+    """Thresholds of the check `sample_ratio`, which compares the users of each model with its share of the split."""
+
+    alpha: Annotated[Number, Field(gt=0, lt=1)] = 0.001
+    """p-value of the split below which the check counts users; at 0.001, one right split in a thousand."""
 
 
 class Checks(Model):
@@ -110,9 +128,14 @@ class Checks(Model):
     judgement, and their share."""
     missing_users: Threshold = Threshold(warn=0.5, error=0.99)
     """Judged users without a list. Share of the judged users, per model; where users have several lists, of the judged
-    lists, and a user without one counts as one; where judgements name lists, of these lists."""
+    lists, and a user without one counts as one; where judgements name lists, of these lists. Models of
+    `comparisons.split` that have lists do not count."""
     absent_baseline: Threshold = Threshold(warn=0)
     """1 if the baseline of `comparisons` has no list, else 0."""
+    sample_ratio: SampleRatio = SampleRatio(warn=0)
+    """Users whom another model was meant to serve, by the shares of `comparisons.split`: of all users, else of the
+    slice that differs most. Share of the users of these models. It counts for nothing where chance explains it: where
+    the p of a chi-square test, or of an exact one of few users, is at least `alpha`; in slices, times their number."""
     zero_relevant: Threshold = Threshold(warn=0.5)
     """Judged users without a relevant judgement. Share of the judged users."""
 

@@ -40,7 +40,7 @@ from rankeval_spark.config.base import (
 )
 from rankeval_spark.config.check_thresholds import Checks
 from rankeval_spark.config.gates import Gate, gate_faults
-from rankeval_spark.config.inference import baseline_faults
+from rankeval_spark.config.inference import absent_model_faults
 from rankeval_spark.config.inputs import Inputs
 from rankeval_spark.config.policies import lacking_inputs
 from rankeval_spark.config.request import Request
@@ -371,5 +371,5 @@ def _input_faults(keys: Mapping[str, Any], inputs: Inputs) -> Iterator[Fault]:
     if models and "models" in keys and keys["models"] is None:  # the paths name the models
         if measures := measures_of(keys):
             yield from model_faults(measures, [*models])
-        if compared and compared.baseline is not None:
-            yield from baseline_faults(compared.baseline, [*models])
+        if compared:
+            yield from absent_model_faults(dict(compared), [*models])

@@ -27,11 +27,13 @@ def _require_models(models: tuple[str, ...]) -> tuple[str, ...]:
 ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Models = Annotated[tuple[ModelName, ...], AfterValidator(_require_models), each_once("model")]
 MeasureText = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+SplitShare = Annotated[Number, Field(gt=0, lt=1)]
 Replicates = Annotated[Whole, Field(ge=100, le=100_000)]
 Seed = Annotated[Whole, Field(ge=0, lt=2**63)]
 
 TestName: TypeAlias = Literal["t", "randomization", "bootstrap", "wilcoxon", "sign", "tukey", "randomized_tukey"]
 Family: TypeAlias = Literal["primary", "slices", "exploratory"]
+_ROUNDING: Final = 1e-9  # by which shares that were rounded may miss their sum
 OF_ALL_MODELS: Final = frozenset({"tukey", "randomized_tukey"})  # tests of all pairs of models at once
 
 
@@ -74,6 +76,10 @@ class Comparisons(Model):
     wilcoxon_zeros: Zeros = "wilcox"
     """Treatment of users without a difference by wilcoxon: `wilcox` leaves them out before ranking, `pratt` ranks them
     and drops their ranks."""
+    split: Annotated[dict[ModelName, SplitShare], Field(min_length=2)] | None = None
+    """Models of an A/B test, each with the share of the users that it is meant to serve, such as {control: 0.5,
+    treatment: 0.5}. Two of them are compared by the test `unpaired`, over the users with a list of each, and the check
+    `sample_ratio` compares the users of each with its share."""
     margin: Annotated[Number, Field(gt=0)] | None = None
     """Difference of a user's two values, such as 0.05: `comparisons` has the share of users who win, and of those who
     lose, by more. Without this key, it has neither."""
@@ -101,6 +107,19 @@ class Comparisons(Model):
     def _has_a_baseline(self) -> Comparisons:
         if self.baseline is None and self.pairs == "baseline":
             raise fault_error(Fault(".baseline", "none", "the model to compare with", "name it, or set pairs to all"))
+        return self
+
+    @model_validator(mode="after")
+    def _splits_all_users(self) -> Comparisons:
+        faults, total = list[Fault](), sum((self.split or {"": 1.0}).values())
+        if self.split and self.baseline is not None:
+            faults += _model_faults(".baseline", self.baseline, tuple(self.split), "models of split")
+        if abs(total - 1) > _ROUNDING:
+            faults.append(Fault(".split", f"shares that add up to {total:g}", "shares that add up to 1"))
+        if self.split and (of_all := [name for name in self.tests if name in OF_ALL_MODELS]):
+            found, expected = f"{' and '.join(of_all)} with split", "tests of two models: no user has all models"
+            faults.append(Fault(".tests", found, expected, "remove it"))
+        refuse_faults(faults)
         return self
 
     @property
@@ -144,9 +163,16 @@ class GapTests(Model):
         return with_cutoff(row["measure"], row["k"]) in (self.measures or ())
 
 
-def baseline_faults(baseline: str, models: Sequence[str]) -> list[Fault]:
-    """Find a baseline that is not among the named models."""
-    if baseline in models:
+def absent_model_faults(comparisons: Mapping[str, Any], models: Sequence[str]) -> list[Fault]:
+    """Find a baseline, and models of a split, that are not among the named models."""
+    baseline, split = comparisons.get("baseline"), comparisons.get("split")
+    faults = _model_faults("/comparisons.baseline", baseline, models) if isinstance(baseline, str) else []
+    for name in split if isinstance(split, dict) else ():
+        faults += _model_faults(f"/comparisons.split.{name}", name, models)
+    return faults
+
+
+def _model_faults(where: str, name: str, models: Sequence[str], what: str = "models") -> list[Fault]:
+    if name in models:
         return []
-    expected = f"one of the models: {', '.join(models)}"
-    return [Fault("/comparisons.baseline", repr(baseline), expected, nearest(baseline, models))]
+    return [Fault(where, repr(name), f"one of the {what}: {', '.join(models)}", nearest(name, models))]

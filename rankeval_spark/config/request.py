@@ -36,7 +36,7 @@ from rankeval_spark.config.inference import (
     Comparisons,
     Intervals,
     Models,
-    baseline_faults,
+    absent_model_faults,
 )
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.presets import PresetName, apply_preset, measure_gap_faults, options_of, rank_gap_faults
@@ -189,8 +189,7 @@ class Request(Model):
     ) -> Comparisons | None:
         faults, models = list[Fault](), info.data.get("models")
         if isinstance(value, Mapping):
-            if models and isinstance(value.get("baseline"), str):
-                faults += baseline_faults(value["baseline"], models)
+            faults += absent_model_faults(value, models) if models else []
             measures = requested.measures_of(info.data)
             if measures and not measures.comparable:
                 found = f"{', '.join(map(str, measures.measures))}, none of which can be compared"

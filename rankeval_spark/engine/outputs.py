@@ -220,7 +220,7 @@ class ListOutputs:
 
     def differences(self, part: Part, aggregator: DifferenceAggregator) -> Iterator[pa.RecordBatch]:
         """Yield differences of models by slice: rows of ``paired_differences.PARTIAL``."""
-        names = [name for name in (C.MODEL_ID, C.USER_ID, C.LIST_ID, PACKED) if name in part.lists]
+        names = [name for name in (C.MODEL_ID, C.USER_ID, C.LIST_ID, C.N_RECOMMENDED, PACKED) if name in part.lists]
         is_evaluated = to_arrow(part.members.is_evaluated)
         lists = pa.Table.from_pydict({**{name: part.lists[name] for name in names}, IS_EVALUATED: is_evaluated})
         yield from aggregator.count_lists(lists.filter(to_arrow(to_numpy(part.lists[C.N_RECOMMENDED]) > 0)))

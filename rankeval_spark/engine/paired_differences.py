@@ -23,6 +23,7 @@ from rankeval_spark.statistics import moments, multiple_testing, paired_ratios, 
 from rankeval_spark.statistics.moments import membership_matrix
 from rankeval_spark.statistics.paired_tests import PairedValues
 from rankeval_spark.statistics.resampling import Draws, SliceGroups, iterate_groups
+from rankeval_spark.statistics.unpaired_tests import Arms
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inference import TestName
@@ -47,6 +48,8 @@ SIGNS: Final = "signs"
 WEIGHTS: Final = "weights"
 CENTRED: Final = "centred"
 ORDERS: Final = "orders"
+ARMS: Final = "arms"  # of two models that serve different users: of their means, in place of the differences
+ARM_RATIOS: Final = "arm_ratios"  # the same of ratios of sums
 LISTED: Final = "listed"
 """Users with a list of each model, then those with one of both of two: all users, then those that are evaluated. For
 all models at once, and no cutoff."""
@@ -138,11 +141,12 @@ class ComparisonRequest:
     # difference of a user's two values above which the user is counted as one who wins or loses by more
     margin: float | None = None
     expected: tuple[str, ...] = ()  # names of all models where they are known before; empty: those that have rows
+    arms: frozenset[str] = frozenset()  # models that serve different users, of which no two are paired
 
     def with_models(self, found: Iterable[str]) -> tuple[str, ...]:
         """Return models that have rows, the baseline and those that are expected, in their order."""
         known = (self.baseline,) if self.baseline is not None else ()
-        return models_in_order({*known, *self.expected, *found}, self.baseline)
+        return models_in_order({*known, *self.expected, *self.arms, *found}, self.baseline)
 
     @property
     def max_columns_at_once(self) -> int:
@@ -157,6 +161,11 @@ class ComparisonRequest:
     def ratio_positions(self) -> list[int]:
         """Positions of the measures that are ratios of sums."""
         return [position for position, weight in enumerate(self.weights) if weight is not None]
+
+    @property
+    def mean_positions(self) -> list[int]:
+        """Positions of the measures that are means over users."""
+        return [position for position, weight in enumerate(self.weights) if weight is None]
 
     @property
     def stored(self) -> tuple[str, ...]:
@@ -299,14 +308,20 @@ class DifferenceAggregator:
         cells[model, place, user] = values
         is_there = np.zeros((len(models), n_users), dtype=np.bool_)
         is_there[model, user] = True
+        has_list = np.zeros((len(models), n_users), dtype=np.bool_)
+        if requested.arms:
+            is_listed = to_numpy(table[C.N_RECOMMENDED]) > 0
+            has_list[model[is_listed], user[is_listed]] = True
         users = pc.take(table, to_arrow(np.unique(user, return_index=True)[1]))
-        return _Chunk(requested, models, cells, is_there, to_numpy(users[USER_HASH]), find_slicings(users, self.slices))
+        hashes, slicings = to_numpy(users[USER_HASH]), find_slicings(users, self.slices)
+        return _Chunk(requested, models, cells, is_there, has_list, hashes, slicings)
 
     def _partials(self, chunks: Iterable[_Chunk]) -> Iterator[Partial]:
         """Yield sums of replicates added up over all chunks, all else chunk by chunk."""
         requested, held = self.requested, ReplicateBuffer()
         for chunk in chunks:
             yield from chunk.aggregate_pairs()
+            yield from chunk.aggregate_arms()
             if requested.has_any("wilcoxon"):
                 yield from chunk.differences()
             if requested.has_any("bootstrap", "randomization"):
@@ -328,14 +343,49 @@ class _Chunk:
     # under the model
     values: np.ndarray
     is_there: np.ndarray  # bool (n_models, n_users) whether the user is
+    has_list: np.ndarray  # bool (n_models, n_users) whether the user has a list; known where models are arms
     hashes: np.ndarray  # of each user's id
     slicings: list[Slicing]
 
     @cached_property
-    def pairs(self) -> list[tuple[int, int]]:
-        """Positions of the models that are compared, the one that is compared with first."""
+    def _every_pair(self) -> list[tuple[int, int]]:
         positions, all_pairs = range(len(self.models)), self.requested.all_pairs
         return [(first, other) for first, other in combinations(positions, 2) if all_pairs or first == 0]
+
+    @cached_property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Positions of models that are compared on the same users, the one that is compared with first."""
+        return [pair for pair in self._every_pair if not self._are_arms(pair)]
+
+    def _are_arms(self, pair: tuple[int, int]) -> bool:
+        return self.requested.arms.issuperset(self.models[place] for place in pair)
+
+    def aggregate_arms(self) -> Iterator[Partial]:
+        """Aggregate the values of models that serve different users; only users with a list of a model count."""
+        means, ratios, n_ks = self.requested.mean_positions, self.requested.ratio_positions, len(self.requested.ks)
+        n = len(self.requested.columns)
+        for pair in filter(self._are_arms, self._every_pair):
+            sides: list[dict[str, np.ndarray]] = []  # by kind, parts: (users at all cutoffs, measures, parts)
+            for place in reversed(pair):
+                served = np.where(self.has_list[place][None, :, None], self.values[place], np.nan)
+                served = served.reshape(-1, served.shape[-1])
+                above, below = served[:, ratios] * served[:, n:], served[:, n:]
+                sides.append({ARMS: served[:, means, None], ARM_RATIOS: np.stack([above, below], axis=-1)})
+            for slicing in self.slicings:
+                n_groups = len(slicing.values)
+                group = (np.arange(n_ks)[:, None] * n_groups + slicing.group).ravel()
+                states = {
+                    kind: Arms.by_group(model, sides[1][kind], group, n_ks * n_groups).to_bytes()
+                    for kind, model in sides[0].items()
+                    if model.shape[1]
+                }
+                is_there: np.ndarray = self.is_there[pair[0]] | self.is_there[pair[1]]
+                is_shown = slicing.has_any(is_there) | bool(self.requested.expected)
+                for shown in np.flatnonzero(is_shown).tolist():
+                    key = self._comparison_key(pair, slicing, shown)
+                    for place, k in enumerate(self.requested.ks):
+                        for kind, of_groups in states.items():
+                            yield key._replace(k=k), kind, of_groups[place * n_groups + shown]
 
     def aggregate_pairs(self) -> Iterator[Partial]:
         """Aggregate the differences, and the parts of ratios of sums."""

@@ -17,7 +17,7 @@ from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import defaults
 from rankeval_spark.report.figures.forest_plot import forest_rows
 from rankeval_spark.report.figures.means import Marks, leaderboard_rows
-from rankeval_spark.report.tables import PAIRED, ReportTables, Row, all_users_rows, distinct, keep, rows_of
+from rankeval_spark.report.tables import ReportTables, Row, all_users_rows, distinct, keep, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,7 +48,7 @@ class Night:
 
         self.metrics = self._rows_of_night(tables.metrics)
         self.group_metrics = self._rows_of_night(tables.group_metrics)
-        self.comparisons = keep(self._rows_of_night(tables.comparisons), test=PAIRED)
+        self.comparisons = keep(self._rows_of_night(tables.comparisons), test=C.DECIDING)
         self.user_metrics = self._rows_of_night(tables.user_metrics)
         self.gates = rows_of(self._rows_of_night(tables.gates))
         self.checks = rows_of(self._rows_of_night(tables.checks))

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = Mapping[str, Any]
 NO_EARLIER_NIGHT: Final = "The first night: there is none before it to compare with."
-PAIRED: Final = "t"  # the test that verdicts and gates read
 
 
 @dataclass(frozen=True)

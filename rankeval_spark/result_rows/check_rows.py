@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.config.check_thresholds import Threshold
+from rankeval_spark.config.check_thresholds import SampleRatio, Threshold
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.arrays import to_arrow, to_texts
 from rankeval_spark.engine.attribution import micros_text
 from rankeval_spark.engine.slices import nan_to_null
 from rankeval_spark.result_rows.column_types import arrow_schema
+from rankeval_spark.statistics.unpaired_tests import sample_ratio_p
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Checks
@@ -43,6 +44,7 @@ OPEN_WINDOWS: Final = "open_windows"  # lists whose window was open when the eve
 EVENTS_END: Final = "events_end"  # seconds between the newest event and the end of the last list's window
 MISSING_USERS: Final = "missing_users"  # judged users without a list, of the model that misses most: its sample key
 ABSENT_BASELINE: Final = "absent_baseline"  # the model that others are compared with, where it has no lists
+SAMPLE_RATIO: Final = "sample_ratio"  # users that another model was meant to serve, by the split of an A/B test
 TARGET_SUMS: Final = "target_sums"  # lists whose scores are no probabilities: they add up to too much, or too little
 MEAN_WEIGHT: Final = "mean_weight"  # models whose mean weight of the impressions differs from 1
 EFFECTIVE_SAMPLE: Final = "effective_sample"  # users that count for nothing, because others have large weights
@@ -77,6 +79,7 @@ ADVICE: Final[Mapping[str, str]] = {
     TARGET_SUMS: "give as score the probability with which the target policy shows the item",
     MEAN_WEIGHT: "give the propensities of the policy that made the log, and the probabilities of the target policy as "
     "scores",
+    SAMPLE_RATIO: "find out why before you read a verdict: users are lost, or sent to another model, after the draw",
     EFFECTIVE_SAMPLE: "estimate policies that are nearer to the one that made the log, or use a longer log",
 }
 """Fix for a check whose fault the rows alone do not show, by check."""
@@ -129,6 +132,41 @@ class Distance(CheckCount):
     def share(self) -> float | None:
         """The greatest distance."""
         return self.farthest
+
+
+@dataclass(frozen=True)
+class SplitCount(CheckCount):
+    """Number of users whom another model was meant to serve; no fault where chance explains it."""
+
+    p: float = 1.0  # of the split, if it is as planned
+
+
+def count_split(rows: Sequence[Mapping[str, Any]], split: Mapping[str, float]) -> SplitCount:
+    """Compare the users of each model of an A/B test with its share, of all users and in each slice.
+
+    ``rows`` are those of the test ``unpaired`` in ``comparisons``. The count is that of all users unless, by the
+    default ``alpha``, these are split as planned, and a slice has a smaller p, times the number of slices.
+    """
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for row in rows:
+        counts = found.setdefault((row[C.SLICE], row[C.SLICE_VALUE]), {})
+        counts |= {row[C.BASELINE_MODEL_ID]: row["n_with_baseline"], row[C.MODEL_ID]: row["n_with_model"]}
+    cases = []
+    for (name, value), counts in found.items():
+        users, of_slice = [counts.get(model, 0) for model in split], name != C.ALL_USERS
+        p = sample_ratio_p(users, [*split.values()])
+        p = min(1.0, p * (len(found) - 1)) if of_slice else p
+        n_off = sum(max(0.0, n - share * sum(users)) for n, share in zip(users, split.values(), strict=True))
+        of_models = ", ".join(f"{model} {n:,} ({split[model]:.4g})" for model, n in zip(split, users, strict=True))
+        where = f"{name} = {value}: " if of_slice else ""
+        fact = SplitCount(RECOMMENDATIONS, SAMPLE_RATIO, round(n_off), sum(users), (), p)
+        is_first = not of_slice and p < SampleRatio().alpha
+        cases.append((not is_first, p, fact, f"{where}{of_models}, p = {p:.2g}"))
+    if not cases:
+        return SplitCount(RECOMMENDATIONS, SAMPLE_RATIO, 0, 0)
+    cases.sort(key=lambda case: case[:2])
+    worst = cases[0][2]
+    return replace(worst, sample_keys=[text for *_, text in cases[:_MOST_SHOWN]] if worst.count else [])
 
 
 def count_alike_values(parts: Iterable[tuple[str, str]]) -> CheckCount:
@@ -265,6 +303,8 @@ def judge_fact(fact: CheckCount, checks: Checks | None) -> CheckVerdict:
     verdict = "ok"
     if share is not None:
         by_name = {"error": error, "warn": warn}
+        if isinstance(fact, SplitCount) and isinstance(limits, SampleRatio) and fact.p >= limits.alpha:
+            by_name = {}
         verdict = next((name for name, limit in by_name.items() if limit is not None and share > limit), "ok")
     threshold = error if verdict == "error" or warn is None else warn
     return CheckVerdict(severity, None if fact.check == ROWS else share, threshold, verdict)

@@ -25,7 +25,14 @@ from rankeval_spark.engine.paired_differences import (
 from rankeval_spark.engine.slices import nan_to_null, read_doubles, segment_column_names
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.result_rows.metric_rows import join_slice_values, support_key
-from rankeval_spark.statistics import multiple_testing, paired_ratios, paired_tests, rank_tests, resampling
+from rankeval_spark.statistics import (
+    multiple_testing,
+    paired_ratios,
+    paired_tests,
+    rank_tests,
+    resampling,
+    unpaired_tests,
+)
 from rankeval_spark.statistics.moments import Moments
 from rankeval_spark.statistics.paired_ratios import RatioPairs
 from rankeval_spark.statistics.paired_tests import (
@@ -38,6 +45,7 @@ from rankeval_spark.statistics.paired_tests import (
     are_too_few,
 )
 from rankeval_spark.statistics.resampling import ReplicateSums
+from rankeval_spark.statistics.unpaired_tests import Arms
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inference import TestName
@@ -48,6 +56,7 @@ if TYPE_CHECKING:
     from rankeval_spark.statistics import Correction
     from rankeval_spark.statistics.paired_ratios import RatioComparison
     from rankeval_spark.statistics.paired_tests import Change, Comparison
+    from rankeval_spark.statistics.unpaired_tests import ArmComparison
 
 
 Numbers: TypeAlias = dict[str, np.ndarray]  # by column of the table, shape (n_measures,)
@@ -228,7 +237,7 @@ def compare_all_models(
     ]
 
 
-def _estimates(baseline: np.ndarray, found: Comparison | RatioComparison, change: Change) -> Numbers:
+def _estimates(baseline: np.ndarray, found: Comparison | RatioComparison | ArmComparison, change: Change) -> Numbers:
     """Return both values, their difference and the relative one, and the intervals."""
     return {
         "baseline_value": baseline,
@@ -291,6 +300,7 @@ def build_comparison_rows(
         all_pairs=comparisons.all_pairs,
         margin=comparisons.margin,
         expected=tuple(request.models or ()),
+        arms=frozenset(comparisons.split or ()),
     )
     return ComparisonRows(
         requested=requested,
@@ -356,6 +366,9 @@ class ComparisonRows:
         if k == paired_differences.NO_CUTOFF:
             return self._count_rows(where, group)
         wanted, means, rows = self.requested.at(k), self.requested.mean_positions_at(k), [_SCHEMA.empty_table()]
+        if model is not None and self.requested.arms.issuperset((first, model)):
+            numbers = self._compare_arms(group_states(group), wanted)
+            return self._test_rows((first, model), where, C.UNPAIRED, wanted, numbers)
         if model is not None:
             tests = PairTests(group_states(group), self.requested, self.reported, wanted)
             for test in self.requested.tests:
@@ -373,6 +386,35 @@ class ComparisonRows:
             for pair, numbers in zip(combinations(models, 2), found, strict=True):
                 rows.append(self._test_rows(pair, where, test, means, numbers))
         return pa.concat_tables(rows)
+
+    def _compare_arms(self, states: States, wanted: Sequence[int]) -> Numbers:
+        """Compute the numbers of the unpaired test; means by Welch's, ratios of sums by the delta method."""
+        requested, found = self.requested, dict[str, np.ndarray]()
+        kinds = (
+            (paired_differences.ARMS, requested.mean_positions, 1, "welch"),
+            (paired_differences.ARM_RATIOS, requested.ratio_positions, 2, "delta"),
+        )
+        for kind, positions, n_outcomes, method in kinds:
+            if not positions:
+                continue
+            arms = reduce(Arms.merge, (Arms.from_bytes(state, n_outcomes) for state in states[kind]))
+            level, least = self.reported.confidence, self.reported.min_size
+            compared = unpaired_tests.compare_arms(arms, n_outcomes=n_outcomes, level=level, least_users=least)
+            numbers = {
+                "n_users": compared.n,
+                "n_baseline_users": compared.n_baseline,
+                **_estimates(compared.baseline, compared, compared.change),
+                C.VALUE: compared.value,
+                "freedom": compared.freedom,
+                "p_value": compared.p,
+                "effect_size": compared.effect_size,
+                "method": np.full(compared.p.shape, method, dtype=object),
+                "reason": compared.reason.astype(object),
+            }
+            for name, values in numbers.items():
+                column = found.setdefault(name, np.empty(len(requested.columns), dtype=values.dtype))
+                column[positions] = values[0]
+        return {name: values[list(wanted)] for name, values in found.items()}
 
     def _count_rows(self, where: Where, group: pa.Table) -> pa.Table:
         """Build a row of each pair with the numbers of users with lists; :meth:`adjust` removes it."""
@@ -410,13 +452,13 @@ class ComparisonRows:
         return _table(columns, len(pairs))
 
     def _test_rows(
-        self, pair: tuple[str, str], where: Where, test: TestName, measures: Sequence[int], found: Numbers
+        self, pair: tuple[str, str], where: Where, test: str, measures: Sequence[int], found: Numbers
     ) -> pa.Table:
         """Build the rows of one test of a pair, one for each measure."""
         index, slice_values, k = where
         n_rows = len(measures)
         names = pa.array([slice_values] * n_rows, pa.list_(pa.string()))
-        is_drawn = found["method"] == MONTE_CARLO
+        is_drawn, n_others = found["method"] == MONTE_CARLO, found.get("n_baseline_users", found["n_users"])
         constants: dict[str, Any] = {
             C.BASELINE_MODEL_ID: pair[0],
             C.MODEL_ID: pair[1],
@@ -435,7 +477,7 @@ class ComparisonRows:
             C.MEASURE: pa.array([self.labels[position] for position in measures], pa.string()),
             "replicates": pa.array(np.full(n_rows, self.requested.replicates, dtype=np.int32), mask=~is_drawn),
             "seed": pa.array(np.full(n_rows, self.requested.seed, dtype=np.int64), mask=~is_drawn),
-            "is_small": pa.array(found["n_users"] < self.reported.min_size),
+            "is_small": pa.array(np.minimum(found["n_users"], n_others) < self.reported.min_size),
             **{
                 name: _nullable(values) for name, values in clip_differences(found, self.bounds[list(measures)]).items()
             },
@@ -462,13 +504,13 @@ class ComparisonRows:
             replicates=read_doubles(rows, "replicates"),
         )
         reason = np.where(found.reason == "", rows["reason"].to_numpy(), found.reason)
-        # The t test decides; "undecided" too for too little support, which leaves no p.
+        # The t test decides, or the unpaired one; "undecided" too for too little support, which leaves no p.
         direction = dict(zip(self.labels, self.direction.tolist(), strict=True))
         towards = np.array([direction[row[C.MEASURE]] for row in keys])
         side = np.where(read_doubles(rows, "delta") * towards > 0, "better", "worse")
         side = np.where(towards == 0, "different", side)
         lacks_support = to_numpy(pc.equal(rows["reason"], TOO_LITTLE_SUPPORT), null=0).astype(np.bool_)
-        has_none = (tests != "t") | (np.isnan(found.p) & ~lacks_support)
+        has_none = ~np.isin(tests, C.DECIDING) | (np.isnan(found.p) & ~lacks_support)
         verdict = np.where(found.p <= alpha, side, "undecided").astype(object)
         adjusted = {
             "p_adjusted": nan_to_null(found.p),
@@ -517,7 +559,7 @@ def _withhold_few_common(rows: pa.Table, reason: str) -> pa.Table:
     are_apart[pair[shares_too_few & to_numpy(pc.equal(rows[C.SLICE], C.ALL_USERS))]] = True
     counts, found = counts[:, place[~is_count]], rows.filter(to_arrow(~is_count))
     is_withheld = are_too_few_at[place[~is_count]] | ((counts[:2].min(axis=0) == 0) & are_apart[pair[~is_count]])
-    is_withheld &= to_numpy(found["n_users"], null=0) > 0
+    is_withheld &= (to_numpy(found["n_users"], null=0) > 0) & ~to_numpy(pc.equal(found["test"], C.UNPAIRED))
     columns = {name: found[name] for name in found.column_names} | dict(
         zip(_LISTED, map(to_arrow, counts), strict=True)
     )

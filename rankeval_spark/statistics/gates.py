@@ -58,6 +58,8 @@ class Evidence:
     p_greater: float = math.nan
     better: Literal["higher", "lower"] = "higher"
     is_paired: bool = True  # both models have the same users
+    n_others: int | None = None  # the baseline's users with a value, where the two serve different users
+    n_both: int = 0  # users of both among these
     is_of_t: bool = True  # p is that of t, whose power is known; that of an exact test is not
     lacking: str = "baseline"  # what is missing where `versus` is empty, such as `baseline`
     has_too_few_groups: bool = False  # the value compares groups, and fewer than two are large enough
@@ -265,8 +267,9 @@ def _early_verdict(evidence: Evidence, least_users: int) -> GateVerdict | None:
         return _undecided_verdict("failed", sentence)
     if not evidence.versus:
         return no_baseline(evidence.what, evidence.lacking)
-    if evidence.n_users < least:
-        return too_few_users(evidence.what, evidence.n_users, least)
+    fewest = evidence.n_users if evidence.n_others is None else min(evidence.n_users, evidence.n_others)
+    if fewest < least:
+        return too_few_users(evidence.what, fewest, least)
     return too_little_support(evidence.what, evidence.unsupported) if evidence.unsupported else None
 
 
@@ -342,7 +345,10 @@ def _change_in_words(evidence: Evidence, gain: Estimate, is_relative: bool, boun
         direction = "better" if gain.value > 0 else "worse"
         text = f"is {wording.number(abs(value), places)}{unit} {direction} than {evidence.versus}"
     ends = " to ".join(f"{wording.signed(end, places)}{unit}" for end in (low, high))
-    return f"{text} ({ends}, {evidence.n_users:,} users{'' if evidence.is_paired else ', not all the same'})"
+    whose = "" if evidence.is_paired else ", not all the same"
+    if evidence.n_others is not None:
+        whose = f" against {evidence.n_others:,} others{f', {evidence.n_both:,} of both' if evidence.n_both else ''}"
+    return f"{text} ({ends}, {evidence.n_users:,} users{whose})"
 
 
 def _decimals(estimate: Estimate, *bounds: float) -> int:

@@ -75,8 +75,13 @@ def sum_counts(rows: pa.Table) -> pa.Table:
     return found.select([*names[:2], *(f"{name}_{op}" for name, op in how.items())]).rename_columns(names).cast(COUNTS)
 
 
-def to_list_facts(rows: pa.Table, request: Request, metrics: pa.Table | None = None) -> list[CheckCount]:
-    """Return the facts of the checks from counts of all lists, and from means where measures weigh impressions."""
+def to_list_facts(
+    rows: pa.Table, request: Request, metrics: pa.Table | None = None, comparisons: pa.Table | None = None
+) -> list[CheckCount]:
+    """Return the facts of the checks from counts of all lists, from means where measures weigh impressions.
+
+    ``comparisons`` count the users of each model of an A/B test.
+    """
     found, policies = sum_counts(rows).to_pylist(), request.policies
     by_check: dict[CheckName, Mapping[str, Any]] = {row["check"]: row for row in found if not row[C.MODEL_ID]}
     models = sorted((row for row in found if row["check"] == OF_MODEL), key=lambda row: row[C.MODEL_ID])
@@ -104,8 +109,14 @@ def to_list_facts(rows: pa.Table, request: Request, metrics: pa.Table | None = N
         is_absent = baseline not in [row[C.MODEL_ID] for row in models if row[HAS_LIST]]
         sample = [baseline] if is_absent else []
         facts.append(CheckCount(RECOMMENDATIONS, check_rows.ABSENT_BASELINE, int(is_absent), 1, sample))
-    missing = ((row[C.MODEL_ID], row["count"], row["total"]) for row in models)
+    split = (request.comparisons.split if request.comparisons else None) or {}
+    # Each model of an A/B test misses the users of the others.
+    counted = (row for row in models if row[C.MODEL_ID] not in split or not row[HAS_LIST])
+    missing = ((row[C.MODEL_ID], row["count"], row["total"]) for row in counted)
     facts.append(check_rows.count_missing_users(missing))
+    if split and comparisons is not None:
+        of_arms = comparisons.filter(pc.field("test") == C.UNPAIRED)
+        facts.append(check_rows.count_split(of_arms.to_pylist(), split))
     if not weighs:
         return facts
     weights = [] if metrics is None else find_mean_weight_rows(metrics)

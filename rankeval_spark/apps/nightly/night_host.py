@@ -82,7 +82,8 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
 
     def list_facts(self) -> list[CheckCount]:
         """Count what the checks ask of the lists."""
-        return to_list_facts(self.totals[sums.LISTS], self.request, self.totals.get(sums.METRICS))
+        lists, metrics, comparisons = map(self.totals.get, (sums.LISTS, sums.METRICS, sums.COMPARISONS))
+        return to_list_facts(lists, self.request, metrics, comparisons)
 
     @cached_property
     def totals(self) -> Mapping[str, pa.Table]:

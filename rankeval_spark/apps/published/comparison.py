@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rankeval_spark.apps.published_runs import PastNight
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.statistics import Correction
-
-UNPAIRED: Final = "unpaired"  # the test of two nights, which share only some of their users
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,7 @@ def with_adjusted_p(
         if not np.isnan(adjusted_p):
             side = "better" if good != "neither" and (row["delta"] > 0) == (good == "higher") else "worse"
             verdict = "undecided" if adjusted_p > alpha else "different" if good == "neither" else side
-        test: dict[str, Any] = {"test": UNPAIRED, "correction": correction, "family_size": int(size)}
+        test: dict[str, Any] = {"test": C.UNPAIRED, "correction": correction, "family_size": int(size)}
         test["p_adjusted"] = None if np.isnan(adjusted_p) else float(adjusted_p)
         with_verdicts.append({**row, **test, "reason": reason, "verdict": verdict})
     return with_verdicts
@@ -183,7 +181,8 @@ def _compute_differences(
         return []
     asked = config.comparisons or Comparisons(baseline=baseline)
     made = segments_by_slice(config)
-    comparisons = Comparisons(baseline=baseline, correction=asked.correction, margin=asked.margin)
+    split = asked.split if baseline in (asked.split or ()) else None
+    comparisons = Comparisons(baseline=baseline, correction=asked.correction, margin=asked.margin, split=split)
     request = request_of(config, night.evaluation_date).copy_with(
         measure_set=MeasureSet.of(per_user),
         slices=[made[name] for name in selection.slices_of(config) if name != C.ALL_USERS],

@@ -12,7 +12,7 @@ from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import defaults
 from rankeval_spark.report.figures import charts
 from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError, Palette
-from rankeval_spark.report.tables import PAIRED, Row, distinct, keep, rows_of
+from rankeval_spark.report.tables import Row, distinct, keep, rows_of
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def forest(
     p behind it is adjusted within its family of tests. Where neither side of the measure is better, a filled diamond is
     significantly different. Each pair of a model and a baseline has a panel of its own, unless they are named.
     """
-    table = keep(defaults.read_frame(comparisons, NEEDED, what="comparisons"), test=PAIRED)
+    table = keep(defaults.read_frame(comparisons, NEEDED, what="comparisons"), test=C.DECIDING)
     all_pairs = [(str(other), str(compared)) for other, compared in distinct(table, C.BASELINE_MODEL_ID, C.MODEL_ID)]
     pairs = [
         (other, compared) for other, compared in all_pairs if model in (None, compared) and baseline in (None, other)
@@ -82,7 +82,7 @@ def forest(
 def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: str) -> list[dict[str, Any]]:
     """Return a row per slice, all users first, then the greatest gain first, with its outcome or why it is withheld."""
     wanted = {C.BASELINE_MODEL_ID: baseline, C.MODEL_ID: model, C.MEASURE: measure[0], C.K: measure[1]}
-    found = rows_of(table, (*NEEDED, "family"), test=PAIRED, **wanted)
+    found = rows_of(table, (*NEEDED, "family"), test=C.DECIDING, **wanted)
     sign = -1 if defaults.is_lower_better(measure[0]) else 1
     halves = [(row["ci_high"] - row["ci_low"]) / 2 for row in found if row["ci_high"] is not None]
     places = wording.decimals(halves)

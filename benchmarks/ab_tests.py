@@ -74,8 +74,8 @@ def simulate(make: Callable[[int], tuple[Array, Array]], n_outcomes: int, effect
     all_p, all_errors = np.concatenate(p), np.concatenate(errors)
     is_tested = ~np.isnan(all_p)
     return Rates(
-        100 * (all_p[is_tested] < ALPHA).mean(),
-        100 * np.concatenate(covered)[is_tested].mean(),
+        100 * np.mean(all_p[is_tested] < ALPHA) if is_tested.any() else np.nan,
+        100 * np.mean(np.concatenate(covered)[is_tested]) if is_tested.any() else np.nan,
         100 * is_tested.mean(),
         all_errors.mean() / all_errors.std() * np.sqrt(len(all_errors)),
         100 * np.concatenate(removed).mean(),
@@ -211,10 +211,8 @@ def table() -> str:
     )
     parts = []
     for title, heads, rows in tables:
-        lines = [heads, ["---"] * len(heads), *rows()]
-        parts.append(
-            f"**{title}.**\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines).replace("| --- |", "|---|")
-        )
+        lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *(f"| {' | '.join(row)} |" for row in rows())]
+        parts.append("\n".join([f"**{title}.**", "", *lines]))
     return "\n\n".join(parts)
 
 

@@ -11,6 +11,7 @@ from scipy import special
 
 from rankeval_spark.columns import MIN_USERS, UNPAIRED
 from rankeval_spark.statistics import distributions, moments
+from rankeval_spark.statistics.intervals import MIN_NONZERO
 from rankeval_spark.statistics.paired_tests import OUT_OF_RANGE, Change, equal_differences_p
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 _ROUNDING: Final = 1e-13  # share of the values up to which a difference or a standard error is only rounding
 _COLLINEAR: Final = 1e-10  # share of the greatest eigenvalue below which covariates say the same
-MIN_EXPECTED: Final = 5.0  # users expected in the smaller arm, below which no normal distribution is taken
+MIN_EXPECTED: Final = 5.0  # users expected of a model below which its share is tested exactly
 NO_USERS: Final = "no_users"  # reason of an unpaired test without a p: no user of one of the models has a value
 
 
@@ -268,14 +269,13 @@ def _why_untested(arms: Arms, delta: Values, std_error: Values, least_users: int
     """Return why two models have no p-value; empty where they have one.
 
     Too few values other than 0, such as conversions, are no base for a normal distribution: ``few_differences`` where
-    fewer than five of them are expected in the smaller of the two.
+    their number, times the share of the smaller model in the larger one, is below 10.
     """
-    fewest, total = np.minimum(arms.model.n, arms.baseline.n), np.maximum(arms.model.n + arms.baseline.n, 1)
-    expected = arms.n_nonzero * fewest / total
+    fewest, most = (take(arms.model.n, arms.baseline.n) for take in (np.minimum, np.maximum))
     squares = np.stack([np.diagonal(each.cross, axis1=-2, axis2=-1)[..., 0] for each in (arms.model, arms.baseline)])
     means = np.stack([each.means[..., 0] for each in (arms.model, arms.baseline)])
     is_beyond = (moments.may_lose_squares(squares, means) | ~(squares <= moments.SQUARES[1])).any(axis=0)
-    is_few = (arms.n_nonzero > 0) & (expected < MIN_EXPECTED)
+    is_few = (arms.n_nonzero > 0) & (arms.n_nonzero * fewest / np.maximum(most, 1) < MIN_NONZERO)
     names = [NO_USERS, "one_user", "few_users", "few_differences", OUT_OF_RANGE, "undefined"]
     conditions = [fewest == 0, fewest == 1, fewest < least_users, is_few, is_beyond, np.isnan(delta * std_error)]
     return np.select(conditions, names, "")

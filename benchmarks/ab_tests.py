@@ -126,8 +126,13 @@ def covariate_rows() -> list[list[str]]:
 
     for name, share in HISTORIES.items():
         for correlation in (0.3, 0.8):
-            of_both = (correlation, share)
-            found = simulate(lambda runs, o=of_both: (draw(400, runs, EFFECT, *o), draw(600, runs, 0.0, *o)), 1, EFFECT)
+
+            def both(
+                runs: int, level: float = correlation, known: Callable[[Array], Array] = share
+            ) -> tuple[Array, Array]:
+                return draw(400, runs, EFFECT, level, known), draw(600, runs, 0.0, level, known)
+
+            found = simulate(both, 1, EFFECT)
             cells = f"{found.removed:.0f}", f"{found.covered:.1f}", f"{found.bias:+.1f}"
             rows.append([name, f"{correlation:.1f}", *cells])
     return rows

@@ -26,6 +26,50 @@ USUAL_CUTOFF: Final = 10
 USUAL_FIRST: Final = ("nDCG", "AP", "R", "RR", "Success", "P")
 """Measures to show first if the order of the request is not known."""
 
+QUESTIONS: Final[Mapping[str, frozenset[str]]] = {
+    "hits": frozenset(
+        [
+            "P",
+            "R",
+            "F",
+            "NumHits",
+            "Rprec",
+            "Rprec_mult",
+            "SetP",
+            "SetR",
+            "SetF",
+            "MAR",
+            "MeanP",
+            "CG",
+            "nCG",
+            "RecallCeiling",
+        ]
+    ),
+    "hit rate": frozenset({"Success"}),
+    "first hit": frozenset({"RR", "FirstHit"}),
+    "judged share": frozenset({"Judged", "unj", "PredictedShare"}),
+    "diversity": frozenset(["ILD", "ILS", "SRecall", "Calibration", "alpha_nDCG", "ERR_IA", "Personalization"]),
+    "novelty": frozenset(
+        ["MIUF", "SelfInfo", "EPC", "EFD", "Unexpectedness", "Serendipity", "Freshness", "NotInTrain"]
+    ),
+    "popularity": frozenset(["ARP", "APLT", "ACLT", "PopLift", "MeanPopRank", "PopREO", "PopRSP", "BiasDisparity"]),
+    "agreement": frozenset({"Overlap", "Jaccard", "RBO"}),
+}
+"""Questions that measures answer; those of no other set answer that of their family."""
+
+OF_FAMILIES: Final = {
+    "accuracy": "ranking quality",
+    "prediction": "predicted scores",
+    "off_policy": "estimated reward",
+    "beyond_accuracy": "diversity",
+    "system": "coverage",
+}
+QUESTION_ORDER: Final = (
+    *("ranking quality", "estimated reward", "predicted scores", "hit rate", "first hit", "hits", "coverage"),
+    *("novelty", "diversity", "popularity", "agreement", "judged share"),
+)
+"""Order of figures, of which there is one a question."""
+
 CURVE: Final = "IPrec"
 SAMPLE: Final = "[.]sample-[0-9][0-9.e-]*$"
 """End of the name of a sample of the users, as a regular expression of Python, DuckDB and Spark."""
@@ -127,6 +171,31 @@ def headlines(
         if cutoffs:
             chosen.append((label, first[1]) if (label, first[1]) in cutoffs else _choose_cutoff(label, cutoffs))
     return chosen[:at_most]
+
+
+def question_of(label: str) -> str:
+    """Return the question that a measure answers; its own name if this version does not know it.
+
+    >>> [question_of(label) for label in ("nDCG(gains='binary')", "Success", "RR", "CatalogCoverage", "MIUF")]
+    ['ranking quality', 'hit rate', 'first hit', 'coverage', 'novelty']
+    """
+    measure = measure_of(label)
+    if measure is None:
+        return label
+    of_name = (question for question, names in QUESTIONS.items() if measure.name in names)
+    return next(of_name, OF_FAMILIES.get(measure.entry.family, measure.entry.family))
+
+
+def one_per_question(
+    computed: Sequence[MeasureKey], requested: Sequence[MeasureKey], *, first: MeasureKey, at_most: int
+) -> list[MeasureKey]:
+    """Return the measure shown first, then the first requested measure of each other question."""
+    chosen: dict[str, MeasureKey] = {}
+    for measure in headlines(computed, requested, first=first, at_most=len(computed)):
+        chosen.setdefault(question_of(measure[0]), measure)
+    places = {question: place for place, question in enumerate(QUESTION_ORDER)}
+    _, *others = sorted(chosen, key=lambda name: (chosen[name] != first, places.get(name, len(places))))
+    return [first, *(chosen[name] for name in others)][:at_most]
 
 
 def parent_of(label: str) -> str | None:

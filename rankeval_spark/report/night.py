@@ -77,7 +77,7 @@ class Night:
         # The headline measure: primary, of the first gate if that is, or the first one requested; None without means.
         self.first = decides or defaults.headline_measure(self.known, self.requested)
         measures, most = (self.known, self.requested), MAX_HEADLINES
-        self.headlines = defaults.headlines(*measures, first=self.first, at_most=most) if self.first else []
+        self.headlines = defaults.one_per_question(*measures, first=self.first, at_most=most) if self.first else []
         with_models = self.metrics if self.metrics.num_rows else self.history
         self.models = [str(name) for (name,) in distinct(with_models, C.MODEL_ID)]
         compared = [str(name) for (name,) in distinct(self.comparisons, C.BASELINE_MODEL_ID)]
@@ -189,7 +189,7 @@ WORDS: Final = {
     "too_little_support": "not judged",
 }
 TONES: Final[Mapping[str, Tone]] = {"better": "good", "worse": "bad"}
-MAX_PASSED_OPEN: Final = 4  # a rule with more sentences has those that passed folded
+MAX_CHECKS: Final = 3  # named in the answer
 MAX_OPEN: Final = 20  # sentences of a rule that are open at all
 ORDER: Final[Mapping[Tone, int]] = {"bad": 0, "open": 1, "good": 2}
 NO_GATES: Final = "No rules: add `gates` to the config, such as {measure: nDCG@10, least_gain: 0.01}."
@@ -202,6 +202,7 @@ class Sentence:
     text: str
     tone: Tone
     verdict: str
+    section: str = ""  # of the page, that has more
 
 
 @dataclass(frozen=True)
@@ -225,7 +226,7 @@ class Answer:
     headline: str
     reason: str
     rules: Sequence[Rule] = ()
-    facts: Sequence[tuple[str, str]] = ()
+    facts: Sequence[tuple[str, str, str]] = ()  # name, value and the section that has more, if any
     highlights: Sequence[Sentence] = ()
     hint: str = ""
 
@@ -268,13 +269,13 @@ def verdict_of(gates: Sequence[Mapping[str, Any]]) -> Answer:
 def answer(night: Night) -> Answer:
     """Return whether the models of a night may ship, and why."""
     users = max((row["n_users"] for row in rows_of(all_users_rows(night.metrics), ["n_users"])), default=0)
-    n_warned, share = sum(row["verdict"] != "ok" for row in night.checks), night.run["sample_share"]
+    warned, share = [row for row in night.checks if row["verdict"] != "ok"], night.run["sample_share"]
     facts = [
-        ("models", wording.count(len(night.models))),
-        ("users", wording.count(users)),
-        ("nights", wording.count(night.n_nights)),
-        ("checks to look at", f"{n_warned} of {len(night.checks)}" if night.checks else "none"),
-        *([("sample", f"{wording.percent(share)} of the users")] if share is not None and share < 1 else []),
+        ("models", wording.count(len(night.models)), ""),
+        ("users", wording.count(users), ""),
+        ("nights", wording.count(night.n_nights), ""),
+        *([("checks to look at", f"{len(warned)} of {len(night.checks)}", "checks")] if night.checks else []),
+        *([("sample", f"{wording.percent(share)} of the users", "")] if share is not None and share < 1 else []),
     ]
     if not night.is_published:
         why = f"The run failed. {_sentence(wording.failure_of(night.run))}"
@@ -283,7 +284,7 @@ def answer(night: Night) -> Answer:
     if not night.metrics.num_rows:
         reason = night.run["reason"] or "no input has rows of this date"
         return Answer("open", "Nothing was measured", _sentence(reason), facts=facts)
-    highlights = _highlights(night)
+    highlights = [*_highlights(night), *_checks_in_words(warned)]
     if not night.gates:
         reason = "No rule says what a model must reach."
         return Answer("open", "No rules to judge by", reason, facts=facts, highlights=highlights, hint=NO_GATES)
@@ -319,13 +320,24 @@ def _rules(gates: Sequence[dict[str, Any]], configured: Sequence[Any] = ()) -> l
         tone = min(tones, key=lambda tone: ORDER[tone])
         counts = {"failed": tones["bad"], "undecided": n_undecided, "not judged": tones["open"] - n_undecided}
         summary = ", ".join(f"{n} {word}" for word, n in {**counts, "passed": tones["good"]}.items() if n)
-        n_open = len(sentences)
-        if n_open > MAX_PASSED_OPEN:
-            n_open = min(tones["bad"] + tones["open"], MAX_OPEN)
+        n_open = min(tones["bad"] + tones["open"], MAX_OPEN)
         rule = ordered[0]["rule"]
         title = _title_of(rule, configured[number - 1]) if number <= len(configured) else rule
         rules.append(Rule(number, title, rule, tone, summary, sentences[:n_open], sentences[n_open:]))
     return sorted(rules, key=lambda rule: (ORDER[rule.tone], rule.number))
+
+
+def _checks_in_words(warned: Sequence[Row]) -> list[Sentence]:
+    """Return a sentence about each of the first checks to look at, the failed ones first."""
+    found = []
+    for row in sorted(warned, key=lambda row: (row["verdict"] == "warn", row["input"], row["check"]))[:MAX_CHECKS]:
+        facts = [wording.count(row["count"]), wording.percent(row["share"])]
+        if row["threshold"] is not None:
+            facts.append(f"more than {wording.percent(row['threshold'])}")
+        text = f"{row['check'].replace('_', ' ')} in {row['input']}: {', '.join(filter(None, facts))}."
+        found.append(Sentence(text, "open" if row["verdict"] == "warn" else "bad", "check", "checks"))
+    more = len(warned) - len(found)
+    return [*found, *([Sentence(f"{more} more to look at.", "open", "checks", "checks")] if more > 0 else [])]
 
 
 def _title_of(rule: str, configured: object) -> str:

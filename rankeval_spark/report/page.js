@@ -60,10 +60,44 @@
   };
   soon(drawRest);
 
+  // ---- on a phone each group of figures shows its first; the button shows the others
+  for (const button of document.querySelectorAll(".more")) {
+    const figures = button.previousElementSibling;
+    const narrow = window.matchMedia("(max-width: 640px)");
+    const show = () => { button.hidden = !narrow.matches || figures.classList.contains("every"); };
+    show();
+    narrow.addEventListener("change", show);
+    button.addEventListener("click", () => {
+      figures.classList.add("every");
+      show();
+      figures.querySelectorAll(".chart").forEach(draw);
+    });
+  }
+
+  // ---- tables that are wider than the page say so; the navigation marks the section that is read
+  const widths = new ResizeObserver((entries) => {
+    for (const { target } of entries) target.previousElementSibling.hidden = target.scrollWidth <= target.clientWidth + 1;
+  });
+  document.querySelectorAll(".scroll").forEach((each) => widths.observe(each));
+  const links = new Map([...document.querySelectorAll("nav a")].map((each) => [each.hash.slice(1), each]));
+  const reading = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      const link = links.get(target.id);
+      if (!isIntersecting) link.removeAttribute("aria-current");
+      else {
+        link.setAttribute("aria-current", "true");
+        const list = link.closest("ol");
+        list.scrollLeft = link.offsetLeft - list.offsetLeft - list.clientWidth / 3;
+      }
+    }
+  }, { rootMargin: "-80px 0px -85% 0px" });
+  for (const id of links.keys()) reading.observe(document.getElementById(id));
+
   let folded = [];
   window.addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open])")].filter((each) => each.querySelector(".chart"));
+    folded = [...document.querySelectorAll("section > details:not([open])")].filter((each) => each.querySelector(".forests"));
     folded.forEach((each) => { each.open = true; });
+    document.querySelectorAll(".figures").forEach((each) => each.classList.add("every"));
     places.forEach(draw);
   });
   window.addEventListener("afterprint", () => folded.forEach((each) => { each.open = false; }));

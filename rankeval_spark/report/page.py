@@ -26,7 +26,7 @@ from rankeval_spark.report.figures.charts import (
 )
 from rankeval_spark.report.night import Night, answer
 from rankeval_spark.report.page_parts import Drawer, swatches
-from rankeval_spark.report.sections import BUILDERS
+from rankeval_spark.report.sections import BUILDERS, SHORT
 
 if TYPE_CHECKING:
     from rankeval_spark.report.tables import ReportTables
@@ -50,6 +50,7 @@ def report(
     pool.shutdown(wait=False)
     night = Night(tables, evaluation=evaluation, day=day, baseline=baseline)
     drawer, date_ = Drawer(night.baseline), night.day.isoformat()
+    sections = {id_: (title, build(night, drawer)) for id_, (title, build) in BUILDERS.items()}
     recorded = night.run["recorded_at"]
     written = f"{recorded:%Y-%m-%d %H:%M} UTC" if recorded is not None else ""
     page = {
@@ -58,7 +59,9 @@ def report(
         "day": date_,
         "subtitle": f"Evaluation date {date_}, run {night.run[C.RUN_ID]}, recorded {written}",
         "answer": answer(night),
-        "sections": {id_: (title, build(night, drawer)) for id_, (title, build) in BUILDERS.items()},
+        "sections": {id_: built for id_, built in sections.items() if built[1].blocks},
+        "missing": {title: one.hint for title, one in sections.values() if night.metrics.num_rows and not one.blocks},
+        "short": SHORT,
         "swatches": swatches(night.models, baseline=night.baseline),
         "footer": f"rankeval-spark {night.run['code_version']}",
     }

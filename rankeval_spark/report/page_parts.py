@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from rankeval_spark.report.figures.charts import BASELINE_SHAPE, PAGE, NothingToDrawError, import_altair, styles
+
+if TYPE_CHECKING:
+    from rankeval_spark.report.forest_table import Forest
 
 MAX_ROWS: Final = 1000  # rows of a table in a page; the page says how many are left out
 Tone: TypeAlias = Literal["good", "bad", "open", "plain"]  # the first three have a sign in addition to a colour
@@ -50,6 +53,7 @@ class Block:
     title: str = ""
     notes: Sequence[str] = ()
     figures: Sequence[Figure] = ()
+    forest: Forest | None = None
     tables: Sequence[TableView] = ()
     terms: Sequence[tuple[str, Sequence[str], str]] = ()  # name, lines that describe it, and code
     code: str = ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from rankeval_spark import columns as C, wording
@@ -11,7 +12,7 @@ from rankeval_spark.config.requested_measures import recorded_definitions
 from rankeval_spark.measures import group_statistics, with_cutoff
 from rankeval_spark.measures.names import find_biases, measure_of
 from rankeval_spark.report import defaults, figures
-from rankeval_spark.report.figures.forest_plot import GAINS, forest_rows
+from rankeval_spark.report.figures.forest_plot import forest_rows
 from rankeval_spark.report.figures.means import (
     beyond_accuracy,
     curve_labels,
@@ -29,6 +30,7 @@ from rankeval_spark.report.figures.users import (
     values_by_model,
     win_phrase,
 )
+from rankeval_spark.report.forest_table import forest_table
 from rankeval_spark.report.night_changes import changes_section
 from rankeval_spark.report.page_parts import Block, Cell, Figure, Section, TableView, Tone
 from rankeval_spark.report.tables import Row, all_users_rows, keep, rows_of
@@ -47,17 +49,15 @@ FAMILIES: Final = {
     "exploratory": "exploratory tests",
     None: "tests",  # of a version without families
 }
-OPEN_FORESTS: Final = 2  # the best candidates; forests of others are folded
-MAX_CURVES: Final = 6
+OPEN_FORESTS: Final = 1  # the best candidate; forests of others are folded
 MAX_SLICINGS: Final = 6
 MAX_TRADEOFFS: Final = 6
 MAX_MODELS: Final = 8  # with figures of single users
 VERDICT_TONES: Final[Mapping[str, Tone]] = {"better": "good", "worse": "bad", "undecided": "open"}
-NO_VALUES: Final = "Nothing to draw: every value is undefined for every user."
-NO_CURVES: Final = "No curves: request `IPrec@0`, `IPrec@0.1`, … `IPrec@1` for the 11 levels of recall."
+NO_VALUES: Final = "Every value is undefined for every user."
+NO_CURVES: Final = "Request `IPrec@0`, `IPrec@0.1`, … `IPrec@1` for the 11 levels of recall."
 NO_USERS: Final = (
-    "No rows of single users: `rankeval maintain --keep-days` deleted them, or the night has none. Run the date again "
-    "to have them."
+    "`rankeval maintain --keep-days` deleted them, or the night has none. Run the date again to have them."
 )
 COUNTS: Final = {
     "n_users": "in the mean",
@@ -75,32 +75,56 @@ KINDS: Final = (group_statistics.GROUP_GAP, group_statistics.GROUP_RATIO, group_
 def leaderboard_section(night: Night, drawer: Drawer) -> Section:
     """Build the section of the means over all users."""
     if night.first is None:
-        return Section(hint="No means: this night has no rows over all users.")
+        return Section(hint="This night has no rows over all users.")
     drawn: list[Figure] = []
     for measure in night.headlines:
         name = with_cutoff(*measure)
         rows = leaderboard_rows(night.metrics, measure)
         values = "; ".join(f"{row['model']} {row['text']} ({row['interval']})" for row in rows)
         summary = f"{name} by model, {defaults.order_in_words(measure[0])}: {values}"
-        drawn += drawer.draw(name, summary, figures.leaderboard, night.metrics, measures=[name])
+        options: dict[str, Any] = {"note": _question(measure[0]), "measures": [name]}
+        drawn += drawer.draw(name, summary, figures.leaderboard, night.metrics, **options)
     level = next((row["ci_level"] for row in rows_of(all_users_rows(night.metrics), ["ci_level"])), 0.95)
-    n_all = len(night.known)
-    left = f" {len(drawn)} of {n_all} measures are drawn; the table below has all." if len(drawn) < n_all else ""
+    n_all, table = len(night.known), _means_table(night)
+    left = ""
+    if len(drawn) < n_all:
+        all_of_them = f"“{table.caption}” has " + ("all" if table.n_rows == len(table.rows) else f"{len(table.rows):,}")
+        left = f" One measure a question is drawn, {len(drawn)} of {n_all}; {all_of_them}."
     orders = " or ".join(dict.fromkeys(defaults.order_in_words(label) for label, _ in night.headlines))
+    is_uncertain = any(rows_of(keep(night.metrics, is_uncertain=True), ["is_uncertain"]))
+    uncertain = " The interval of an uncertain mean may miss more often: few users decide about it." * is_uncertain
     lead = (
-        f"Means over all users with {100 * level:.4g} % intervals, {orders}. Overlapping intervals do not say that "
-        "two models are alike: the comparisons below pair the same users. The interval of a mean marked as uncertain "
-        f"may miss more often, for few users decide about it.{left}"
+        f"Means over all users with {100 * level:.4g} % intervals, {orders}. Two models may differ although their "
+        f"intervals overlap: the comparison below pairs the same users.{uncertain}{left}"
     )
     notes = [f"{bias}." for bias in find_biases(label for label, _ in night.requested)]
-    means = [
-        [with_cutoff(*measure), row["model"], Cell(row["text"], row["value"]), _interval_text(row), _users_cell(row)]
-        for measure in night.requested
-        for row in leaderboard_rows(night.metrics, measure)
-    ]
-    headings, caption = ["measure", "model", "mean", "interval", "users"], "Every measure at every cutoff"
-    table = TableView("means", caption, headings, means, numbers=("mean", "users"), is_folded=True)
     return Section(lead, [Block(figures=drawn), Block(notes=notes, tables=[_board_table(night), table])])
+
+
+def _question(label: str) -> str:
+    """Return the question that a measure answers, as a caption."""
+    question = defaults.question_of(label)
+    return "" if question == label else question.capitalize()
+
+
+def _means_table(night: Night) -> TableView:
+    """Build the table of measures by models, which has every mean."""
+    rows: list[list[Cell | str]] = []
+    for measure in night.requested:
+        of_measure = {row["model"]: row for row in leaderboard_rows(night.metrics, measure)}
+        users = max((row["users"] for row in of_measure.values()), default=0)
+        cells = [_mean_cell(of_measure.get(model)) for model in night.models]
+        rows.append([with_cutoff(*measure), *cells, Cell(wording.count(users), users)])
+    numbers = [*night.models, "users"]
+    caption = "Every measure at every cutoff"
+    return TableView("means", caption, ["measure", *numbers], rows, numbers=numbers, is_folded=True)
+
+
+def _mean_cell(row: Row | None, *, is_best: bool = False) -> Cell:
+    """Build the cell of a mean with its interval."""
+    return (
+        Cell("not computed") if row is None else Cell(row["text"], row["value"], _interval_text(row), is_best=is_best)
+    )
 
 
 def _board_table(night: Night) -> TableView:
@@ -115,11 +139,8 @@ def _board_table(night: Night) -> TableView:
         for measure, of_measure in boards.items():
             has_best = len(of_measure) > 1 and defaults.better_of(measure[0]) != "neither"
             row = of_measure.get(model)
-            if row is None:
-                cells.append(Cell("not computed"))
-            else:
-                is_best = row["place"] == 1 and has_best and row["value"] is not None and row["has_support"]
-                cells.append(Cell(row["text"], row["value"], _interval_text(row), is_best=is_best))
+            is_first = row is not None and row["place"] == 1 and row["value"] is not None and row["has_support"]
+            cells.append(_mean_cell(row, is_best=has_best and is_first))
         users = max((of_measure[model]["users"] for of_measure in boards.values() if model in of_measure), default=0)
         rows.append([*cells, Cell(wording.count(users), users)])
     numbers = [*(with_cutoff(*measure) for measure in night.headlines), "users"]
@@ -134,26 +155,27 @@ def _users_cell(row: Row) -> Cell:
     return Cell(wording.count(row["users"]), row["users"])
 
 
-def comparison_section(night: Night, drawer: Drawer) -> Section:
+def comparison_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
     """Build the section of each candidate against the baseline, by slice."""
     compared = defaults.measures_of(night.comparisons)
     if night.first is None or night.baseline is None:
-        hint = "No comparisons: set `comparisons.baseline` in the config and run the night again."
+        hint = "Set `comparisons.baseline` in the config and run the night again."
         return Section(hint=hint)
     first = night.first if night.first in compared else defaults.headline_measure(compared, night.requested)
     if first is None:
-        return Section(hint="No comparisons: none of the measures is a mean over users.")
+        return Section(hint="None of the measures is a mean over users.")
     blocks: list[Block] = []
     for row in leaderboard_rows(night.metrics, first):
         if row["model"] != night.baseline:
-            blocks += _forest_blocks(night, drawer, first, row["model"], is_folded=len(blocks) >= OPEN_FORESTS)
+            blocks += _forest_blocks(night, first, row["model"], is_folded=len(blocks) >= OPEN_FORESTS)
     notes = {  # models of other users than the baseline's
         model: row["withheld"]
         for model in night.models
         for row in forest_rows(night.comparisons, first, model=model, baseline=str(night.baseline))
         if row["is_all"] and row["withheld"]
     }
-    hint = "" if blocks or notes else f"No user has a value of {with_cutoff(*first)} under two models."
+    if not blocks and not notes:
+        return Section(hint=f"No user has a value of {with_cutoff(*first)} under two models.")
     said = [Block(notes=[f"{model}: {why}." for model, why in notes.items()])] if notes else []
     of_first = rows_of(keep(night.comparisons, **{C.MEASURE: first[0], C.K: first[1]}))
     row, sizes = of_first[0], {each.get("family"): each["family_size"] for each in of_first}
@@ -163,27 +185,23 @@ def comparison_section(night: Night, drawer: Drawer) -> Section:
         corrected = f"adjusted by {row['correction'].title()} for {counts}"
     if "exploratory" in sizes:
         corrected += f" ({with_cutoff(*first)} is not in comparisons.primary: what it finds is to be confirmed)"
-    marks = "◆ filled: significantly different, neither side being better"
-    if defaults.better_of(first[0]) != "neither":
-        marks = "▲ filled: significantly better; ▼ filled: significantly worse"
+    has_side = defaults.better_of(first[0]) != "neither"
+    marks = "▲ better and ▼ worse" if has_side else "◆ different, neither side being better,"
     lead = (
-        f"Mean difference of {with_cutoff(*first)} on the same users, with {100 * row['ci_level']:.4g} % intervals; p "
-        f"by the paired t test, {corrected}. {marks}; ○ hollow: undecided. Intervals are not adjusted, so "
-        "one that leaves out 0 may still be undecided."
+        f"Mean difference of {with_cutoff(*first)} on the same users. p of the paired t test is {corrected}; the "
+        f"{100 * row['ci_level']:.4g} % intervals are not, so one that leaves out 0 may be undecided, ○. {marks} are "
+        "decided; the other slices open by a click."
     )
-    return Section(lead, [*said, *blocks, Block(tables=[_differences_table(night, first)])], hint)
+    return Section(lead, [*said, *blocks, Block(tables=[_differences_table(night, first)])])
 
 
-def _forest_blocks(night: Night, drawer: Drawer, first: MeasureKey, model: str, *, is_folded: bool) -> list[Block]:
+def _forest_blocks(night: Night, first: MeasureKey, model: str, *, is_folded: bool) -> list[Block]:
     """Build the block of one candidate; none if no user has a difference."""
-    name, title = with_cutoff(*first), f"{model} − {night.baseline}, {with_cutoff(*first)}"
+    title = f"{model} − {night.baseline}, {with_cutoff(*first)}"
     rows = forest_rows(night.comparisons, first, model=model, baseline=str(night.baseline))
-    counts = {word: sum(row["outcome"] == word for row in rows) for word in GAINS}
-    said = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
-    whole = f"Differences of {name} by slice, {model} less {night.baseline}: {said}. The table below has every number."
-    options = {"note": f"{wording.count(len(rows), 'slice')}: {said}", "measure": name, "model": model}
-    drawn = drawer.draw(title, whole, figures.forest, night.comparisons, is_wide=True, **options)
-    return [Block(f"{title}: {said}" if is_folded else "", figures=drawn, is_folded=is_folded)] if drawn else []
+    forest = forest_table(title, rows)
+    folded_title = f"{title}: {rows[0]['said']}" if is_folded and rows else ""
+    return [Block(folded_title, forest=forest, is_folded=is_folded)] if forest else []
 
 
 def _differences_table(night: Night, first: MeasureKey) -> TableView:
@@ -215,19 +233,19 @@ def _note_drawn(n_drawn: int, n_all: int, what: str) -> str:
 
 
 def curves_section(night: Night, drawer: Drawer) -> Section:
-    """Build the section of measures over cutoffs."""
-    labels = [label for label in curve_labels(night.known, night.requested) if defaults.parent_of(label) is None]
+    """Build the section of measures over cutoffs, one a question."""
+    with_curves = curve_labels(night.known, night.requested)
+    labels = [label for label, _ in night.headlines if label in with_curves]
     if not labels:
-        hint = "No curves: request a measure at two cutoffs or more, such as `cutoffs: [1, 5, 10, 20]`."
+        hint = "Request a measure at two cutoffs or more, such as `cutoffs: [1, 5, 10, 20]`."
         return Section(hint=hint)
     drawn: list[Figure] = []
-    for label in labels[:MAX_CURVES]:
+    for label in labels:
         summary = f"{label} over the cutoff k, a line a model. The table of all means has every number."
-        drawn += drawer.draw(label, summary, figures.curves, night.metrics, measures=[label])
+        drawn += drawer.draw(label, summary, figures.curves, night.metrics, note=_question(label), measures=[label])
     if not drawn:
         return Section(hint=NO_VALUES)
-    lead = "The mean at each cutoff, k on a logarithmic scale, with the band of its interval."
-    lead += _note_drawn(MAX_CURVES, len(labels), "measures")
+    lead = "The mean at each cutoff, k on a logarithmic scale, with the band of its interval. One measure a question."
     return Section(lead, [Block(figures=drawn, has_legend=True)])
 
 
@@ -237,25 +255,31 @@ def history_section(night: Night, drawer: Drawer) -> Section:
     first = night.first or defaults.headline_measure(computed)
     failed = [f"{day}: the night failed ({why})." for day, why in night.failures.items()]
     drawn: list[Figure] = []
+    if night.n_nights <= 1:
+        hint = f"{wording.count(night.n_nights, 'night')} with means so far; more nights make a line."
+        return Section(hint=hint, blocks=[Block(notes=failed)] if failed else [])
     changes: dict[tuple[date, str], list[str]] = {}
+    has_bounds = False
     for measure in night.headlines or ([first] if first else []):
         name = with_cutoff(*measure)
         summary = f"{name} over {wording.count(night.n_nights, 'night')}, a line a model."
-        drawn += drawer.draw(name, summary, figures.history, night.history, measures=[name], marks=night.marks)
-        for change in night.marks(measure).redefined.items():
+        options: dict[str, Any] = {"note": _question(measure[0]), "measures": [name], "marks": night.marks}
+        drawn += drawer.draw(name, summary, figures.history, night.history, **options)
+        marks = night.marks(measure)
+        has_bounds = has_bounds or bool(marks.bounds)
+        for change in marks.redefined.items():
             changes.setdefault(change, []).append(name)
     if not drawn:
-        hint = "No history: no night of this evaluation has a mean yet."
-        return Section(hint=hint, blocks=[Block(notes=failed)])
+        hint = "No night of this evaluation has a mean yet."
+        return Section(hint=hint, blocks=[Block(notes=failed)] if failed else [])
     notes = [
         f"{day}: the definition of {wording.listed(names)} changed ({what})."
         for (day, what), names in sorted(changes.items(), key=lambda each: each[0][0])
     ]
-    only = "One night so far; more nights make a line. " if night.n_nights == 1 else ""
-    lead = (
-        f"{only}Means over all users with the bands of their intervals. Dotted lines are bounds of the gates, ✕ is a "
-        "night that failed, and a dashed vertical line is a night when the definition of a measure changed."
-    )
+    lead = "Means over all users with the bands of their intervals."
+    lead += " Dotted lines are bounds of the gates." if has_bounds else ""
+    lead += " ✕ is a night that failed." if failed else ""
+    lead += " A dashed vertical line is a night when the definition of a measure changed." if changes else ""
     return Section(lead, [Block(figures=drawn, notes=[*notes, *failed], has_legend=True)])
 
 
@@ -288,7 +312,7 @@ def distributions_section(night: Night, drawer: Drawer) -> Section:
     measure = next((key for key in night.headlines if column_of(key[0]) in columns), None)
     values: dict[str, Any] = {} if measure is None else values_by_model(night.user_metrics, measure)
     if measure is None or not values:
-        return Section(hint="No distributions: no measure of this night has a value for a user.")
+        return Section(hint="No measure of this night has a value for a user.")
     name = with_cutoff(*measure)
     drawn: list[Figure] = []
     for model in sorted(values)[:MAX_MODELS]:
@@ -324,7 +348,7 @@ def groups_section(night: Night, drawer: Drawer) -> Section:
     """Build the section that compares groups of users."""
     computed = slicings(night.metrics)
     if night.first is None or not computed:
-        return Section(hint="No groups: set `slices` in the config, such as `slices: [country]`.")
+        return Section(hint="Set `slices` in the config, such as `slices: [country]`.")
     name = with_cutoff(*night.first)
     drawn: list[Figure] = []
     for slicing in computed[:MAX_SLICINGS]:
@@ -357,19 +381,25 @@ def _gaps_table(night: Night, measure: MeasureKey) -> TableView:
             [
                 wording.crossed(slicing),
                 model,
-                _value_cell(gap, wording.interval(gap["ci_low"], gap["ci_high"]) if gap else ""),
+                _value_cell(gap),
                 _value_cell(ratio),
-                Cell(wording.crossed(worst[C.SLICE_VALUE]) if worst else "", note=_value_cell(worst).text),
+                Cell(wording.group_name(worst[C.SLICE_VALUE]) if worst else "", note=_value_cell(worst).text),
                 Cell(wording.count(left), left),
             ]
         )
     numbers = ("gap", "worst / best", "users left out")
     headings = ["slicing", "model", "gap", "worst / best", "worst group", "users left out"]
-    return TableView("gaps", f"Gaps of {with_cutoff(*measure)} between groups", headings, rows, numbers=numbers)
+    caption = f"Gaps of {with_cutoff(*measure)} between groups"
+    return TableView("gaps", caption, headings, rows, numbers=numbers, is_folded=True)
 
 
-def _value_cell(row: Row | None, note: str = "") -> Cell:
-    return Cell("") if row is None else Cell(wording.number(row[C.VALUE]), row[C.VALUE], note)
+def _value_cell(row: Row | None) -> Cell:
+    """Build the cell of a value with the digits of its interval."""
+    if row is None:
+        return Cell("")
+    low, high = row["ci_low"], row["ci_high"]
+    places = wording.decimals([None if low is None else (high - low) / 2], [row[C.VALUE]])
+    return Cell(wording.number(row[C.VALUE], places), row[C.VALUE], wording.interval(low, high, places))
 
 
 def _group_means_table(night: Night, measure: MeasureKey) -> TableView:
@@ -391,28 +421,34 @@ def _group_means_table(night: Night, measure: MeasureKey) -> TableView:
 
 def tradeoffs_section(night: Night, drawer: Drawer) -> Section:
     """Build the section of accuracy against coverage, novelty and popularity."""
-    others = beyond_accuracy(night.known, night.requested)
+    others = {
+        defaults.question_of(label): (label, k) for label, k in reversed(beyond_accuracy(night.known, night.requested))
+    }
     if night.first is None or not others:
         measures = "`CatalogCoverage`, `MIUF` or `ARP`"
-        hint = f"Nothing beyond accuracy: request measures such as {measures}, which read `inputs.train`."
+        hint = f"Request measures such as {measures}, which read `inputs.train`."
         return Section(hint=hint)
     accuracy = with_cutoff(*night.first)
     drawn: list[Figure] = []
-    for measure in others[:MAX_TRADEOFFS]:
+    for measure in [*reversed(others.values())][:MAX_TRADEOFFS]:
         name, rows = with_cutoff(*measure), tradeoff_rows(night.metrics, night.first, measure)
         values = "; ".join(f"{row['model']} {row['y_text']} at {row['x_text']}" for row in rows)
         summary = f"{name} against {accuracy}: {values}"
-        drawn += drawer.draw(name, summary, figures.tradeoffs, night.metrics, measure=accuracy, against=[name])
+        options: dict[str, Any] = {"note": _question(measure[0]), "measure": accuracy, "against": [name]}
+        drawn += drawer.draw(name, summary, figures.tradeoffs, night.metrics, **options)
     if not drawn:
         return Section(hint=NO_VALUES)
     lead = f"What else the lists are like, each upright against {accuracy}, with intervals both ways."
-    lead += _note_drawn(MAX_TRADEOFFS, len(others), "measures")
     return Section(lead, [Block(figures=drawn, has_legend=True)])
 
 
 def health_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
     """Build the section of checks and of the users behind the means."""
-    tables = [_checks_table(night)] if night.checks else []
+    warned = [row for row in night.checks if row["verdict"] != "ok"]
+    tables = [_checks_table(warned, "Checks to look at")] if warned else []
+    if len(warned) < len(night.checks):
+        quiet = [row for row in night.checks if row not in warned]
+        tables.append(_checks_table(quiet, "Checks with nothing to look at", is_folded=True))
     if night.first:
         users = rows_of(all_users_rows(night.metrics), measure=night.first[0], k=night.first[1])
         rows = [
@@ -424,19 +460,18 @@ def health_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - a
             for row in users
         ]
         numbers, caption = (*COUNTS.values(), "lists with ties"), f"Users behind {with_cutoff(*night.first)}"
-        tables.append(TableView("health", caption, ["model", *numbers], rows, numbers=numbers))
+        tables.append(TableView("health", caption, ["model", *numbers], rows, numbers=numbers, is_folded=True))
     if not tables:
-        return Section(hint="No checks: nothing of this night was measured.")
-    warned = [row for row in night.checks if row["verdict"] != "ok"]
+        return Section(hint="Nothing of this night was measured.")
     lead = f"{wording.count(len(night.checks), 'check')} of the inputs, {len(warned) or 'none'} of them to look at."
     return Section(lead, [Block(tables=tables)])
 
 
-def _checks_table(night: Night) -> TableView:
+def _checks_table(checks: Sequence[Row], caption: str, *, is_folded: bool = False) -> TableView:
     """Build the table of checks: failures and warnings first, then those that counted something."""
 
-    rank = {row["verdict"]: CHECK_ORDER.get(row["verdict"], 0) for row in night.checks}
-    ordered = sorted(night.checks, key=lambda row: (rank[row["verdict"]], not row["count"], row["input"], row["check"]))
+    rank = {row["verdict"]: CHECK_ORDER.get(row["verdict"], 0) for row in checks}
+    ordered = sorted(checks, key=lambda row: (rank[row["verdict"]], not row["count"], row["input"], row["check"]))
     rows = [
         [
             Cell(row["verdict"], float(rank[row["verdict"]]), tone=CHECK_TONES.get(row["verdict"], "open")),
@@ -451,17 +486,24 @@ def _checks_table(night: Night) -> TableView:
     ]
     numbers = ("count", "share", "threshold")
     headings = ["verdict", "input", "check", *numbers, "for example"]
-    return TableView("checks-table", "Checks of the inputs", headings, rows, numbers=numbers)
+    id_ = caption.lower().replace(" ", "-")
+    return TableView(id_, caption, headings, rows, numbers=numbers, is_folded=is_folded)
 
 
 def definitions_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
     """Build the section of definitions. The levels of a curve are defined once."""
-    recorded = {label: str(definition) for (label, _), definition in recorded_definitions(night.run).items()}
+    found = recorded_definitions(night.run)
+    policies = next((one.policies for one in found.values()), {})
+    recorded = {label: str(replace(definition, policies={})) for (label, _), definition in found.items()}
     labels = list(dict.fromkeys([*(label for label, _ in night.requested), *recorded]))
     if not labels:
         return Section(hint="No measures were recorded for this run.")
     levels = [label for label in labels if level_of(label) is not None]
-    terms = []
+    terms = (
+        [("every measure", [f"Policies: {', '.join(f'{name}={value}' for name, value in policies.items())}."], "")]
+        if policies
+        else []
+    )
     for label in (label for label in labels if label not in levels[1:]):
         recorded_as = [f"Recorded: {recorded[label]}."] if label in recorded else []
         measure = measure_of(label)
@@ -476,7 +518,8 @@ def definitions_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG00
         name = f"{defaults.CURVE} at {len(levels)} levels of recall" if is_curve else label
         terms.append((name, [entry.summary, f"{'; '.join(facts)}.", *recorded_as], entry.formula))
     lead = "Names are those of the tables, without the cutoff. What is recorded is every option and policy of this run."
-    return Section(lead, [Block(terms=terms)])
+    title = f"{wording.count(len(labels), 'measure')} and the policies of this run"
+    return Section(lead, [Block(title, terms=terms, is_folded=True)])
 
 
 def provenance_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
@@ -508,9 +551,13 @@ def provenance_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001
     tables = [TableView("inputs", "Inputs", headings, inputs, numbers=numbers)] if inputs else []
     config = json.dumps(night.config, indent=2, ensure_ascii=False, sort_keys=True) if night.config else ""
     blocks = [
-        Block(terms=[(name, [text], "") for name, text in terms.items()]),
-        Block(tables=tables),
-        *([Block("Configuration", code=config)] if config else []),
+        Block(
+            "Run, versions and inputs",
+            terms=[(name, [text], "") for name, text in terms.items()],
+            tables=tables,
+            is_folded=True,
+        ),
+        *([Block("Configuration", code=config, is_folded=True)] if config else []),
     ]
     lead = "What the numbers were made from: the same inputs, config and version give them again."
     return Section(lead, blocks)
@@ -531,3 +578,14 @@ BUILDERS: Final = {
     "provenance": ("Provenance", provenance_section),
 }
 """Title and builder of each section by its id, in reading order."""
+
+SHORT: Final[Mapping[str, str]] = {
+    "comparison": "Comparison",
+    "curves": "Over k",
+    "history": "History",
+    "precision-recall": "Recall",
+    "groups": "Groups",
+    "beyond": "Beyond accuracy",
+    "checks": "Checks",
+}
+"""Shorter titles, for the navigation."""

@@ -18,7 +18,8 @@ pytestmark = pytest.mark.browser
 
 PHONE: Final = 375
 BOARD: Final = "table:has(caption:text-is('Models by measures'))"
-CHECKS: Final = "div.table:has(caption:text-is('Checks of the inputs'))"
+CHECKS: Final = "div.table:has(caption:text-is('Checks with nothing to look at'))"
+FOLDED: Final = "details:has(caption:text-is('Checks with nothing to look at')) > summary"
 
 
 def column(opened: Opened, table: str, place: int) -> list[str]:
@@ -61,7 +62,7 @@ def test_every_figure_is_drawn_with_marks_and_no_number_is_missing(open_page: Op
         "id: one.id, marks: one.querySelectorAll('svg :is(.mark-symbol, .mark-rect, .mark-line) path').length,"
         "texts: one.querySelectorAll('svg text').length, svg: one.innerHTML}))"
     )
-    assert len(drawn) == 6 + 3 + 4 + 6 + 4 + 4 + 3 + 3 + 4
+    assert len(drawn) == 6 + 3 + 6 + 4 + 4 + 3 + 3 + 4
     for one in drawn:
         assert one["marks"] >= 2, one["id"]
         assert one["texts"] >= 3, one["id"]
@@ -78,16 +79,67 @@ def test_the_leaderboard_is_drawn_best_first_with_its_numbers(open_page: Opener)
 
 
 def test_verdicts_have_a_shape_and_a_sign_in_addition_to_a_colour(open_page: Opener) -> None:
-    opened = open_page().wait_until_drawn()
-    forest = opened.page.locator("#comparison .chart").first
-    texts = forest.locator("svg text").all_text_contents()
-    signs = [text[0] for text in texts if text[:1] in "▲▼○–" and text[1:2] == " "]
-    assert set(signs) >= {"▲", "○"}
-    shapes = forest.locator("svg .mark-symbol path").evaluate_all(
-        "(all) => all.filter((one) => one.getAttribute('stroke-width') || one.getAttribute('fill')).map("
-        "(one) => [one.getAttribute('d'), one.getAttribute('fill')])"
+    opened = open_page()
+    forest = opened.page.locator("#comparison .forests").first
+    forest.locator("summary").click()
+    said = forest.locator(".said").all_inner_texts()
+    assert {text[:1] for text in said} >= {"▲", "○"}
+    assert {text[2:].partition(",")[0] for text in said} >= {"better", "undecided"}
+    shapes = forest.locator("tbody .plot b").evaluate_all(
+        "(all) => all.map((one) => getComputedStyle(one).clipPath + getComputedStyle(one).borderRadius)"
     )
-    assert len({shape for shape, _ in shapes}) >= 2
+    assert len(set(shapes)) >= 2
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_a_forest_is_readable_at_every_width_and_on_paper(open_page: Opener, width: int) -> None:
+    """No label is cut, and each point lies within its interval, which lies within its plot."""
+    opened = open_page(width=width)
+    forest = opened.page.locator("#comparison .forests").first
+    forest.locator("summary").click()
+    for media in ("screen", "print"):
+        opened.page.emulate_media(media=media)
+        cut = "(all) => all.filter((one) => one.scrollWidth > one.clientWidth + 1).length"
+        assert forest.locator("th:not(.sr *), .said, .number").evaluate_all(cut) == 0
+        inside = forest.locator("tbody .plot").evaluate_all(
+            "(all) => all.map((one) => [one, one.querySelector('i'), one.querySelector('b')].map("
+            "(part) => part.getBoundingClientRect())).every(([plot, line, point]) => plot.left <= line.left + 1 "
+            "&& line.right <= plot.right + 1 && line.left <= point.left + 8 && point.right <= line.right + 8)"
+        )
+        assert inside
+    assert forest.locator("details .slicing").all_inner_texts() == ["country", "country × device"]
+
+
+def test_a_phone_page_is_short_and_a_button_shows_the_other_figures(open_page: Opener) -> None:
+    opened = open_page(width=390, is_mobile=True).wait_until_drawn()
+    assert opened.run("document.documentElement.scrollHeight") <= 8000
+    figures = opened.page.locator("#leaderboard figure")
+    assert [one.is_visible() for one in figures.all()] == [True] + [False] * 5
+    button = opened.page.locator("#leaderboard .more")
+    assert button.inner_text() == "Show 5 more figures"
+    button.click()
+    opened.wait_until_drawn()
+    assert all(one.is_visible() for one in figures.all())
+    assert not button.is_visible()
+
+
+def test_the_navigation_stays_and_marks_the_section_that_is_read(open_page: Opener) -> None:
+    opened = open_page(width=390).wait_until_drawn()
+    opened.run("document.documentElement.style.scrollBehavior = 'auto'")
+    opened.run("document.getElementById('history').scrollIntoView()")
+    opened.wait_for("document.querySelector('nav [aria-current]')?.hash === '#history'")
+    box = opened.page.locator("nav").bounding_box()
+    assert box is not None
+    assert box["y"] == 0
+    top = opened.run("document.getElementById('history').getBoundingClientRect().top")
+    assert top >= box["height"]
+
+
+def test_a_table_that_is_wider_than_the_page_says_so(open_page: Opener) -> None:
+    wide, narrow = open_page(width=1400), open_page(width=390)
+    note = "#leaderboard .table:has(caption:text-is('Models by measures')) .wider"
+    narrow.page.locator(note).wait_for(state="visible")
+    assert not wide.page.locator(note).is_visible()
 
 
 def test_without_scripts_the_answer_and_the_tables_are_there(open_page: Opener) -> None:
@@ -96,14 +148,13 @@ def test_without_scripts_the_answer_and_the_tables_are_there(open_page: Opener) 
     assert opened.page.locator(BOARD).is_visible()
 
 
-def test_a_folded_figure_is_shown_when_it_is_opened(open_page: Opener) -> None:
+def test_a_folded_forest_is_shown_when_it_is_opened(open_page: Opener) -> None:
     opened = open_page()
-    folded = opened.page.locator("#comparison details:has(.chart)")
-    assert not folded.locator("figcaption").is_visible()
-    folded.locator("summary").click()
-    folded.locator("svg.marks").wait_for()
-    assert folded.locator("svg text").count() > 10
-    assert folded.locator("svg.marks").evaluate("(one) => one.getBoundingClientRect().width") > 600
+    folded = opened.page.locator("#comparison details:has(.forests)").first
+    assert not folded.locator(".forests").is_visible()
+    folded.locator("summary").first.click()
+    assert folded.locator(".forest").first.is_visible()
+    assert folded.locator(".forest").first.evaluate("(one) => one.getBoundingClientRect().width") > 600
 
 
 # ---- tables --------------------------------------------------------------------------------------------------------
@@ -132,6 +183,7 @@ def test_the_keyboard_sorts_too_and_only_one_column_says_so(open_page: Opener) -
 
 def test_counts_are_sorted_as_numbers_and_cells_without_one_come_last(open_page: Opener) -> None:
     opened = open_page()
+    opened.page.locator(FOLDED).click()
     opened.page.locator(f"{CHECKS} thead button", has_text="share").click()
     counts = column(opened, CHECKS, 5)
     known = [text for text in counts if text]
@@ -141,6 +193,7 @@ def test_counts_are_sorted_as_numbers_and_cells_without_one_come_last(open_page:
 
 def test_words_in_the_filter_leave_the_rows_that_have_them_all(open_page: Opener) -> None:
     opened = open_page()
+    opened.page.locator(FOLDED).click()
     field = opened.page.locator(CHECKS).get_by_label("Filter")
     field.fill("HELD_OUT gains")
     rows = column(opened, CHECKS, 3)
@@ -196,11 +249,13 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(open_page: Opener, name: st
 
 def test_figures_follow_the_width_of_the_window(open_page: Opener) -> None:
     opened = open_page(width=1200).wait_until_drawn()
-    wide = opened.run("document.querySelector('#comparison .chart svg').getBoundingClientRect().width")
+    chart = "#leaderboard .chart svg"
+    wide = opened.run(f"document.querySelector('{chart}').getBoundingClientRect().width")
     opened.page.set_viewport_size({"width": PHONE, "height": 800})
-    opened.wait_for(f"document.querySelector('#comparison .chart svg').getAttribute('width') < {PHONE}")
-    narrow = opened.run("document.querySelector('#comparison .chart svg').getBoundingClientRect().width")
-    assert narrow < PHONE < wide
+    opened.wait_for(f"document.querySelector('{chart}').getAttribute('width') != {wide:.0f}")
+    narrow = opened.run(f"document.querySelector('{chart}').getBoundingClientRect().width")
+    assert narrow != wide
+    assert narrow < PHONE
 
 
 def test_it_prints_on_white_without_what_is_for_clicking(open_page: Opener, tmp_path: Path) -> None:
@@ -220,8 +275,8 @@ def test_folded_figures_are_opened_and_drawn_for_paper_and_folded_again(open_pag
     assert n_folded > 3
     opened.run("window.dispatchEvent(new Event('beforeprint'))")
     opened.wait_until_drawn()
-    assert opened.run("document.querySelectorAll('details[open]:has(.chart)').length") == 1
-    assert opened.run("document.querySelectorAll('details:not([open])').length") == n_folded - 1
+    assert opened.run("document.querySelectorAll('details[open]:has(.forests)').length") == 2
+    assert opened.run("document.querySelectorAll('details:not([open])').length") == n_folded - 2
     assert opened.run("[...document.querySelectorAll('.chart')].every((one) => one.querySelector('svg'))") is True
     opened.run("window.dispatchEvent(new Event('afterprint'))")
     assert opened.run("document.querySelectorAll('details:not([open])').length") == n_folded
@@ -283,5 +338,10 @@ def test_every_control_is_reached_by_the_keyboard_and_seen_when_it_is(open_page:
         opened.page.keyboard.press("Tab")
         seen.append(opened.run("document.activeElement.textContent.trim()"))
     assert seen[:2] == ["Skip to the answer", "Theme: system"]
-    assert seen[2] in {"Rules", "Leaderboard"}
+    assert seen[2:6] == [
+        "1 of 24",
+        "held out in train in held_out: 290, 19 %, more than 0 %.",
+        "Rules",
+        "Leaderboard",
+    ]
     assert opened.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"

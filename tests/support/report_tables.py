@@ -184,6 +184,7 @@ def published(plan: Plan, run: Mapping[str, Any], **changes: object) -> dict[str
         "inputs": inputs,
         "input_columns": [("recommendations", "user_id string, item_id string, score double")],
         "measures": measures,
+        "policies": list(POLICIES.items()),
         "table_versions": [("metrics", 4), ("user_metrics", 4)],
         "timings": [("read", 2.5), ("score", 11.25), ("publish", 3.0)],
         "n_rows": [("metrics", 1234), ("user_metrics", 56789)],

@@ -80,17 +80,17 @@ def forest(
 
 
 def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: str) -> list[dict[str, Any]]:
-    """Return a row per slice, all users first, then the greatest gain first, with its outcome or why it is withheld."""
+    """Return a row per slice with its outcome, or why it is withheld: all users, then each slicing, best first."""
     wanted = {C.BASELINE_MODEL_ID: baseline, C.MODEL_ID: model, C.MEASURE: measure[0], C.K: measure[1]}
     found = rows_of(table, (*NEEDED, "family"), test=C.DECIDING, **wanted)
     sign = -1 if defaults.is_lower_better(measure[0]) else 1
     halves = [(row["ci_high"] - row["ci_low"]) / 2 for row in found if row["ci_high"] is not None]
     places = wording.decimals(halves)
 
-    def rank(row: Row) -> tuple[bool, bool, float, str]:
-        delta = row["delta"]
-        is_part = row[C.SLICE] != C.ALL_USERS
-        return (is_part, delta is None, 0.0 if delta is None else -sign * delta, row[C.SLICE_VALUE])
+    def rank(row: Row) -> tuple[bool, int, str, bool, float, str]:
+        slicing, delta = row[C.SLICE], row["delta"]
+        place = (delta is None, 0.0 if delta is None else -sign * delta, row[C.SLICE_VALUE])
+        return (slicing != C.ALL_USERS, slicing.count(C.CROSSING), slicing, *place)
 
     return [_forest_row(row, places) for row in sorted(found, key=rank)]
 
@@ -109,13 +109,15 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
     said = f"{outcome}: {why}" if row["reason"] == TOO_LITTLE_SUPPORT else outcome
     return {
         "slice": wording.slice_name(row[C.SLICE], row[C.SLICE_VALUE]),
+        "slicing": "" if row[C.SLICE] == C.ALL_USERS else wording.crossed(row[C.SLICE]),
+        "group": "all users" if row[C.SLICE] == C.ALL_USERS else wording.group_name(row[C.SLICE_VALUE]),
         "delta": delta,
         "low": delta if row["ci_low"] is None else row["ci_low"],
         "high": delta if row["ci_high"] is None else row["ci_high"],
         "outcome": outcome,
         "text": wording.signed(delta, places),
         "interval": wording.interval(row["ci_low"], row["ci_high"], places, has_sign=True) or "none",
-        "relative": "" if row["relative_delta"] is None else f"{100 * row['relative_delta']:+.3g} %",
+        "relative": _signed_percent(row["relative_delta"]),
         "relative_delta": row["relative_delta"],
         "p_adjusted": row["p_adjusted"],
         "said": said,
@@ -126,6 +128,11 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
         "note": f"{SIGNS[outcome]} {wording.p_in_words(row['p_adjusted']) if said == outcome else said}",
         "withheld": why_withheld(row),
     }
+
+
+def _signed_percent(share: float | None) -> str:
+    """Format a relative difference; empty for None."""
+    return "" if share is None else f"{100 * share:+.3g} %".replace("-", "−")
 
 
 def _forest_panel(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str, str], look: Look) -> Chart:

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 NEEDED: Final = (C.MODEL_ID, C.SLICE, C.MEASURE, C.K, C.VALUE, "ci_low", "ci_high", "n_users")
 READ: Final = (*NEEDED, C.EVALUATION_DATE, "ci_level", "is_uncertain", "has_support")
 ROW_HEIGHT: Final = 36
-PANEL_HEIGHT: Final = 220
+PANEL_HEIGHT: Final = 200
 GROUP_HEIGHT: Final = 44
-POINT_HEIGHT: Final = 230
+POINT_HEIGHT: Final = 200
 GROUP_NAME_LIMIT: Final = 74  # pixels
 MAX_TICKS: Final = 5
 MAX_LARGE_POINTS: Final = 12  # with more nights or cutoffs, points are smaller

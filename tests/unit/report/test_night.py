@@ -96,7 +96,13 @@ def test_the_measure_of_the_first_gate_is_looked_at_first(nights: ReportTables) 
     assert night_of(changed).first == ("nDCG", 10)  # a measure that is primary comes before it
     night = night_of(replace(changed, comparisons=nights.comparisons.slice(0, 0)))
     assert night.first == ("P", 5)
-    assert night.headlines[:3] == [("P", 5), ("nDCG", 5), ("R", 5)]
+    assert night.headlines[:3] == [("P", 5), ("nDCG", 5), ("RR", 5)]
+
+
+def test_each_question_has_one_measure_the_first_that_was_requested(nights: ReportTables) -> None:
+    """R and P both count hits; all of the request are nDCG, P, R, RR, four beyond accuracy, and a curve."""
+    names = [("nDCG", 10), ("RR", 10), ("P", 10), ("CatalogCoverage", 10), ("MIUF", 10), ("Personalization", 10)]
+    assert night_of(nights).headlines == names
 
 
 def test_measures_keep_the_order_of_the_request(nights: ReportTables) -> None:
@@ -219,12 +225,15 @@ def test_an_empty_night_says_which_input_has_no_rows() -> None:
 
 def test_the_best_model_and_each_candidate_have_a_sentence_with_numbers(nights: ReportTables) -> None:
     lines = [one.text for one in answer_of(nights).highlights]
-    assert len(lines) == 1 + 2
+    assert len(lines) == 1 + 2 + 1
     assert lines[0].startswith(("als has the best nDCG@10: 0.", "item_knn has the best nDCG@10: 0."))
     assert "Next is " in lines[0]
     assert lines[0].endswith(", not compared with it.")
     assert lines[1].startswith("als against popular, nDCG@10: +0.")
     assert "adjusted p" in lines[1]
+    check = answer_of(nights).highlights[-1]
+    assert (check.verdict, check.section) == ("check", "checks")
+    assert check.text == "held out in train in held_out: 287, 19.7 %, more than 0 %."
 
 
 def test_no_model_has_the_best_of_what_has_no_better_side(nights: ReportTables) -> None:
@@ -234,14 +243,14 @@ def test_no_model_has_the_best_of_what_has_no_better_side(nights: ReportTables) 
         )
 
     tables = {name: judged(getattr(nights, name)) for name in ("metrics", "comparisons", "gates")}
-    lines = [one.text for one in answer_of(replace(nights, **tables)).highlights]
+    lines = [one.text for one in answer_of(replace(nights, checks=nights.checks.slice(0, 0), **tables)).highlights]
     assert [line.partition(",")[0] for line in lines] == ["als against popular", "item_knn against popular"]
 
 
 def test_a_sample_of_the_users_is_said_on_the_first_screen(nights: ReportTables) -> None:
     rows = [{**row, "sample_share": 0.25} for row in nights.runs.to_pylist()]
     found = answer(Night(replace(nights, runs=runs(*rows)), evaluation=None, day=None))
-    assert ("sample", "25 % of the users") in found.facts
+    assert ("sample", "25 % of the users", "") in found.facts
 
 
 def test_an_undecided_rule_is_neither_met_nor_failed() -> None:

@@ -107,7 +107,7 @@ def test_a_forest_is_readable_at_every_width_and_on_paper(open_page: Opener, wid
             "&& line.right <= plot.right + 1 && line.left <= point.left + 8 && point.right <= line.right + 8)"
         )
         assert inside
-    assert forest.locator("details .slicing").all_inner_texts() == ["country", "country × device"]
+    assert forest.locator(".slicing").count() >= 3
 
 
 def test_a_phone_page_is_short_and_a_button_shows_the_other_figures(open_page: Opener) -> None:

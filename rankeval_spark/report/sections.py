@@ -581,6 +581,7 @@ BUILDERS: Final = {
 
 SHORT: Final[Mapping[str, str]] = {
     "comparison": "Comparison",
+    "changes": "Changes",
     "curves": "Over k",
     "history": "History",
     "precision-recall": "Recall",

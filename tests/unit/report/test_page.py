@@ -27,7 +27,6 @@ SECTIONS: Final = [
     *(
         "leaderboard",
         "comparison",
-        "changes",
         "curves",
         "history",
         "precision-recall",
@@ -65,8 +64,8 @@ def figures(page: Element) -> dict[str, Any]:
 
 
 def test_the_answer_comes_first_then_rules_and_sections_in_the_order_of_reading(page: Element) -> None:
-    ids = [one.attributes["id"] for one in page.one("main").all("section")]
-    assert ids == ["answer", "rules", *SECTIONS]
+    ids = [one.attributes.get("id") for one in page.one("main").all("section")]
+    assert ids == ["answer", "rules", *SECTIONS, None]  # the last says how to get what is missing
     assert [one.attributes["href"] for one in page.one("nav").all("a")] == [f"#{one}" for one in ["rules", *SECTIONS]]
 
 
@@ -231,7 +230,13 @@ def test_one_model_on_one_night_without_slices_says_how_to_get_the_rest() -> Non
     assert [one.attributes.get("id") for one in page.one("main").all("section")] == ["answer", *shown, None]
     missing = page.one("section", class_="quiet")
     assert [one.words for one in missing.all("dt")] == [
-        *("Candidate against baseline", "Measures over k", "History over nights", "Precision over recall"),
+        *(
+            "Candidate against baseline",
+            "What changed",
+            "Measures over k",
+            "History over nights",
+            "Precision over recall",
+        ),
         *("Gaps between groups", "Accuracy against coverage, novelty and popularity"),
     ]
     assert "comparisons.baseline" in missing.words

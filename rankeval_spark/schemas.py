@@ -308,6 +308,7 @@ COMPARISONS: Final = Schema(
         baseline_value double Value of the baseline over these users; NULL where no user has one
         value double Value of the model over the same users; of unpaired, each is over its own users
         delta double Difference: value - baseline_value; NULL, as all that follows from it, if withheld
+        std_error double Standard error of delta; NULL below two users and for tests of all models
         ci_low double Lower end of the confidence interval of delta, of the test for bootstrap and tukey and of t for
           the others; NULL for randomized_tukey
         ci_high double Upper end of the confidence interval of delta
@@ -326,9 +327,13 @@ COMPARISONS: Final = Schema(
         p_value double Two-sided p-value; NULL where reason says why there is none
         p_adjusted double p_value corrected for the number of tests in the family
         correction string! Correction: holm, bonferroni, benjamini-hochberg or none
-        family string Tests that are corrected together, of those with the same test: primary (primary measures on all
-          users), slices (the same in slices) or exploratory (all other measures and cutoffs)
+        family string Tests that are corrected together, of those with the same test (t and unpaired count as one):
+          primary (primary measures on all users), slices (the same in slices) or exploratory (all other measures and
+          cutoffs)
         family_size bigint! Number of p-values in the family
+        detectable double Difference that the test finds with a probability of at least 80 %: two-sided, at the
+          strictest step of the correction of its family; NULL for tests other than t and unpaired, and if method is
+          exact or equal
         reason string Why p_value is NULL: no_common_users, no_users (unpaired: no user of a model has a value),
           few_common_lists (withheld: n_with_both is below a tenth of the smaller of n_with_baseline and n_with_model;
           compare the means of population 'run', or name the models of an A/B test in comparisons.split),

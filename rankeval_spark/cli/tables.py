@@ -43,6 +43,7 @@ UNCERTAIN: Final = "~"
 UNSUPPORTED: Final = "!"
 EXPLORATORY: Final = "?"
 MARK: Final = "*"
+DETECTED: Final = "undecided < x: the test would find a difference of x or more in 80 % of samples"
 EACH_BASELINE: Final = "model - baseline"
 NIGHTS: Final = {"earlier_value": "then", C.VALUE: "now"}  # values of two nights, and their headings
 
@@ -101,7 +102,7 @@ def leaderboard(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
 def comparisons(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
     """Build the table of differences between models or nights; a narrow one has several lines a row."""
     corrected, explained = _describe_families(rows)
-    caption = [*_list_withheld(rows), *explained]
+    caption = [*_list_withheld(rows), *explained, *([DETECTED] if any(map(_has_detectable, rows)) else [])]
     table = new_table(title=f"{title}: {_percent_of_level(rows)} % intervals{corrected}", caption=caption)
     baselines = sorted({str(row[C.BASELINE_MODEL_ID]) for row in rows if C.BASELINE_MODEL_ID in row})
     whom = EACH_BASELINE if len(baselines) > 1 else " - ".join(["model", *map(escape, baselines)])
@@ -179,8 +180,14 @@ def _format_verdict(row: Row) -> str:
     """Format a verdict in its colour, or why there is none."""
     if row["reason"] == TOO_LITTLE_SUPPORT:
         return NO_SUPPORT
+    if _has_detectable(row):
+        return f"undecided [dim]< {row['detectable']:.2g}[/dim]"
     reason = str(row["reason"] or "too many tests").replace("_", " ")
     return VERDICTS.get(row["verdict"], f"[dim]not tested: {escape(reason)}[/dim]")
+
+
+def _has_detectable(row: Row) -> bool:
+    return row["verdict"] == "undecided" and row.get("detectable") is not None
 
 
 def _percent_of_level(rows: Sequence[Row]) -> str:

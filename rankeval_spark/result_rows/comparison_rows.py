@@ -44,6 +44,7 @@ from rankeval_spark.statistics.paired_tests import (
     ListCounts,
     are_too_few,
 )
+from rankeval_spark.statistics.power import detectable
 from rankeval_spark.statistics.resampling import ReplicateSums
 from rankeval_spark.statistics.unpaired_tests import Arms
 
@@ -242,7 +243,8 @@ def _estimates(baseline: np.ndarray, found: Comparison | RatioComparison | ArmCo
     return {
         "baseline_value": baseline,
         C.VALUE: baseline + found.delta,
-        **{"delta": found.delta, "ci_low": found.low, "ci_high": found.high, "relative_delta": change.value},
+        **{"delta": found.delta, "std_error": found.std_error, "ci_low": found.low, "ci_high": found.high},
+        "relative_delta": change.value,
         **dict(zip(_RELATIVE_ENDS, (change.low, change.high), strict=True)),
     }
 
@@ -263,7 +265,7 @@ _SCHEMA: Final = arrow_schema(schemas.COMPARISONS)
 
 _LISTED: Final = ("n_with_baseline", "n_with_model", "n_with_both")
 _DERIVED: Final = (
-    *("delta", "ci_low", "ci_high", "relative_delta", "relative_ci_low", "relative_ci_high", "p_value"),
+    *("delta", "std_error", "ci_low", "ci_high", "relative_delta", "relative_ci_low", "relative_ci_high", "p_value"),
     *("effect_size", "n_wins", "n_ties", "n_losses", "win_share", "loss_share"),
 )
 """Columns that follow from the differences of users."""
@@ -496,9 +498,10 @@ class ComparisonRows:
         tests = np.array(rows["test"].to_pylist())
         keys = rows.select([C.MEASURE, C.K, C.SLICE]).to_pylist()
         families = np.array([family_of(row, self.primary) for row in keys])
+        kinds = np.where(np.isin(tests, C.DECIDING), C.DECIDING[0], tests)  # a pair of models has one of the deciding
         found = multiple_testing.adjust(
             read_doubles(rows, "p_value"),
-            np.unique(np.char.add(families, tests), return_inverse=True)[1],
+            np.unique(np.char.add(families, kinds), return_inverse=True)[1],
             correction=self.correction,
             alpha=alpha,
             replicates=read_doubles(rows, "replicates"),
@@ -512,10 +515,17 @@ class ComparisonRows:
         lacks_support = to_numpy(pc.equal(rows["reason"], TOO_LITTLE_SUPPORT), null=0).astype(np.bool_)
         has_none = ~np.isin(tests, C.DECIDING) | (np.isnan(found.p) & ~lacks_support)
         verdict = np.where(found.p <= alpha, side, "undecided").astype(object)
+        n_tests = np.maximum(found.family_size, 1) if self.correction != "none" else 1
+        freedom = read_doubles(rows, "freedom")
+        freedom = np.where(np.isnan(freedom), read_doubles(rows, "n_users") - 1, freedom)
+        least = detectable(read_doubles(rows, "std_error"), freedom, tail=alpha / (2 * n_tests))
+        methods = np.array(rows["method"].to_pylist(), dtype=object)
+        has_power = np.isin(tests, C.DECIDING) & ~np.isin(methods, ["exact", "equal"]) & ~np.isnan(found.p)
         adjusted = {
             "p_adjusted": nan_to_null(found.p),
             "family": pa.array(families, pa.string()),
             "family_size": pa.array(found.family_size),
+            "detectable": nan_to_null(np.where(has_power, least, np.nan)),
             "reason": pa.array(reason, pa.string()),
             "verdict": pa.array(verdict, pa.string(), mask=has_none),
         }

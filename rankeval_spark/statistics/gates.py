@@ -13,12 +13,12 @@ from rankeval_spark import wording
 from rankeval_spark.columns import MIN_USERS, ROUNDING
 from rankeval_spark.statistics import distributions
 from rankeval_spark.statistics.multiple_testing import adjust
+from rankeval_spark.statistics.power import POWER, detectable
 
 Outcome: TypeAlias = Literal[
     "passed", "failed", "undecided", "no_baseline", "too_few_users", "too_little_support", "no_match", "missing_slice"
 ]
 
-POWER: Final = 0.8  # probability of finding a loss of the size that is called detectable
 MIN_COMPARED: Final = 2  # users below which a difference has no interval
 
 
@@ -222,8 +222,8 @@ def no_significant_regression(
     """Fail rows that are significantly worse: one-sided tests, Holm's correction over the rows of the rule.
 
     Few users pass easily, so the sentence names the loss that the t test would detect in 80 % of samples at the
-    strictest step of Holm: ``(t_{1 - alpha / f} + t_{.8}) se``, with f the rows that were tested. It names none where
-    the test is exact, or where there is no spread.
+    strictest step of Holm, at the level ``alpha / f`` with f the rows that were tested. It names none where the test is
+    exact, or where there is no spread.
 
     >>> known = Estimate(0.4, 0.38, 0.42), "popular", Estimate(-0.005, -0.015, 0.005)
     >>> evidence = Evidence("RR@10", 900, *known, std_error=0.005, freedom=899.0, p_less=0.16, p_greater=0.84)
@@ -252,8 +252,7 @@ def _regression_verdict(row: Evidence, p: float, family_size: int, alpha: float)
         return _verdict(row, True, p, alpha, f"{known}; too few users differ for a test, so it finds no loss")
     text = f"{known}; no proof of a loss ({wording.p_in_words(p)})"
     if row.is_of_t and row.std_error > 0:
-        quantiles = distributions.t_quantile([1 - alpha / family_size, POWER], row.freedom)
-        loss = float(quantiles.sum() * row.std_error)
+        loss = float(detectable(row.std_error, row.freedom, tail=alpha / family_size))
         least = wording.number(loss, _decimals(row.difference) + 1)
         text += f"; the test would detect a loss of {least} or more in {100 * POWER:.0f} % of samples"
     return _verdict(row, True, p, alpha, text)

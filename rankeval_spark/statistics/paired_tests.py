@@ -212,6 +212,7 @@ class Comparison(NamedTuple):
 
     n: Counts  # users with a value under both
     delta: Values  # mean difference
+    std_error: Values  # of the difference; NaN below two users
     low: Values  # Student's interval
     high: Values
     p: Values  # two-sided
@@ -260,7 +261,8 @@ def compare_means(differences: Differences, *, level: float, least_users: int = 
     reason = np.where((reason == "") & is_beyond, OUT_OF_RANGE, reason)
     by_t, *_ = distributions.t_tails(t, np.where(n > 1, n - 1, np.nan))
     p = np.where(reason == "", np.where(test == "", by_t, of_few), np.nan)
-    return Comparison(n, delta, low, high, p, effect_size, wins, ties, losses, np.where(test == "", "t", test), reason)
+    test = np.where(test == "", "t", test)
+    return Comparison(n, delta, std_error, low, high, p, effect_size, wins, ties, losses, test, reason)
 
 
 def randomization_test(

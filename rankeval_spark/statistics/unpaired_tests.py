@@ -123,6 +123,7 @@ class ArmComparison(NamedTuple):
     value: Values  # of the model: mean or ratio
     baseline: Values
     delta: Values  # difference; of adjusted values with covariates
+    std_error: Values  # of the difference
     low: Values
     high: Values
     freedom: Values
@@ -175,6 +176,7 @@ def compare_arms(arms: Arms, *, n_outcomes: int, level: float, least_users: int 
         value,
         baseline,
         delta,
+        std_error,
         delta - quantile * std_error,
         delta + quantile * std_error,
         found.freedom,

@@ -53,7 +53,7 @@ from rankeval_spark.time_zones import UTC
 _OUR_NAMES = re.compile(r"^rankeval(?:\.|$)|\.sample-[^.]*(?:\.\d*)?$", re.IGNORECASE)
 
 # Version of the defaults of all keys, which `runs` records: raise it when one gets another value or another meaning.
-DEFAULTS_VERSION: Final = 2
+DEFAULTS_VERSION: Final = 1
 
 
 def _check_name(text: str) -> str:

@@ -89,6 +89,7 @@ WHOLE_LIST: Final = 0  # value of ``k`` that means no cutoff
 ALL_USERS: Final = "all"  # name of the slice of all users; its ``slice_value`` is empty
 CROSSING: Final = "*"  # joins the names, and the readable values, of a slice by several segments
 UNKNOWN: Final = "(unknown)"  # text of a segment value that is NULL
+POOLED: Final = "pooled"  # ``test`` of rows of ``comparisons`` over several nights
 ONE_LIST: Final = ""  # ``list_id`` where the log has one list per user
 ONE_MODEL: Final = "model"  # ``model_id`` where the log does not name its model
 LIST_KEY: Final = (MODEL_ID, USER_ID, LIST_ID)  # key of a list

@@ -318,7 +318,9 @@ COMPARISONS: Final = Schema(
         relative_ci_high double Upper end of the interval of relative_delta; NULL for tests that compute another
           interval
         test string! Test: t (paired) or unpaired (of two models of comparisons.split), which verdicts and gates read;
-          randomization, bootstrap, wilcoxon, sign, tukey or randomized_tukey
+          randomization, bootstrap, wilcoxon, sign, tukey, randomized_tukey, or pooled (t of each user's mean difference
+          over several nights)
+        nights int Nights on which both models have values of this definition, for the test pooled; else 1
         method string! Method of p_value: t, welch, delta (for ratios of sums and means over lists), exact (all signs),
           equal (equal differences), monte_carlo, wilcox, pratt, binomial or studentized_range
         freedom double Degrees of freedom of the interval of unpaired; NULL for other tests: those of t are n_users - 1

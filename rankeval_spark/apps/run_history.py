@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
@@ -33,8 +34,6 @@ from rankeval_spark.statistics.night_differences import expected_band, has_drift
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from rankeval_spark.apps.published_runs import Definitions
     from rankeval_spark.config import EvaluationConfig, Gate
     from rankeval_spark.config.policies import Unit
@@ -98,9 +97,12 @@ class RunHistory:
 
     def verdicts(self) -> list[dict[str, Any]]:
         """Return what sequential rules said on earlier nights: rows of ``gates``."""
-        n_before = longest_horizon(self.config) - 1
-        rows, whole = self._read_whole(read_verdicts, self._nights[-n_before:]) if n_before else ([], [])
+        rows, whole = self._read_whole(read_verdicts, self.newest(longest_horizon(self.config) - 1))
         return alike_rows(rows, self.facts.definitions, whole)
+
+    def newest(self, n_nights: int) -> list[PastNight]:
+        """Return the newest nights, oldest first; at most as many as any key of the config asks for."""
+        return self._nights[-n_nights:] if n_nights else []
 
     def previous(self, run: StagedRun) -> Previous | None:
         """Compare the users of a run with those of the last night, as far as rules ask for it."""
@@ -127,7 +129,8 @@ class RunHistory:
         if self.wait is not None:
             self.wait()
         checks = self.config.checks
-        days = max(checks.drift.window_days, checks.volume.window_days, longest_horizon(self.config))
+        pooled = self.config.comparisons.nights if self.config.comparisons else 1
+        days = max(checks.drift.window_days, checks.volume.window_days, longest_horizon(self.config), pooled)
         return earlier_nights(self._root, self.facts, at_most=days, is_lenient=False)
 
     def _nights_within(self, days: int) -> list[PastNight]:

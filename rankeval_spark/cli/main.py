@@ -304,12 +304,13 @@ def show(  # noqa: PLR0913, PLR0917 - a filter each
     all_: shared.All = False,
     gaps: Annotated[bool, typer.Option("--gaps", help="How far the groups of each slice lie apart")] = False,
     comparisons: Annotated[bool, typer.Option("--comparisons", help="Models against their baseline")] = False,
+    nights: Annotated[int, typer.Option(min=1, help="Comparisons over at most as many nights")] = 1,
 ) -> None:
     """Show published metrics."""
     from rankeval_spark.cli import show as shown  # noqa: PLC0415 - pyarrow takes a moment
 
     slices = slice_ or ([shown.ANY_SLICE] if gaps else [])
-    wanted = shown.RowSelection(date_, evaluation, model or [], measures or [], slices, k or [])
+    wanted = shown.RowSelection(date_, evaluation, model or [], measures or [], slices, k or [], nights)
     format_ = shared.chosen_format(is_csv=csv_, is_json=json_)
     shown.show_command(results, wanted, format_, gaps=gaps, comparisons=comparisons, is_all=all_)
 

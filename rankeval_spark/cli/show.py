@@ -68,6 +68,7 @@ class RowSelection:
     measures: Sequence[str] = ()
     slices: Sequence[str] = ()
     ks: Sequence[int] = ()
+    nights: int = 1  # comparisons over at most as many nights; 1: of the night alone
 
     @property
     def day(self) -> date | None:
@@ -93,6 +94,8 @@ def show_command(
     """Print the selected rows, gaps or comparisons; a table with ``is_all`` has more rows than fit a screen."""
     if gaps and comparisons:
         raise ConfigError(Fault("--gaps and --comparisons", "both", "one of them"))
+    if selection.nights > 1 and not comparisons:
+        raise ConfigError(Fault("--nights", str(selection.nights), "--nights next to --comparisons", "add it"))
     view: View = "gaps" if gaps else "comparisons" if comparisons else "metrics"
     columns, read, table_of = _VIEWS[view]
     results = results_of(root)
@@ -110,6 +113,9 @@ def show_command(
     others = (set(values) - {row.get(column) for row in rows} for column, values in selection.equal.items())
     if not empty and (not rows or any((written - found, *others))):  # a value of a filter is in no row
         notes = name_unknown_filters(results, selection, view, is_empty=not rows)
+        if not rows and selection.nights > 1:
+            pooled = f"no comparison over 2 to {selection.nights} nights matches"
+            say_note(f"{pooled}; they need comparisons.nights in the config, and a night before with users")
         if not rows:
             say_note(f"no row matches; without filters: rankeval show {shlex.quote(root)}")
         for text in notes:
@@ -183,8 +189,12 @@ def comparison_rows_of(results: Results[Any], selection: RowSelection) -> list[R
         compared.setdefault(tuple(str(row[name]) for name in order), []).append(row)
     found = []
     for rows in compared.values():
-        others = {row["test"]: row["p_adjusted"] for row in rows if row["test"] not in C.DECIDING}
-        found += [{**row, OTHER_TESTS: others} for row in rows if row["test"] in C.DECIDING]
+        others = {row["test"]: row["p_adjusted"] for row in rows if row["test"] not in (*C.DECIDING, C.POOLED)}
+        if selection.nights > 1:
+            pooled = (row for row in rows if row["test"] == C.POOLED and 1 < row["nights"] <= selection.nights)
+            found += [{**row, OTHER_TESTS: {}} for row in pooled]
+        else:
+            found += [{**row, OTHER_TESTS: others} for row in rows if row["test"] in C.DECIDING]
     return [{name: row[name] for name in COMPARISON_COLUMNS} for row in found]
 
 
@@ -212,7 +222,9 @@ def _print_by_night(rows: Sequence[Row], table_of: Callable[..., Table], *, is_a
     """Print a table for each night of the rows."""
     out, nights = console(), dict[str, list[Row]]()
     for row in rows:
-        nights.setdefault(f"{row[C.EVALUATION]}, {row[C.EVALUATION_DATE]}", []).append(row)
+        n_nights = row.get("nights") or 1
+        last = f"{n_nights} nights until " if n_nights > 1 else ""
+        nights.setdefault(f"{row[C.EVALUATION]}, {last}{row[C.EVALUATION_DATE]}", []).append(row)
     for title, rows_of_night in nights.items():
         tables.print_fitted(
             out,

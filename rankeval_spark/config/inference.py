@@ -89,6 +89,9 @@ class Comparisons(Model):
     other measures and cutoffs are exploratory."""
     correction: Correction = "holm"
     """Correction for the number of tests, within each family of each test."""
+    nights: Annotated[Whole, Field(ge=1, le=366)] = 1
+    """Newest nights, this one included, over which `comparisons` has rows of the test `pooled`: each user's difference
+    is averaged over the nights that have it. 1: none. A night reads `user_metrics` of those before it."""
 
     @field_validator("tests")
     @classmethod

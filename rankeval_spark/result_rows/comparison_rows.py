@@ -470,6 +470,7 @@ class ComparisonRows:
             "ci_level": self.reported.confidence,
             "correction": self.correction,
             "family_size": 0,
+            "nights": 1,
             "margin": self.requested.margin if test not in OF_ALL_MODELS else None,
         }
         columns = {name: pa.array([value] * n_rows, _SCHEMA.field(name).type) for name, value in constants.items()}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, combinations
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,14 +25,23 @@ from rankeval_spark.engine.arrays import (
     to_numpy,
     to_texts,
 )
-from rankeval_spark.engine.buckets import is_drawn, split_by_user
+from rankeval_spark.engine.buckets import hash_users, is_drawn, split_by_user
 from rankeval_spark.engine.outputs import FACTS, ListOutputs, Part, describe_lists, score_in_parts, to_user_means
+from rankeval_spark.engine.paired_differences import models_in_order
 from rankeval_spark.engine.scorer import COMPACT, IS_EVALUATED
-from rankeval_spark.engine.slices import PACKED, pack_columns, segment_column_names
+from rankeval_spark.engine.slices import (
+    PACKED,
+    USER_HASH,
+    nan_to_null,
+    pack_columns,
+    read_matrix,
+    segment_column_names,
+)
 from rankeval_spark.measures.required_facts import LIST_NAMES
 from rankeval_spark.result_rows.night_change_rows import EARLIER, SCHEMA, NightChanges, add_groups
-from rankeval_spark.sums.grouping import apply_by_key
-from rankeval_spark.sums.sums import Sum, finish_sums
+from rankeval_spark.statistics.moments import membership_matrix
+from rankeval_spark.sums.grouping import apply_by_key, sort_by_key
+from rankeval_spark.sums.sums import Differences, Sum, finish_sums
 
 if TYPE_CHECKING:
     from rankeval_spark.config.policies import Unit
@@ -132,18 +142,30 @@ class NightDifferences(Sum):
         return add_groups(rows)
 
 
-def sum_users(nights: Sequence[Any], totals: UserTotals, *, share: float = 1.0) -> dict[str, pa.Table]:
+def sum_users(
+    nights: Sequence[Any],
+    totals: UserTotals,
+    *,
+    share: float = 1.0,
+    without: Mapping[int, Collection[str]] = MappingProxyType({}),
+) -> dict[str, pa.Table]:
     """Add up the users of published nights, or a share of them that is the same on each night.
 
-    Nights are rows of ``schemas.USER_METRICS`` as ``Results.scan`` returns them.
+    Nights are rows of ``schemas.USER_METRICS`` as ``Results.scan`` returns them. Columns that a night lacks, or that
+    ``without`` names by the place of the night, are NULL.
     """
     wanted = pc.field(C.K).isin(to_arrow(np.array(totals.measures.ks, dtype=np.int32)))
 
     def batches() -> Iterator[pa.RecordBatch]:
         for place, night in enumerate(nights):
-            for batch in night.filter(wanted).to_batches(columns=totals.columns):
+            names = {*night.schema.names} - {*without.get(place, ())}
+            read = [name for name in totals.columns if name in names]
+            for batch in night.filter(wanted).to_batches(columns=read):
                 drawn = batch if share >= 1 else batch.filter(to_arrow(is_drawn(batch[C.USER_ID], share)))
-                yield drawn.append_column(NIGHT, to_arrow(np.full(drawn.num_rows, place, dtype=np.int32)))
+                none = pa.nulls(drawn.num_rows, pa.float64())
+                columns = {name: drawn[name] if name in names else none for name in totals.columns}
+                columns[NIGHT] = to_arrow(np.full(drawn.num_rows, place, dtype=np.int32))
+                yield pa.RecordBatch.from_pydict(columns)
 
     return finish_sums(totals.sums, chain(totals.known, totals.add(batches())))
 
@@ -153,6 +175,66 @@ def compare_users(now: Any, before: Any, changes: NightChanges, *, share: float 
     differences = NightDifferences(changes)
     totals = UserTotals(changes.measures, {NIGHT_CHANGES: differences}, differences.segments, n_nights=2)
     return sum_users([now, before], totals, share=share)[NIGHT_CHANGES]
+
+
+def mean_by_cell(
+    values: np.ndarray,  # float64 (n_rows, n_columns), NaN where undefined
+    places: tuple[np.ndarray, np.ndarray],  # rows of two models, side by side for the same user, cutoff and night
+    cell: np.ndarray,  # (n_rows,) code of user and cutoff
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Average the values of each cell over the nights on which both models have one, NaN where none has.
+
+    Returns the means of both models, (n_cells, n_columns) each, and a row of each cell.
+    """
+    _, shown, group = np.unique(cell[places[0]], return_index=True, return_inverse=True)
+    sides, by_cell = [values[each] for each in places], membership_matrix(group, len(shown))
+    is_known = ~np.isnan(sides[0]) & ~np.isnan(sides[1])
+    n_nights = by_cell @ is_known.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        return [by_cell @ np.where(is_known, side, 0.0) / n_nights for side in sides], places[0][shown]
+
+
+@dataclass(frozen=True)
+class PooledDifferences(Differences):
+    """Models over several nights: a user's values are averaged over the nights on which both of two models have one."""
+
+    def add_users(self, nights: Sequence[pa.Table], rows: Sequence[pa.Table]) -> Iterable[pa.RecordBatch]:
+        """Compare the means of each user; lists are counted by user and night."""
+        aggregator, requested = self._rows.aggregator, self._rows.aggregator.requested
+        has_items = (pc.field(C.K) == requested.ks[0]) & (pc.field(C.N_RECOMMENDED) > 0)
+        for place, lists in enumerate(rows):
+            of_night = pc.binary_join_element_wise(str(place), lists[C.USER_ID], " ")
+            column = lists.schema.get_field_index(C.USER_ID)
+            yield from aggregator.count_lists(lists.set_column(column, C.USER_ID, of_night).filter(has_items))
+        users = pa.concat_tables([night.select([*_KEY, *requested.columns]) for night in nights])
+        values, night = read_matrix(users, requested.columns), np.repeat(np.arange(len(nights)), [*map(len, nights)])
+        cell = np.unique(encode_rows(users, (C.USER_ID, C.K)), return_inverse=True)[1]
+        key = cell * len(nights) + night
+        model = combine_chunks(users[C.MODEL_ID]).dictionary_encode()
+        code, names = to_numpy(model.indices), model.dictionary.to_pylist()
+        rows_of = {name: np.flatnonzero(code == place) for place, name in enumerate(names)}
+        for pair in combinations(models_in_order(names, requested.baseline), 2):
+            if not requested.all_pairs and pair[0] != requested.baseline:
+                continue
+            first, second = rows_of[pair[0]], rows_of[pair[1]]
+            _, at_first, at_second = np.intersect1d(key[first], key[second], assume_unique=True, return_indices=True)
+            means, shown = mean_by_cell(values, (first[at_first], second[at_second]), cell)
+            shown_users = pc.take(users.select([C.USER_ID, C.K]), to_arrow(shown))
+            hashed = shown_users.append_column(USER_HASH, to_arrow(hash_users(shown_users[C.USER_ID])))
+            both = []
+            for name, of_name in zip(pair, means, strict=True):
+                one = hashed.append_column(C.MODEL_ID, to_texts([name] * len(shown)))
+                for column, mean in zip(requested.columns, of_name.T, strict=True):
+                    one = one.append_column(column, nan_to_null(mean))
+                both.append(one)
+            in_order = sort_by_key(pa.concat_tables(both), (USER_HASH, C.USER_ID))
+            yield from aggregator.aggregate_rows(iter(in_order.to_batches()))
+
+    def adjust(self, rows: pa.Table, totals: Mapping[str, pa.Table]) -> pa.Table:
+        """Adjust the p-values, which are families of their own, and name the test."""
+        found = super().adjust(rows, totals)
+        test = found.schema.get_field_index("test")
+        return found.set_column(test, found.schema.field(test), to_texts([C.POOLED] * found.num_rows))
 
 
 @dataclass(frozen=True)

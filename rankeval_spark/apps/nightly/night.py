@@ -26,6 +26,7 @@ from rankeval_spark.apps.nightly.night_plan import (
     record_failures,
     stage_results,
 )
+from rankeval_spark.apps.pooled_nights import pool_nights
 from rankeval_spark.apps.progress import Progress, Steps
 from rankeval_spark.apps.run_history import RunHistory
 from rankeval_spark.config.check_thresholds import OPEN_FIX, OVER
@@ -312,7 +313,15 @@ class PreparedNight:
         """Look at the lists, and stage what follows from the rows of users."""
         runner = self.runner
         self.facts += runner.list_facts()
-        stage_results(self.recorded, runner.metrics, runner.comparisons, self.plan.request, steps=self.steps)
+        comparisons, asked = runner.comparisons, self.plan.request.comparisons
+        if comparisons is not None and asked is not None and asked.nights > 1:
+            with self.steps.step("pool") as step:
+                are_judged = any(fact.check == row_kinds.UNMATCHED_LISTS for fact in self.facts)
+                of_night = self.recorded, self.plan.request, runner.metrics
+                pooled = pool_nights(self.history, *of_night, has_judged_lists=are_judged)
+                step.n_rows = 0 if pooled is None else pooled.num_rows
+            comparisons = comparisons if pooled is None else pa.concat_tables([comparisons, pooled])
+        stage_results(self.recorded, runner.metrics, comparisons, self.plan.request, steps=self.steps)
         metrics = self.recorded.rows.get(schemas.METRICS.name)
         with self.steps.step("drift"):
             self.facts += [] if metrics is None else self.history.check_means(metrics)

@@ -154,10 +154,13 @@ def _merge_baseline(baseline: object, comparisons: object) -> tuple[object, list
     """Return the section of comparisons with the argument ``baseline``, and what is wrong where it names another."""
     if isinstance(comparisons, Comparisons):
         comparisons = comparisons.model_dump(exclude_unset=True)
-    if baseline is None or not isinstance(comparisons, Mapping | None):
-        return comparisons, []
-    named = (comparisons or {}).get("baseline")
     faults = []
+    if isinstance(comparisons, Mapping) and comparisons.get("nights", 1) != 1:
+        fix = "leave it out; rankeval run reads the nights that it published before"
+        faults.append(Fault("evaluate(comparisons=), nights", repr(comparisons["nights"]), "one night", fix))
+    if baseline is None or not isinstance(comparisons, Mapping | None):
+        return comparisons, faults
+    named = (comparisons or {}).get("baseline")
     if named not in (None, baseline):
         found, fix = f"{baseline!r}, while comparisons have the baseline {named!r}", "leave one of them out"
         faults.append(Fault("evaluate(baseline=)", found, "one baseline", fix))

@@ -65,7 +65,10 @@ class RecordedRun:
         rules = ", ".join(map(str, self.previous_rules))
         of_gates = [f"rules {rules} of gates, which look at the night before"] if rules else []
         of_checks = f"the checks {', '.join(check_rows.NOT_REPEATED)}, which look at the nights before or at the clock"
-        return (of_checks, *of_gates, *of_version)
+        asked = self.night.config.comparisons
+        pooled = f"comparisons of the test {C.POOLED}, which look at the nights before"
+        of_pooled = [pooled] if asked is not None and asked.nights > 1 else []
+        return (of_checks, *of_gates, *of_pooled, *of_version)
 
 
 @dataclass(frozen=True)
@@ -201,8 +204,9 @@ def _compare_tables(
         compared = []
         for schema in (each for each in schemas.PUBLISHED if each.name in rows):
             counted = counts[schema.name]
-            # Of checks and gates some rows are left out, and none is ever removed: all that are there were published.
-            n_recorded = counted["n_published"] if schema.name in CARRIED else recorded.get(schema.name, 0)
+            # Of these some rows are left out, and none is ever removed: all that are there were published.
+            is_partial = schema.name in (*CARRIED, schemas.COMPARISONS.name)
+            n_recorded = counted["n_published"] if is_partial else recorded.get(schema.name, 0)
             found = TableComparison(n_recorded=n_recorded, **counted)
             if not found.is_equal or found.n_rounded:
                 columns = table_diff.differences_by_column(rows[schema.name]).collect()
@@ -235,6 +239,8 @@ def _differences(results: Results, run: RecordedRun, schema: Schema, again: Data
     pair = [published, published.limit(0) if again is None else again]
     if schema is schemas.CHECKS:
         pair = [frame.where(~F.col("check").isin(*check_rows.NOT_REPEATED)) for frame in pair]
+    if schema is schemas.COMPARISONS:
+        pair = [frame.where(F.col("test") != C.POOLED) for frame in pair]
     if schema is schemas.GATES:
         pair = [frame.where(~F.col("gate").isin(*run.previous_rules)) for frame in pair]
     return table_diff.to_differences(*pair, key=schema.key)

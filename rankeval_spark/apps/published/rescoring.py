@@ -145,7 +145,11 @@ def _stage_rest(
     schema = arrow_schema(schemas.METRICS)
     stay = metrics.filter(pc.is_in(metrics[C.MEASURE], pa.array(labels, pa.string()))).select(schema.names)
     means = [found[sums.METRICS]] if sums.METRICS in found else []
-    stage_results(run, pa.concat_tables([stay.cast(schema), *means]), found.get(sums.COMPARISONS), request, steps=steps)
+    compared = found.get(sums.COMPARISONS)
+    if compared is not None:  # nights before it are not read again
+        pooled = results.arrow(schemas.COMPARISONS.name, **of_night, test=C.POOLED)
+        compared = pa.concat_tables([compared, pooled.select(compared.column_names).cast(compared.schema)])
+    stage_results(run, pa.concat_tables([stay.cast(schema), *means]), compared, request, steps=steps)
     for name, rows in zip(tables[1:], others, strict=True):  # what is not staged would have no rows afterwards
         run.stage(name, rows)
 

@@ -19,6 +19,7 @@ AT_ONCE: Final = 500  # runs, to bound the memory
 RUNS_OF_SPLITS: Final = 20_000
 SEED: Final = 20260131
 ALPHA: Final = 0.05
+MIN_TESTED: Final = 0.01  # share of the runs with a p below which they have no rates
 EFFECT: Final = 0.1  # difference of a value in the tables of covariates
 
 Array: TypeAlias = np.ndarray
@@ -74,8 +75,8 @@ def simulate(make: Callable[[int], tuple[Array, Array]], n_outcomes: int, effect
     all_p, all_errors = np.concatenate(p), np.concatenate(errors)
     is_tested = ~np.isnan(all_p)
     return Rates(
-        100 * np.mean(all_p[is_tested] < ALPHA) if is_tested.any() else np.nan,
-        100 * np.mean(np.concatenate(covered)[is_tested]) if is_tested.any() else np.nan,
+        100 * np.mean(all_p[is_tested] < ALPHA) if is_tested.mean() > MIN_TESTED else np.nan,
+        100 * np.mean(np.concatenate(covered)[is_tested]) if is_tested.mean() > MIN_TESTED else np.nan,
         100 * is_tested.mean(),
         all_errors.mean() / all_errors.std() * np.sqrt(len(all_errors)),
         100 * np.concatenate(removed).mean(),
@@ -133,7 +134,7 @@ def covariate_rows() -> list[list[str]]:
                 return draw(400, runs, EFFECT, level, known), draw(600, runs, 0.0, level, known)
 
             found = simulate(both, 1, EFFECT)
-            cells = f"{found.removed:.0f}", f"{found.covered:.1f}", f"{found.bias:+.1f}"
+            cells = f"{abs(found.removed):.0f}", f"{found.covered:.1f}", f"{found.bias:+.1f}"
             rows.append([name, f"{correlation:.1f}", *cells])
     return rows
 

@@ -324,6 +324,8 @@ COMPARISONS: Final = Schema(
         method string! Method of p_value: t, welch, delta (for ratios of sums and means over lists), exact (all signs),
           equal (equal differences), monte_carlo, wilcox, pratt, binomial or studentized_range
         freedom double Degrees of freedom of the interval of unpaired; NULL for other tests: those of t are n_users - 1
+        variance_removed double Share of the variance of delta that earlier values of the users remove, with
+          comparisons.covariate: delta is then that of adjusted values, not value - baseline_value; else NULL
         replicates int Random draws of the test; NULL where it needs none
         seed bigint Seed of the random draws; NULL where the test needs none
         p_value double Two-sided p-value; NULL where reason says why there is none

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationInfo, field_validator, model_validator
@@ -80,6 +81,9 @@ class Comparisons(Model):
     """Models of an A/B test, each with the share of the users that it is meant to serve, such as {control: 0.5,
     treatment: 0.5}. Two of them are compared by the test `unpaired`, over the users with a list of each, and the check
     `sample_ratio` compares the users of each with its share."""
+    covariate: dt.date | None = None
+    """Published night before the A/B test of `split`, such as 2026-01-31: what the values of the same users explained
+    then is taken out of their differences, so that intervals are narrower (CUPED)."""
     margin: Annotated[Number, Field(gt=0)] | None = None
     """Difference of a user's two values, such as 0.05: `comparisons` has the share of users who win, and of those who
     lose, by more. Without this key, it has neither."""
@@ -119,6 +123,12 @@ class Comparisons(Model):
             faults += _model_faults(".baseline", self.baseline, tuple(self.split), "models of split")
         if abs(total - 1) > _ROUNDING:
             faults.append(Fault(".split", f"shares that add up to {total:g}", "shares that add up to 1"))
+        if self.split and self.nights > 1:
+            expected = "one night with split, as users who have one model have no differences to pool"
+            faults.append(Fault(".nights", f"{self.nights}", expected, "remove it"))
+        if self.covariate is not None and not self.split:
+            expected = "the models of an A/B test in split, as differences of the same users have no use for it"
+            faults.append(Fault(".covariate", str(self.covariate), expected, "remove it, or add split"))
         if self.split and (of_all := [name for name in self.tests if name in OF_ALL_MODELS]):
             found, expected = f"{' and '.join(of_all)} with split", "tests of two models: no user has all models"
             faults.append(Fault(".tests", found, expected, "remove it"))

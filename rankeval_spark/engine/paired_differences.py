@@ -142,6 +142,7 @@ class ComparisonRequest:
     margin: float | None = None
     expected: tuple[str, ...] = ()  # names of all models where they are known before; empty: those that have rows
     arms: frozenset[str] = frozenset()  # models that serve different users, of which no two are paired
+    covariates: tuple[str, ...] = ()  # columns of earlier values of ``columns``, then of ``weights``; only of arms
 
     def with_models(self, found: Iterable[str]) -> tuple[str, ...]:
         """Return models that have rows, the baseline and those that are expected, in their order."""
@@ -170,7 +171,7 @@ class ComparisonRequest:
     @property
     def stored(self) -> tuple[str, ...]:
         """Columns of ``user_metrics`` that are read: those of the measures, then those of denominators."""
-        return (*self.columns, *(weight for weight in self.weights if weight is not None))
+        return (*self.columns, *(weight for weight in self.weights if weight is not None), *self.covariates)
 
     def at(self, k: int) -> list[int]:
         """Positions of the measures requested at a cutoff."""
@@ -320,8 +321,10 @@ class DifferenceAggregator:
         """Yield sums of replicates added up over all chunks, all else chunk by chunk."""
         requested, held = self.requested, ReplicateBuffer()
         for chunk in chunks:
-            yield from chunk.aggregate_pairs()
             yield from chunk.aggregate_arms()
+            if requested.covariates:
+                continue
+            yield from chunk.aggregate_pairs()
             if requested.has_any("wilcoxon"):
                 yield from chunk.differences()
             if requested.has_any("bootstrap", "randomization"):
@@ -360,17 +363,33 @@ class _Chunk:
     def _are_arms(self, pair: tuple[int, int]) -> bool:
         return self.requested.arms.issuperset(self.models[place] for place in pair)
 
+    def _parts_of_arm(self, place: int) -> dict[str, np.ndarray]:
+        """Return the parts of the users of a model by kind, (users at all cutoffs, measures, parts).
+
+        A value, or numerator and denominator; then covariates: whether the user has an earlier value, and this value or
+        both of its parts, 0 without one. NaN where the model does not serve the user.
+        """
+        requested, n = self.requested, len(self.requested.columns)
+        served = np.where(self.has_list[place][None, :, None], self.values[place], np.nan)
+        served = served.reshape(-1, served.shape[-1])
+        means, ratios = requested.mean_positions, requested.ratio_positions
+        now, earlier = served[:, : n + len(ratios)], served[:, n + len(ratios) :]
+
+        def split(values: np.ndarray) -> dict[str, list[np.ndarray]]:
+            below = values[:, n:]
+            return {ARMS: [values[:, means]], ARM_RATIOS: [values[:, ratios] * below, below]}
+
+        parts = split(now)
+        for kind, of_kind in split(earlier).items() if requested.covariates else ():
+            is_known = ~np.isnan(of_kind[0])
+            parts[kind] += [is_known.astype(np.float64), *(np.where(is_known, each, 0.0) for each in of_kind)]
+        return {kind: np.stack(of_kind, axis=-1) for kind, of_kind in parts.items()}
+
     def aggregate_arms(self) -> Iterator[Partial]:
         """Aggregate the values of models that serve different users; only users with a list of a model count."""
-        means, ratios, n_ks = self.requested.mean_positions, self.requested.ratio_positions, len(self.requested.ks)
-        n = len(self.requested.columns)
+        n_ks = len(self.requested.ks)
         for pair in filter(self._are_arms, self._every_pair):
-            sides: list[dict[str, np.ndarray]] = []  # by kind, parts: (users at all cutoffs, measures, parts)
-            for place in reversed(pair):
-                served = np.where(self.has_list[place][None, :, None], self.values[place], np.nan)
-                served = served.reshape(-1, served.shape[-1])
-                above, below = served[:, ratios] * served[:, n:], served[:, n:]
-                sides.append({ARMS: served[:, means, None], ARM_RATIOS: np.stack([above, below], axis=-1)})
+            sides = [self._parts_of_arm(place) for place in reversed(pair)]
             for slicing in self.slicings:
                 n_groups = len(slicing.values)
                 group = (np.arange(n_ks)[:, None] * n_groups + slicing.group).ravel()

@@ -270,6 +270,12 @@ _DERIVED: Final = (
 )
 """Columns that follow from the differences of users."""
 
+_OF_COVARIATES: Final = (
+    *("delta", "std_error", "ci_low", "ci_high", "relative_delta", "relative_ci_low", "relative_ci_high", "p_value"),
+    *("effect_size", "freedom", "variance_removed"),
+)
+"""Columns that covariates change."""
+
 _DIRECTIONS: Final[Mapping[Better, int]] = {"higher": 1, "lower": -1, "neither": 0}
 
 Where: TypeAlias = tuple[int, list[str | None], int]  # index and values of a slice, and the cutoff
@@ -280,6 +286,7 @@ def build_comparison_rows(
     *,
     weights: Mapping[str, str] | None = None,  # column of denominators of each ratio; None: those of the measures
     has_judged_lists: bool = False,  # judgements name their list, so models must share lists, not only users
+    has_covariates: bool = False,  # rows of users have earlier values too, see :func:`covariate_name`
 ) -> ComparisonRows:
     """Build the finisher of the comparisons of a request; ValueError if nothing is compared."""
     measures, comparisons = request.measure_set, request.comparisons
@@ -289,6 +296,7 @@ def build_comparison_rows(
     compared = measures.comparable
     labels = dict(zip(measures.columns, measures.labels, strict=True))
     weights = measures.denominator_columns if weights is None else weights
+    stored = (*compared, *(weights[column] for column in compared if column in weights))
     requested = ComparisonRequest(
         columns=compared,
         weights=tuple(weights.get(column) for column in compared),
@@ -303,6 +311,7 @@ def build_comparison_rows(
         margin=comparisons.margin,
         expected=tuple(request.models or ()),
         arms=frozenset(comparisons.split or ()),
+        covariates=tuple(map(covariate_name, stored)) if has_covariates else (),
     )
     return ComparisonRows(
         requested=requested,
@@ -314,6 +323,11 @@ def build_comparison_rows(
         primary=frozenset((measure.label, measure.k) for measure in request.primary),
         has_judged_lists=has_judged_lists,
     )
+
+
+def covariate_name(column: str) -> str:
+    """Return the name of the column of a user's earlier value."""
+    return f"_before_{column}"
 
 
 @dataclass(frozen=True)
@@ -399,7 +413,8 @@ class ComparisonRows:
         for kind, positions, n_outcomes, method in kinds:
             if not positions:
                 continue
-            arms = reduce(Arms.merge, (Arms.from_bytes(state, n_outcomes) for state in states[kind]))
+            n_parts = 2 * n_outcomes + 1 if requested.covariates else n_outcomes
+            arms = reduce(Arms.merge, (Arms.from_bytes(state, n_parts) for state in states[kind]))
             level, least = self.reported.confidence, self.reported.min_size
             compared = unpaired_tests.compare_arms(arms, n_outcomes=n_outcomes, level=level, least_users=least)
             numbers = {
@@ -408,6 +423,7 @@ class ComparisonRows:
                 **_estimates(compared.baseline, compared, compared.change),
                 C.VALUE: compared.value,
                 "freedom": compared.freedom,
+                "variance_removed": compared.variance_removed,
                 "p_value": compared.p,
                 "effect_size": compared.effect_size,
                 "method": np.full(compared.p.shape, method, dtype=object),
@@ -493,8 +509,23 @@ class ComparisonRows:
         """Adjust the p-values by family and test, and add the verdicts; ``unsupported`` values stay undecided."""
         rows = _withhold_few_common(pa.Table.from_batches(list(batches), _SCHEMA), self._reason)
         rows = _drop_unsupported_p(rows, unsupported) if unsupported else rows
-        if not rows.num_rows:
-            return
+        if rows.num_rows:
+            yield from self._with_verdicts(rows).to_batches()
+
+    def with_covariates(self, rows: pa.Table, adjusted: pa.Table) -> pa.Table:
+        """Replace what :meth:`finish` found of arms by what it found with covariates, and adjust the p-values again."""
+        key = (C.BASELINE_MODEL_ID, C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K, "test")
+        both = pa.concat_tables([adjusted, rows])
+        _, first, code = np.unique(encode_rows(both, key), return_index=True, return_inverse=True)
+        found = to_arrow(first[code[adjusted.num_rows :]])
+        columns = {name: rows[name] for name in rows.column_names}
+        is_tested = pc.and_(pc.is_valid(rows["p_value"]), pc.is_valid(pc.take(both["p_value"], found)))
+        for name in _OF_COVARIATES:
+            columns[name] = pc.if_else(is_tested, pc.take(both[name], found), rows[name])
+        return self._with_verdicts(_table(columns, rows.num_rows)) if rows.num_rows else rows
+
+    def _with_verdicts(self, rows: pa.Table) -> pa.Table:
+        """Adjust the p-values by family and test, and add the verdicts."""
         alpha = 1 - self.reported.confidence
         tests = np.array(rows["test"].to_pylist())
         keys = rows.select([C.MEASURE, C.K, C.SLICE]).to_pylist()
@@ -531,7 +562,7 @@ class ComparisonRows:
             "verdict": pa.array(verdict, pa.string(), mask=has_none),
         }
         columns = {name: adjusted.get(name, rows[name]) for name in rows.column_names}
-        yield from _table(columns, rows.num_rows).to_batches()
+        return _table(columns, rows.num_rows)
 
 
 def clip_differences(found: Numbers, bounds: np.ndarray) -> Numbers:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain, combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -38,6 +38,7 @@ from rankeval_spark.engine.slices import (
     segment_column_names,
 )
 from rankeval_spark.measures.required_facts import LIST_NAMES
+from rankeval_spark.result_rows.comparison_rows import build_comparison_rows, covariate_name
 from rankeval_spark.result_rows.night_change_rows import EARLIER, SCHEMA, NightChanges, add_groups
 from rankeval_spark.statistics.moments import membership_matrix
 from rankeval_spark.sums.grouping import apply_by_key, sort_by_key
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.policies import Unit
     from rankeval_spark.engine.checks import PartitionTallies
     from rankeval_spark.measures import MeasureSet
+    from rankeval_spark.result_rows.comparison_rows import ComparisonRows
 
 
 NIGHT: Final = "_night"  # column of the number of the night of a row, from 0
@@ -235,6 +237,37 @@ class PooledDifferences(Differences):
         found = super().adjust(rows, totals)
         test = found.schema.get_field_index("test")
         return found.set_column(test, found.schema.field(test), to_texts([C.POOLED] * found.num_rows))
+
+
+@dataclass(frozen=True)
+class CovariateDifferences(Differences):
+    """Models of an A/B test compared with the values of the same users on an earlier night as covariates.
+
+    Rows of ``schemas.COMPARISONS`` without adjusted p-values, of the test ``unpaired`` alone.
+    """
+
+    @cached_property
+    def _rows(self) -> ComparisonRows:
+        return build_comparison_rows(self.request, weights=self.outputs.denominators, has_covariates=True)
+
+    def add_users(self, nights: Sequence[pa.Table], rows: Sequence[pa.Table]) -> Iterable[pa.RecordBatch]:  # noqa: ARG002 - no lists are counted
+        """Compare the users of the first night; their earlier values are means over the models of the second."""
+        (users, earlier), aggregator = nights, self._rows.aggregator
+        keys = pa.concat_tables([night.select([C.USER_ID, C.K]) for night in nights])
+        found, code = np.unique(encode_rows(keys, (C.USER_ID, C.K)), return_inverse=True)
+        of_users, of_earlier = code[: users.num_rows], code[users.num_rows :]
+        stored = aggregator.requested.stored[: len(aggregator.requested.covariates)]
+        for name, values in zip(stored, read_matrix(earlier, stored).T, strict=True):
+            is_known = ~np.isnan(values)
+            n = np.bincount(of_earlier[is_known], minlength=len(found)).astype(np.float64)
+            total = np.bincount(of_earlier[is_known], weights=values[is_known], minlength=len(found))
+            mean = np.divide(total, n, out=np.full(len(found), np.nan), where=n > 0)
+            users = users.append_column(covariate_name(name), nan_to_null(mean[of_users]))
+        hashed = users.append_column(USER_HASH, to_arrow(hash_users(users[C.USER_ID])))
+        yield from aggregator.aggregate_rows(iter(sort_by_key(hashed, (USER_HASH, C.USER_ID)).to_batches()))
+
+    def adjust(self, rows: pa.Table, totals: Mapping[str, pa.Table]) -> pa.Table:  # noqa: ARG002 - those of the night are adjusted
+        return rows
 
 
 @dataclass(frozen=True)

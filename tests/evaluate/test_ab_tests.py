@@ -128,6 +128,7 @@ def test_pairs_of_other_models_stay_paired_and_all_arms_have_each_other() -> Non
             {"split": PLAN, "tests": ["t", "tukey"], "pairs": "all"},
             r"tests: found tukey with split; expected tests of two",
         ),
+        ({"split": PLAN, "covariate": "2026-01-31"}, r"covariate: found '2026-01-31'; expected no earlier night in a"),
         ({"split": PLAN, "tests": ["t", "unpaired"]}, r"tests\[1\]: found 'unpaired'"),
     ],
 )

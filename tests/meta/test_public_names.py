@@ -235,8 +235,8 @@ TABLES: Final = {
     "n_users n_lists n_left_out is_small ci_low ci_high ci_level ci_method",
     "comparisons": "evaluation evaluation_date run_id baseline_model_id model_id slice slice_value slice_values "
     "measure k n_users n_baseline_users n_with_baseline n_with_model n_with_both baseline_value value delta std_error "
-    "ci_low ci_high ci_level relative_delta relative_ci_low relative_ci_high test nights method freedom replicates "
-    "seed p_value p_adjusted correction family family_size detectable reason "
+    "ci_low ci_high ci_level relative_delta relative_ci_low relative_ci_high test nights method freedom "
+    "variance_removed replicates seed p_value p_adjusted correction family family_size detectable reason "
     "effect_size n_wins n_ties n_losses margin win_share loss_share is_small verdict",
     "gates": "evaluation evaluation_date run_id gate model_id slice slice_value slice_values measure k rule verdict "
     "observed bound n_users explanation",

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps import gates
+from rankeval_spark.apps.covariates import adjust_by_covariates
 from rankeval_spark.apps.error_translation import translated_errors
 from rankeval_spark.apps.nightly.look_ahead import LookAhead
 from rankeval_spark.apps.nightly.night_host import ProcessHost
@@ -313,15 +314,22 @@ class PreparedNight:
         """Look at the lists, and stage what follows from the rows of users."""
         runner = self.runner
         self.facts += runner.list_facts()
-        comparisons, asked = runner.comparisons, self.plan.request.comparisons
-        if comparisons is not None and asked is not None and asked.nights > 1:
-            with self.steps.step("pool") as step:
-                are_judged = any(fact.check == row_kinds.UNMATCHED_LISTS for fact in self.facts)
-                of_night = self.recorded, self.plan.request, runner.metrics
-                pooled = pool_nights(self.history, *of_night, has_judged_lists=are_judged)
-                step.n_rows = 0 if pooled is None else pooled.num_rows
-            comparisons = comparisons if pooled is None else pa.concat_tables([comparisons, pooled])
-        stage_results(self.recorded, runner.metrics, comparisons, self.plan.request, steps=self.steps)
+        request, comparisons = self.plan.request, runner.comparisons
+        if comparisons is not None and request.comparisons is not None:
+            are_judged = any(fact.check == row_kinds.UNMATCHED_LISTS for fact in self.facts)
+            if request.comparisons.covariate is not None:
+                with self.steps.step("adjust") as step:
+                    root, of_run = self.plan.config.results.location, (self.recorded, request, comparisons)
+                    comparisons, warnings = adjust_by_covariates(root, *of_run, has_judged_lists=are_judged)
+                    self.history.warnings.extend(warnings)
+                    step.n_rows = comparisons.num_rows
+            if request.comparisons.nights > 1:
+                with self.steps.step("pool") as step:
+                    of_night = self.recorded, request, runner.metrics
+                    pooled = pool_nights(self.history, *of_night, has_judged_lists=are_judged)
+                    step.n_rows = 0 if pooled is None else pooled.num_rows
+                comparisons = comparisons if pooled is None else pa.concat_tables([comparisons, pooled])
+        stage_results(self.recorded, runner.metrics, comparisons, request, steps=self.steps)
         metrics = self.recorded.rows.get(schemas.METRICS.name)
         with self.steps.step("drift"):
             self.facts += [] if metrics is None else self.history.check_means(metrics)

@@ -17,7 +17,7 @@ from rankeval_spark.config.evaluation_config import DEFAULTS_VERSION
 from rankeval_spark.config.loading import read_recorded, recorded_values
 from rankeval_spark.config.request import request_of
 from rankeval_spark.engine.row_kinds import UNMATCHED_LISTS
-from rankeval_spark.errors import ChecksFailedError, interruption
+from rankeval_spark.errors import ChecksFailedError, ConfigError, Fault, interruption
 from rankeval_spark.result_rows.group_rows import has_groups, to_group_table
 from rankeval_spark.results import RunRecord
 from rankeval_spark.results.run_record import measure_facts
@@ -51,6 +51,7 @@ class NightPlan:
         check_roots(config, evaluation_date)
         least_cost(config).require_at_most(config.results.most_rows)
         request = request_of(config, evaluation_date)
+        _refuse_late_covariate(request)
         if request.policies.is_attributed:  # the moment up to which events are complete matters
             until = config.inputs.held_out.complete_until(evaluation_date, datetime.now(UTC))
             request = request.copy_with(events_until=until)
@@ -74,6 +75,14 @@ class NightPlan:
             sample_share=self.sample_share,
             measures=measure_facts(self.request.measure_set, self.request.policies),
         )
+
+
+def _refuse_late_covariate(request: Request) -> None:
+    """Refuse a covariate of the night itself or a later one: what the test changed removes its own effect."""
+    day = request.comparisons.covariate if request.comparisons else None
+    if day is not None and request.evaluation_date is not None and day >= request.evaluation_date:
+        found, fix = f"{day}, for the night of {request.evaluation_date}", "name the last night before the A/B test"
+        raise ConfigError(Fault("comparisons.covariate", found, "an earlier night", fix))
 
 
 def new_run_id() -> str:

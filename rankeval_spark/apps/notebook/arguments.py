@@ -158,6 +158,10 @@ def _merge_baseline(baseline: object, comparisons: object) -> tuple[object, list
     if isinstance(comparisons, Mapping) and comparisons.get("nights", 1) != 1:
         fix = "leave it out; rankeval run reads the nights that it published before"
         faults.append(Fault("evaluate(comparisons=), nights", repr(comparisons["nights"]), "one night", fix))
+    if isinstance(comparisons, Mapping) and comparisons.get("covariate") is not None:
+        fix = "leave it out; rankeval run reads the users that it published before"
+        found = repr(str(comparisons["covariate"]))
+        faults.append(Fault("evaluate(comparisons=).covariate", found, "no earlier night in a call", fix))
     if baseline is None or not isinstance(comparisons, Mapping | None):
         return comparisons, faults
     named = (comparisons or {}).get("baseline")

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import __version__, columns as C, schemas
+from rankeval_spark.apps.covariates import adjust_by_covariates
 from rankeval_spark.apps.nightly.night import NightResult
 from rankeval_spark.apps.nightly.night_plan import (
     has_judged_lists,
@@ -120,7 +121,7 @@ def score_night(root: str, night: PastNight, measures: MeasureSet, *, progress: 
         with record_failures(run, steps, lambda: inputs):
             results = results_of(root)
             found = _stage_users(run, steps, now, plan.request, results)
-            _stage_rest(run, steps, now, plan.request, results, found)
+            _stage_rest(root, run, steps, now, plan.request, results, found)
             with steps.step("audit"):
                 run.audit()
             with steps.step("publish"):
@@ -130,6 +131,7 @@ def score_night(root: str, night: PastNight, measures: MeasureSet, *, progress: 
 
 
 def _stage_rest(
+    root: str,
     run: StagedRun,
     steps: Steps,
     night: PastNight,
@@ -146,7 +148,9 @@ def _stage_rest(
     stay = metrics.filter(pc.is_in(metrics[C.MEASURE], pa.array(labels, pa.string()))).select(schema.names)
     means = [found[sums.METRICS]] if sums.METRICS in found else []
     compared = found.get(sums.COMPARISONS)
-    if compared is not None:  # nights before it are not read again
+    if compared is not None:  # nights before it are not read again, but for one that is a covariate
+        are_judged, of_run = has_judged_lists(results, night), (root, run, request, compared)
+        compared, _ = adjust_by_covariates(*of_run, has_judged_lists=are_judged)
         pooled = results.arrow(schemas.COMPARISONS.name, **of_night, test=C.POOLED)
         compared = pa.concat_tables([compared, pooled.select(compared.column_names).cast(compared.schema)])
     stage_results(run, pa.concat_tables([stay.cast(schema), *means]), compared, request, steps=steps)

@@ -1,0 +1,141 @@
+"""A night of an A/B test whose users have earlier values, which are covariates of their comparison."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rankeval_spark.results import Results
+from tests.support import nights
+from tests.support.cli import rankeval
+from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
+
+if TYPE_CHECKING:
+    from tests.support.nights import Workspace
+
+MICRO: Final = "P(agg='micro',denom='len')"
+POLICIES: Final = {"population": "run", "zero_relevant": "zero", "missing": "exclude"}
+SPLIT: Final = {"baseline": "a", "split": {"a": 0.5, "b": 0.5}}
+N_USERS: Final = 400
+THIRD: Final = WITHOUT_ROWS
+
+
+def clicks_of(number: int, draw: np.random.Generator) -> list[str]:
+    """Draw the clicked items of a user, whose taste is the same on both nights."""
+    return [f"i{rank}" for rank in range(4 + number % 3) if draw.random() < (number % 10) / 10]
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    """All users have the model ``a`` first, but for every fifth; then half of them have ``b``."""
+    draw, log, held_out = np.random.default_rng(1), list[dict[str, Any]](), list[dict[str, Any]]()
+    for day in (FIRST, SECOND, THIRD):
+        for number in range(N_USERS):
+            user, model = f"u{number:03}", "b" if day != FIRST and number % 2 else "a"
+            if day == FIRST and number % 5 == 0:
+                continue
+            of_day = {"day": day.isoformat(), "user_id": user}
+            log += [
+                {**of_day, "model_id": model, "item_id": f"i{rank}", "score": -1.0 * rank}
+                for rank in range(4 + number % 3)
+            ]
+            held_out += [{**of_day, "item_id": item} for item in clicks_of(number, draw)]
+    asked: dict[str, Any] = {"comparisons": {"baseline": "a"}, "policies": POLICIES, "results__lists": True}
+    found = nights.workspace(tmp_path_factory.mktemp("covariates"), measures=["Success@1", f"{MICRO}@10"], **asked)
+    found.write("recommendations", log)
+    found.write("held_out", held_out)
+    assert rankeval("run", found.config, "--date", FIRST).code == 0
+    found.change(comparisons={**SPLIT, "covariate": FIRST.isoformat()})
+    done = rankeval("run", found.config, "--date", SECOND)
+    assert done.code == 0, done.err
+    return found
+
+
+def by_hand(before: np.ndarray, now: np.ndarray, is_b: np.ndarray) -> tuple[float, float]:
+    """Return the adjusted difference and its standard error, by a regression of numpy on history and earlier parts."""
+    ratios = [now[is_b == side, 0].sum() / now[is_b == side, 1].sum() for side in (False, True)]
+    own = np.where(is_b, ratios[1], ratios[0])
+    base = np.where(is_b, now[is_b, 1].mean(), now[~is_b, 1].mean())
+    terms = (now[:, 0] - own * now[:, 1]) / base
+    known = ~np.isnan(before[:, 0])
+    covariates = np.column_stack([known, np.where(known[:, None], before, 0.0)])
+    within = covariates - np.where(is_b[:, None], covariates[is_b].mean(axis=0), covariates[~is_b].mean(axis=0))
+    theta = np.linalg.lstsq(within, terms, rcond=None)[0]
+    rank = np.linalg.matrix_rank(within)
+    rest, steps = terms - within @ theta, covariates[is_b].mean(axis=0) - covariates[~is_b].mean(axis=0)
+    square = sum(rest[is_b == side].var(ddof=1) / (is_b == side).sum() for side in (False, True))
+    n = len(now) - 2
+    return ratios[1] - ratios[0] - steps @ theta, float(np.sqrt(square * n / (n - rank)))
+
+
+def test_differences_are_those_of_a_regression_on_the_earlier_values(workspace: Workspace) -> None:
+    results = Results(workspace.root)
+    users = {day: results.arrow("user_metrics", date=day).to_pylist() for day in (FIRST, SECOND)}
+    rows = {row["measure"]: row for row in results.arrow("comparisons", date=SECOND).to_pylist()}
+    for measure, k, column in (("Success", 1, "success"), (MICRO, 10, "p_agg_micro_denom_len")):
+        parts: dict[Any, dict[str, tuple[float, float]]] = {}
+        for day, of_day in users.items():
+            weighed = (
+                (row, 1.0 if measure == "Success" else row[f"{column}__weight"]) for row in of_day if row["k"] == k
+            )
+            parts[day] = {row["user_id"]: (row[column] * weight, weight) for row, weight in weighed}
+        names = sorted(parts[SECOND])
+        now = np.array([parts[SECOND][name] for name in names])
+        before = np.array([parts[FIRST].get(name, (np.nan, np.nan)) for name in names])
+        delta, error = by_hand(before, now, np.array([int(name[1:]) % 2 == 1 for name in names]))
+        row = rows[measure]
+        assert row["delta"] == pytest.approx(delta, rel=0, abs=1e-12)
+        half = stats.t.ppf(0.975, row["freedom"]) * error
+        assert [row["ci_low"], row["ci_high"]] == pytest.approx([delta - half, delta + half], rel=0, abs=1e-12)
+        assert 0.05 < row["variance_removed"] < 0.9
+        assert row["value"] == pytest.approx(sum(now[1::2, 0]) / sum(now[1::2, 1]), rel=0, abs=1e-12)
+
+
+def test_scoring_again_keeps_the_covariates(workspace: Workspace) -> None:
+    def compared() -> dict[str, Any]:
+        rows = json.loads(rankeval("show", workspace.root, "--comparisons", "--json").out)
+        return {row["measure"]: row["delta"] for row in rows}
+
+    before = compared()
+    done = rankeval("score", workspace.root, "--date", SECOND, "--measure", "RR@10")
+    assert done.code == 0, done.err
+    after = compared()
+    assert {name: after[name] for name in before} == pytest.approx(before, rel=0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "code", "words"),
+    [
+        (
+            {**SPLIT, "covariate": "2025-12-01"},
+            0,
+            "covariate: 2025-12-01 has no published night; models are compared without",
+        ),
+        (
+            {**SPLIT, "covariate": SECOND.isoformat()},
+            2,
+            "covariate: found 2026-01-02, on which a and b were split already",
+        ),
+        (
+            {**SPLIT, "covariate": "2026-01-03"},
+            2,
+            "covariate: found 2026-01-03, for the night of 2026-01-03; expected an earl",
+        ),
+        (
+            {"baseline": "a", "covariate": FIRST.isoformat()},
+            2,
+            "expected the models of an A/B test in split",
+        ),
+    ],
+)
+def test_a_covariate_has_to_come_before_the_test(
+    workspace: Workspace, comparisons: dict[str, Any], code: int, words: str
+) -> None:
+    workspace.change(comparisons=comparisons)
+    done = rankeval("run", workspace.config, "--date", THIRD)
+    assert done.code == code, done.err
+    assert words in " ".join((done.out + done.err).split())

@@ -124,11 +124,17 @@ def write(path: Path, table: pa.Table, format_: str) -> None:
 
 
 def test_nights_by_hand_with_a_date_without_rows(spark: SparkSession, tmp_path: Path) -> None:
-    gate = {"measure": "RR@2", "margin": 0.5, "against": "previous"}
-    workspace = nights.workspace(tmp_path, format_=nights.PARQUET, gates=[gate])
+    gates = [
+        {"measure": "RR@2", "margin": 0.5, "against": "previous"},
+        {"measure": "RR@2", "margin": 0.5, "sequential": True},
+    ]
+    pairs = {"baseline": "pop", "nights": 7}
+    workspace = nights.workspace(tmp_path, format_=nights.PARQUET, gates=gates, comparisons=pairs)
     found = on_both(spark, workspace, days=(FIRST, SECOND, WITHOUT_ROWS, FIRST))
     assert all(here.gates == there.gates and here.warnings == there.warnings for there, here in found)
     assert [here.reason is None for _, here in found] == [True, True, False, True]
+    pooled = [row for row in rows_of(workspace, "here", "comparisons") if row["test"] == "pooled"]
+    assert {(row["evaluation_date"], row["nights"]) for row in pooled} == {(SECOND, 2)}
 
 
 def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> None:

@@ -33,12 +33,16 @@ class Setting:
     correlation: float
     fades: bool = False  # by its power with the nights between (AR(1)); else the same between any two nights
     returning: float = 1.0  # share of the users who are there on a night
+    winners: float = 0.0  # share of the users who win what the others lose together; 0: differences are normal
+    users: int = USERS
 
     def draw(self, random: np.random.Generator) -> tuple[Array, Array]:
         """Draw the mean and standard error of the differences of equal models, each (nights, runs)."""
-        shape = (NIGHTS, AT_ONCE, USERS)
+        shape = (NIGHTS, AT_ONCE, self.users)
         values, own = random.standard_normal(shape, dtype=np.float32), np.sqrt(1 - self.correlation)
-        if self.fades:
+        if self.winners:
+            values = (random.random(shape, dtype=np.float32) < self.winners) - np.float32(self.winners)
+        elif self.fades:
             for night in range(1, NIGHTS):
                 values[night] *= np.sqrt(1 - self.correlation**2)
                 values[night] += self.correlation * values[night - 1]
@@ -51,9 +55,9 @@ class Setting:
     def cells(self) -> list[str]:
         """Simulate one line of the table."""
         random = np.random.default_rng(SEED)
-        draws = [self.draw(random) for _ in range(RUNS // AT_ONCE)]
+        draws = [self.draw(random) for _ in range(RUNS // AT_ONCE * USERS // self.users)]
         mean, error = (np.concatenate(each, axis=1) for each in zip(*draws, strict=True))
-        freedom = self.returning * USERS - 1
+        freedom = self.returning * self.users - 1
         tail = distributions.t_tails(mean / error, freedom)[1]
         mirrored = distributions.t_tails(-mean / error, freedom)[1]  # a false pass is a gain that chance shows
         counts = [found_in(tail <= ALPHA), found_in(tail <= SHARE * ALPHA)]
@@ -71,6 +75,7 @@ class Setting:
     def __str__(self) -> str:
         """Name the setting in the table."""
         kind = ", fades" if self.fades else ""
+        kind += f", {self.winners:.0%} of {self.users:,} users win".replace("%", " %") if self.winners else ""
         back = "all" if self.returning == 1 else f"{self.returning:.0%}".replace("%", " %")
         return f"{self.correlation:g}{kind} | {back}"
 
@@ -93,6 +98,7 @@ def as_one(mean: Array) -> Array:
 SETTINGS: Final = (
     *(Setting(0.0, returning=share) for share in (1.0, 0.5)),
     *(Setting(r, fades, share) for r in (0.5, 0.9) for fades in (False, True) for share in (1.0, 0.5)),
+    *(Setting(0.0, winners=0.05, users=n) for n in (200, 1_000)),
 )
 
 

@@ -77,6 +77,7 @@ def test_validate_says_what_each_rule_means(made: Workspace) -> None:
         {"margin": 0.02},
         {"alpha": 0.05},
         {"at_least": 0.1},
+        {"alpha": 0.05, "sequential": True, "horizon": 7},
     ]
     made.change(comparisons={"baseline": "pop"}, gates=[{"measure": "RR@2", **rule} for rule in rules])
     done = rankeval("validate", made.config)
@@ -92,6 +93,10 @@ def test_validate_says_what_each_rule_means(made: Workspace) -> None:
         "that",
         "rule 5, RR@2: alpha 0.05: no loss to the baseline that a test finds; few users pass easily",
         "rule 6, RR@2: at_least 0.1: the mean itself meets the bound, whatever its interval",
+        "rule 7, RR@2: alpha 0.05, sequential over 7 nights: no loss to the baseline that a test finds; few users pass "
+        "easily; its error holds for 7 nights in a row",
+        "error of a single night: rules 1, 2, 3, 4, 5; asked on 30 nights, a test at 0.05 stops an equal model in up "
+        "to 79 % of months, unless it is sequential: true (docs/gates.md)",
     ):
         assert line in done.out.splitlines()
     told = json.loads(rankeval("validate", made.config, "--json").out)["gates"]

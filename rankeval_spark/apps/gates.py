@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.report.night import UNMET
+from rankeval_spark.report.winner import UNMET
 from rankeval_spark.statistics import distributions, gates as arithmetic
 from rankeval_spark.statistics.gates import Estimate, Evidence, GateVerdict
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld

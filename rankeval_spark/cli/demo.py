@@ -17,7 +17,7 @@ from rankeval_spark.apps.progress import Steps
 from rankeval_spark.apps.published.report import report_of
 from rankeval_spark.apps.published.rescoring import unchanged_dates
 from rankeval_spark.cli import tables
-from rankeval_spark.cli.run import run_one
+from rankeval_spark.cli.run import run_one, verdict_in_words
 from rankeval_spark.cli.shared_options import write_atomically
 from rankeval_spark.cli.show import Row, RowSelection, comparison_rows_of, selected_rows
 from rankeval_spark.cli.terminal import console, progress
@@ -71,7 +71,7 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     out.print()
     if gates := nights[-1].gates:  # `rankeval gate` has a sentence for each case
         out.print(tables.rules(gates))
-        out.print(tables.gates_sentence(gates), markup=False, soft_wrap=True)
+        out.print(verdict_in_words(nights[-1], config), markup=False, soft_wrap=True)
     out.print()
     for line in logs.caveats:
         out.print(f"[dim]note: {line}[/dim]")

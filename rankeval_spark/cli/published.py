@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 from rich.markup import escape
 
-from rankeval_spark import __version__, columns as C
+from rankeval_spark import __version__, columns as C, schemas
 from rankeval_spark.apps import gates, run_history
 from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions, maintain_root
 from rankeval_spark.apps.published.report import report_of
@@ -75,7 +75,8 @@ def gate_command(
             out = console()
             build = partial(tables.gates, title=str(night))
             tables.print_fitted(out, judged, build, is_all=is_all, rank=lambda row: row["verdict"] == "passed")
-            out.print(tables.gates_sentence(judged), markup=False, soft_wrap=True)
+            said = f"{tables.gates_sentence(judged)} {_name_winner(root, night, config, judged)}".strip()
+            out.print(said, markup=False, soft_wrap=True)
     if without_rules and not rows:
         faults = (Fault(str(night), "no rule", "gates in the config", _ADD_RULES) for night in without_rules)
         raise ConfigError(*faults)
@@ -99,6 +100,17 @@ def _judge_night(root: str, night: PastNight, config: EvaluationConfig) -> list[
     for fault in (*(previous.damage if previous else ()), *(faults if counted else ())):
         say_note(str(fault))
     return gates.judge_published(config, results, night, previous, verdicts)
+
+
+def _name_winner(root: str, night: PastNight, config: EvaluationConfig, judged: Sequence[Mapping[str, Any]]) -> str:
+    """Return which model of a night may ship, or leads, by its published rows over all users."""
+    results = results_of(root)
+    where: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation, C.SLICE: C.ALL_USERS}
+    means = results.arrow(schemas.METRICS.name, **where).to_pylist()
+    pairs = results.arrow(schemas.COMPARISONS.name, **where, test=list(C.DECIDING)).to_pylist()
+    baseline = config.comparisons.baseline if config.comparisons else None
+    requested = [(measure.label, measure.k) for measure in night.measures.measures]
+    return tables.winner_sentence(judged, means, pairs, requested=requested, baseline=baseline)
 
 
 RUN_COLUMNS: Final = (

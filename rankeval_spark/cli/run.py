@@ -237,13 +237,22 @@ def show_result(result: NightResult, config: EvaluationConfig) -> None:
         out.print(f"[yellow]warning[/yellow] {escape(warning)}", soft_wrap=True)
     if result.gates and (result.is_blocked or not is_quiet() or not tables.is_decided(result.gates)):
         out.print(tables.gates(result.gates))
-        out.print(tables.gates_sentence(result.gates), markup=False, soft_wrap=True)
+        out.print(verdict_in_words(result, config), markup=False, soft_wrap=True)
     rows = ", ".join(f"{table} {n:,}" for table, n in result.n_rows.items())
     root = config.results.location
     say_done(f"published {result.evaluation} {result.evaluation_date}, run {result.run_id}: {rows} rows")
     if result.reason:
         out.print(f"the date is empty: {result.reason}", markup=False, soft_wrap=True)
     say_done(f"results in {root}; look at them with: rankeval show {shlex.quote(root)}")
+
+
+def verdict_in_words(result: NightResult, config: EvaluationConfig) -> str:
+    """Return the verdict of all rules, and which model may ship, or leads, against the next best one."""
+    requested = [(measure.label, measure.k) for measure in config.measure_set.measures]
+    baseline = config.comparisons.baseline if config.comparisons else None
+    given: dict[str, Any] = {"requested": requested, "baseline": baseline}
+    winner = tables.winner_sentence(result.gates, result.means, result.pairs, **given)
+    return f"{tables.gates_sentence(result.gates)} {winner}".strip()
 
 
 def _show_summary(outcomes: Sequence[backfill.DateOutcome], *, n_dates: int) -> None:

@@ -20,8 +20,9 @@ from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import find_biases
 from rankeval_spark.report.defaults import headline_measure, headlines
-from rankeval_spark.report.night import PASSED, UNMET, verdict_of
+from rankeval_spark.report.night import verdict_of
 from rankeval_spark.report.night_changes import change_lines
+from rankeval_spark.report.winner import PASSED, UNMET, deciding_measure, winner_of
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld
 from rankeval_spark.statistics.unpaired_tests import describe_shared_users
 from rankeval_spark.wording import NO_SUPPORT, group_name, slice_name
@@ -246,6 +247,22 @@ def gates_sentence(rows: Sequence[Row]) -> str:
     verdict = verdict_of(rows)
     undecided = "The exit code is 0, as without rules: look at the verdicts before a model ships."
     return str(verdict) if is_decided(rows) else f"{verdict} {undecided}"
+
+
+def winner_sentence(
+    gates: Sequence[Row],
+    means: Sequence[Row],
+    pairs: Sequence[Row],
+    *,
+    requested: Sequence[tuple[str, int]],
+    baseline: str | None,
+) -> str:
+    """Return which model may ship, or leads, against the next best one; empty where no rule could be judged."""
+    if not is_decided(gates):
+        return ""
+    known = list(dict.fromkeys((row[C.MEASURE], row[C.K]) for row in means))
+    first = deciding_measure(known, [key for key in requested if key in known], gates, pairs)
+    return str(winner_of(gates, means, pairs, first=first, baseline=baseline))
 
 
 def is_decided(rows: Sequence[Row]) -> bool:

@@ -15,9 +15,18 @@ from rankeval_spark.config.requested_measures import RecordedDefinition, recorde
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import defaults
-from rankeval_spark.report.figures.forest_plot import forest_rows
-from rankeval_spark.report.figures.means import Marks, leaderboard_rows
+from rankeval_spark.report.figures.forest_plot import forest_rows, pair_row
+from rankeval_spark.report.figures.means import Marks
 from rankeval_spark.report.tables import ReportTables, Row, all_users_rows, distinct, keep, rows_of
+from rankeval_spark.report.winner import (
+    FAILING,
+    NO_WINNER,
+    PASSED,
+    Winner,
+    all_users_pairs,
+    deciding_measure,
+    winner_of,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,13 +78,10 @@ class Night:
         self.known = defaults.measures_of(all_users_rows(self.metrics))
         asked = [(row["measure"], row["k"]) for row in self.run["measures"] or ()]
         self.requested = list(dict.fromkeys([*(key for key in asked if key in self.known), *self.known]))
-        of_gates = [(row[C.MEASURE], row[C.K]) for row in sorted(self.gates, key=lambda row: row["gate"])]
-        judged = next((key for key in of_gates if key in self.known), None)
-        has_families = "family" in self.comparisons.column_names
-        primary = defaults.measures_of(keep(self.comparisons, family="primary")) if has_families else []
-        decides = judged if judged in primary else next((key for key in self.requested if key in primary), judged)
-        # The headline measure: primary, of the first gate if that is, or the first one requested; None without means.
-        self.first = decides or defaults.headline_measure(self.known, self.requested)
+        self.pooled = rows_of(self._rows_of_night(tables.comparisons), test=C.POOLED, slice=C.ALL_USERS)
+        self.pairs = [*all_users_pairs(self.comparisons), *tables.best_pair]
+        # The headline measure; None without means.
+        self.first = deciding_measure(self.known, self.requested, self.gates, self.pairs)
         measures, most = (self.known, self.requested), MAX_HEADLINES
         self.headlines = defaults.one_per_question(*measures, first=self.first, at_most=most) if self.first else []
         with_models = self.metrics if self.metrics.num_rows else self.history
@@ -173,11 +179,6 @@ def _config_of(run: Row) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-PASSED: Final = "passed"
-FAILING: Final = frozenset({"failed", "no_match", "missing_slice"})
-"""Verdicts that keep a model from shipping."""
-UNMET: Final = FAILING | {"undecided"}
-"""Verdicts of rules that are not met: exit code 6. The others pass, or leave the decision to people."""
 WORDS: Final = {
     "passed": "passed",
     "failed": "failed",
@@ -240,8 +241,16 @@ def tone_of(verdict: str) -> Tone:
     return "good" if verdict == PASSED else "bad" if verdict in FAILING else "open"
 
 
-def verdict_of(gates: Sequence[Mapping[str, Any]]) -> Answer:
-    """Return the verdict on all rules, from at least one row of ``gates``."""
+def verdict_of(gates: Sequence[Mapping[str, Any]], winner: Winner = NO_WINNER) -> Answer:
+    """Return the verdict on all rules, from at least one row of ``gates``; it names the winner, if it is known."""
+    found = _verdict_of_rules(gates)
+    if not winner.may_ship or not found.headline.startswith("Yes, "):
+        return replace(found, reason=f"{found.reason} {winner.text}".strip())
+    headline = f"{winner.model} may ship{found.headline.removeprefix('Yes').removeprefix(', it may ship')}"
+    return replace(found, headline=headline, reason=f"{winner.text} {found.reason}".strip())
+
+
+def _verdict_of_rules(gates: Sequence[Mapping[str, Any]]) -> Answer:
     tones = Counter(tone_of(row["verdict"]) for row in gates)
     n_rules = len({row["gate"] for row in gates})
     broken = {row["gate"] for row in gates if tone_of(row["verdict"]) == "bad"}
@@ -285,11 +294,13 @@ def answer(night: Night) -> Answer:
         reason = night.run["reason"] or "no input has rows of this date"
         return Answer("open", "Nothing was measured", _sentence(reason), facts=facts)
     highlights = [*_highlights(night), *_checks_in_words(warned)]
+    means = rows_of(all_users_rows(night.metrics))
+    winner = winner_of(night.gates, means, night.pairs, first=night.first, baseline=night.baseline)
     if not night.gates:
-        reason = "No rule says what a model must reach."
+        reason = f"{winner.text} No rule says what a model must reach.".strip()
         return Answer("open", "No rules to judge by", reason, facts=facts, highlights=highlights, hint=NO_GATES)
     return replace(
-        verdict_of(night.gates),
+        verdict_of(night.gates, winner),
         rules=_rules(night.gates, night.config.get("gates") or ()),
         facts=facts,
         highlights=highlights,
@@ -350,21 +361,11 @@ def _title_of(rule: str, configured: object) -> str:
 
 
 def _highlights(night: Night) -> list[Sentence]:
-    """Return who leads, if either side of the measure is better, and the difference of each candidate."""
+    """Return the difference of each candidate from the baseline."""
     if night.first is None:
         return []
     name = with_cutoff(*night.first)
-    rows = [row for row in leaderboard_rows(night.metrics, night.first) if row["value"] is not None]
     found = []
-    if len(rows) > 1 and defaults.better_of(night.first[0]) != "neither" and rows[0]["has_support"]:
-        best, second = rows[:2]
-        pair = {best["model"], second["model"]}
-        compared = rows_of(night.comparisons, [C.MODEL_ID, C.BASELINE_MODEL_ID])
-        is_compared = any({row[C.MODEL_ID], row[C.BASELINE_MODEL_ID]} == pair for row in compared)
-        remark = "" if is_compared else ", not compared with it"
-        text = f"{best['model']} has the best {name}: {best['text']} ({best['interval']}). "
-        text += f"Next is {second['model']}: {second['text']} ({second['interval']}){remark}."
-        found.append(Sentence(text, "plain", "leads"))
     for model in night.models if night.baseline is not None else ():
         compared = forest_rows(night.comparisons, night.first, model=model, baseline=str(night.baseline))
         for row in (row for row in compared if row["is_all"]):
@@ -375,6 +376,11 @@ def _highlights(night: Night) -> list[Sentence]:
             tone = "open" if row["withheld"] else TONES.get(row["outcome"], "open")
             about = f"{model} against {night.baseline}, {name}"
             found += [Sentence(f"{about}: {text}.", tone, row["outcome"]) for text in texts]
+        pooled = pair_row(night.pooled, night.first, model, str(night.baseline))
+        if pooled is not None and pooled["delta"] is not None:
+            over = f"{model} against {night.baseline} over the last {pooled['nights']} nights, {name}"
+            tested = f"{pooled['text']} ({pooled['interval']}), {wording.p_in_words(pooled['p_adjusted'])}"
+            found.append(Sentence(f"{over}: {tested}.", TONES.get(pooled["outcome"], "open"), pooled["outcome"]))
     return found
 
 

@@ -57,7 +57,8 @@ VERDICT_TONES: Final[Mapping[str, Tone]] = {"better": "good", "worse": "bad", "u
 NO_VALUES: Final = "Every value is undefined for every user."
 NO_CURVES: Final = "Request `IPrec@0`, `IPrec@0.1`, … `IPrec@1` for the 11 levels of recall."
 NO_USERS: Final = (
-    "`rankeval maintain --keep-days` deleted them, or the night has none. Run the date again to have them."
+    "No rows of single users: `rankeval maintain --keep-days` deleted them, or the night has none. Run the date again "
+    "to have them."
 )
 COUNTS: Final = {
     "n_users": "in the mean",

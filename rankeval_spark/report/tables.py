@@ -36,6 +36,7 @@ class ReportTables:
         default_factory=pa.schema([]).empty_table
     )  # `Results.what_changed` of the headline measure
     no_changes: str = NO_EARLIER_NIGHT  # why there are none
+    best_pair: Sequence[Row] = ()  # the two best models, as a row of `comparisons`, where that table lacks it
 
     @classmethod
     def without_rows(cls, runs: pa.Table) -> ReportTables:

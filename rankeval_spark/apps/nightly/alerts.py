@@ -25,7 +25,7 @@ from typing_extensions import override
 from rankeval_spark import columns as C
 from rankeval_spark.config.spark_settings import variable_name
 from rankeval_spark.errors import ResultsBusyError, hide, shortened, visible
-from rankeval_spark.report.night import UNMET
+from rankeval_spark.report.winner import UNMET
 from rankeval_spark.result_rows import check_rows
 
 if TYPE_CHECKING:

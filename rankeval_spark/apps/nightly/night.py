@@ -84,6 +84,7 @@ class NightResult:
     gates: tuple[Mapping[str, Any], ...] = ()  # rows of ``gates``: what each rule says
     checks: tuple[CheckRow, ...] = ()  # rows of ``checks``
     means: tuple[Mapping[str, Any], ...] = ()  # rows of ``metrics`` over all users
+    pairs: tuple[Mapping[str, Any], ...] = ()  # rows of ``comparisons`` over all users that verdicts follow from
 
     @property
     def is_blocked(self) -> bool:
@@ -215,8 +216,10 @@ class PreparedNight:
                 with record_failures(recorded, steps, self._inputs), steps.step("publish"):
                     recorded.publish(inputs=self._inputs(), timings=steps.seconds, reason=self.reason)
                 of_checks = [_describe_warning(row) for row in self._rows_with_verdict("warn")]
-                metrics = recorded.rows.get(schemas.METRICS.name)
-                means = () if metrics is None else metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
+                means, pairs = (
+                    () if table is None else table.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
+                    for table in map(recorded.rows.get, (schemas.METRICS.name, schemas.COMPARISONS.name))
+                )
                 return NightResult(
                     facts.evaluation,
                     facts.evaluation_date,
@@ -228,6 +231,7 @@ class PreparedNight:
                     tuple(self.gates),
                     () if self.checks is None else tuple(self.checks.to_pylist()),
                     tuple(means),
+                    tuple(row for row in pairs if row["test"] in C.DECIDING),
                 )
         finally:
             self.is_over.set()

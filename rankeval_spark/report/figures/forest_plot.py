@@ -82,7 +82,7 @@ def forest(
 def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: str) -> list[dict[str, Any]]:
     """Return a row per slice with its outcome, or why it is withheld: all users, then each slicing, best first."""
     wanted = {C.BASELINE_MODEL_ID: baseline, C.MODEL_ID: model, C.MEASURE: measure[0], C.K: measure[1]}
-    found = rows_of(table, (*NEEDED, "family"), test=C.DECIDING, **wanted)
+    found = rows_of(table, (*NEEDED, "family", "detectable"), test=C.DECIDING, **wanted)
     sign = -1 if defaults.is_lower_better(measure[0]) else 1
     halves = [(row["ci_high"] - row["ci_low"]) / 2 for row in found if row["ci_high"] is not None]
     places = wording.decimals(halves)
@@ -93,6 +93,27 @@ def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: s
         return (slicing != C.ALL_USERS, slicing.count(C.CROSSING), slicing, *place)
 
     return [_forest_row(row, places) for row in sorted(found, key=rank)]
+
+
+def pair_row(rows: Sequence[Row], measure: MeasureKey, model: str, other: str) -> dict[str, Any] | None:
+    """Return the row of two models over all users, whichever of them is the baseline; None if there is none."""
+    for turns, names in ((False, (other, model)), (True, (model, other))):
+        for row in rows:
+            key = (row[C.BASELINE_MODEL_ID], row[C.MODEL_ID], row[C.MEASURE], row[C.K], row[C.SLICE])
+            if key == (*names, *measure, C.ALL_USERS):
+                found = _turn(row) if turns else row
+                half = None if row["ci_high"] is None else (row["ci_high"] - row["ci_low"]) / 2
+                return _forest_row(found, wording.decimals([half], [row["delta"]]))
+    return None
+
+
+def _turn(row: Row) -> Row:
+    """Return a row with the model and the baseline in each other's place."""
+    low, high, other = row["ci_low"], row["ci_high"], {"better": "worse", "worse": "better"}
+    ends = {"ci_low": None if high is None else 0.0 - high, "ci_high": None if low is None else 0.0 - low}
+    delta = None if row["delta"] is None else 0.0 - row["delta"]
+    verdict = other.get(row["verdict"], row["verdict"])
+    return {**row, **ends, "delta": delta, "relative_delta": None, "verdict": verdict}
 
 
 def outcomes_of(measure: MeasureKey) -> list[str]:
@@ -123,6 +144,8 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
         "said": said,
         "p": p or why,
         "family": row.get("family") or "",
+        "detectable": row.get("detectable"),
+        "nights": row.get("nights"),
         "users": row["n_users"],
         "is_all": row[C.SLICE] == C.ALL_USERS,
         "note": f"{SIGNS[outcome]} {wording.p_in_words(row['p_adjusted']) if said == outcome else said}",

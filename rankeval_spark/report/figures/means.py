@@ -57,7 +57,12 @@ def leaderboard(
 
 def leaderboard_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
     """Return a row per model, best first. ``value`` is None if the measure is undefined for every user."""
-    rows = {row["model"]: row for row in _format_estimates(_all_users_of(metrics, measure))}
+    return ranked_rows(_all_users_of(metrics, measure), measure)
+
+
+def ranked_rows(of_measure: Sequence[Row], measure: MeasureKey) -> list[dict[str, Any]]:
+    """Return rows of ``metrics`` of one measure in order, best first, with their numbers as text."""
+    rows = {row["model"]: row for row in _format_estimates(of_measure)}
     values = {name: row["value"] for name, row in rows.items()}
     order = defaults.best_first(values, is_lower=defaults.is_lower_better(measure[0]))
     return [{**rows[name], "place": place} for place, name in enumerate(order, 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 import sys
 from pathlib import Path
@@ -203,6 +204,18 @@ def test_of_many_users_a_sample_by_hash_is_read_and_its_share_said(
     assert set(tables.user_metrics["user_id"].to_pylist()) == lowest & everyone
     assert 0 < len(lowest & everyone) < len(everyone)
     assert tables.metrics.equals(whole.metrics)
+
+
+def test_the_two_best_models_are_compared_whatever_the_baseline(tmp_path: Path) -> None:
+    """The night compared neither with the other: its users do, as those of `rankeval compare --against`."""
+    made = made_at(tmp_path, comparisons=None)
+    made.publish(FIRST, frames_of(FIRST), run_id="run")
+    page = page_of(made.root, tmp_path / "report.html")
+    found = re.search(r"models by nDCG@2, [0-9.]+: (\S+) against (\w+) \(", page)
+    assert found is not None
+    compared = rankeval("compare", made.root, "--against", found[2], "--measure", "nDCG@2", "--json")
+    (delta,) = [row["delta"] for row in json.loads(compared.out)]
+    assert found[1] == f"+{delta:.{len(found[1].partition('.')[2])}f}"
 
 
 def test_a_night_whose_users_were_deleted_is_reported_without_them(tmp_path: Path) -> None:

@@ -163,19 +163,20 @@ def answer_of(tables: ReportTables, *verdicts: str) -> Answer:
 
 def test_it_may_ship_where_every_rule_is_met(nights: ReportTables) -> None:
     found = answer_of(nights, *["passed"] * 13)
-    assert (found.tone, found.headline, found.reason) == (
-        *("good", "Yes, it may ship", "All 3 rules are met, in 13 cases."),
+    assert (found.tone, found.headline) == ("good", "als may ship")
+    assert found.reason == (
+        "It is the best of three models by nDCG@10, 0.363: not compared with item_knn, which `rankeval compare "
+        "--against item_knn` does. item_knn may ship too. All 3 rules are met, in 13 cases."
     )
+    assert str(verdict_of(nights.gates.to_pylist())) == "Yes, it may ship. All 3 rules are met, in 39 cases."
     assert [rule.summary for rule in found.rules] == ["3 passed", "2 passed", "8 passed"]
 
 
 def test_one_failed_rule_is_a_no_that_names_the_model(nights: ReportTables) -> None:
     found = answer_of(nights, "passed", "failed", *["passed"] * 11)
-    assert (found.tone, found.headline, found.reason) == (
-        "bad",
-        "No, it may not ship",
-        "item_knn: 1 of 3 rules failed.",
-    )
+    assert (found.tone, found.headline) == ("bad", "No, it may not ship")
+    assert found.reason.startswith("item_knn: 1 of 3 rules failed. als is the best of three models by nDCG@10, 0.363: ")
+    assert found.reason.endswith(" als meets every rule: name the candidate in `models`.")
     first = found.rules[0]
     assert (first.tone, first.summary) == ("bad", "1 failed, 2 passed")
     assert (first.shown[0].verdict, first.shown[0].tone) == ("failed", "bad")
@@ -188,10 +189,14 @@ def test_a_rule_that_matches_nothing_fails(nights: ReportTables) -> None:
 
 def test_what_could_not_be_judged_is_not_passed(nights: ReportTables) -> None:
     found = answer_of(nights, "too_few_users", "no_baseline", *["passed"] * 11)
-    assert (found.tone, found.headline) == ("open", "Yes, as far as it was judged")
-    assert found.reason == "All 3 rules are met where they could be judged. 2 cases could not be judged."
+    assert (found.tone, found.headline) == ("open", "als may ship, as far as it was judged")
+    assert (
+        found.reason.partition(" may ship too. ")[2]
+        == "All 3 rules are met where they could be judged. 2 cases could not be judged."
+    )
     none = answer_of(nights, *["too_few_users"] * 13)
-    assert (none.tone, none.headline, none.reason) == ("open", "Not decided", "None of 3 rules could be judged.")
+    assert (none.tone, none.headline) == ("open", "Not decided")
+    assert none.reason.startswith("None of 3 rules could be judged. als is the best of three models by nDCG@10, ")
 
 
 def test_every_row_of_a_rule_is_a_sentence_and_long_lists_fold_after_failures(nights: ReportTables) -> None:
@@ -223,17 +228,25 @@ def test_an_empty_night_says_which_input_has_no_rows() -> None:
     assert (found.headline, found.reason) == ("Nothing was measured", "No rows for 2026-01-01 in held_out.")
 
 
-def test_the_best_model_and_each_candidate_have_a_sentence_with_numbers(nights: ReportTables) -> None:
+def test_each_candidate_and_each_check_to_look_at_have_a_sentence(nights: ReportTables) -> None:
     lines = [one.text for one in answer_of(nights).highlights]
-    assert len(lines) == 1 + 2 + 1
-    assert lines[0].startswith(("als has the best nDCG@10: 0.", "item_knn has the best nDCG@10: 0."))
-    assert "Next is " in lines[0]
-    assert lines[0].endswith(", not compared with it.")
-    assert lines[1].startswith("als against popular, nDCG@10: +0.")
-    assert "adjusted p" in lines[1]
+    assert len(lines) == 2 + 1
+    assert lines[0].startswith("als against popular, nDCG@10: +0.")
+    assert "adjusted p" in lines[0]
     check = answer_of(nights).highlights[-1]
     assert (check.verdict, check.section) == ("check", "checks")
     assert check.text == "held out in train in held_out: 287, 19.7 %, more than 0 %."
+
+
+def test_what_was_pooled_over_nights_is_said_beside_the_night(nights: ReportTables) -> None:
+    rows = nights.comparisons.to_pylist()
+    pooled = [{**row, "test": "pooled", "nights": 3, "delta": 0.5, "ci_low": 0.4, "ci_high": 0.6} for row in rows]
+    both = pa.Table.from_pylist([*rows, *pooled], schema=nights.comparisons.schema)
+    lines = [one.text for one in answer_of(replace(nights, comparisons=both)).highlights]
+    assert lines[1].startswith("als against popular over the last 3 nights, nDCG@10: +0.50 (+0.40 to +0.60), p ")
+    assert len(lines) == 2 * 2 + 1
+    night = night_of(replace(nights, comparisons=both))
+    assert set(night.comparisons["test"].to_pylist()) == {"t"}
 
 
 def test_no_model_has_the_best_of_what_has_no_better_side(nights: ReportTables) -> None:

@@ -127,9 +127,9 @@ AZURITE := build/node_modules/.bin/azurite-blob
 
 test-stores: setup-test $(VENV)-store-servers/.has-peers  ## The tests on servers of object stores; ARGS="-m in_ci" for one fault of each kind
 	@if command -v npm >/dev/null && [ ! -e $(AZURITE) ]; then echo "==> installing azurite into build"; \
-	  npm install --silent --no-audit --no-fund --no-save --prefix build azurite@3.37.0 || echo "    without it: npm could not"; fi
+	  npm install --silent --fetch-timeout=20000 --fetch-retries=1 --no-audit --no-fund --no-save --prefix build azurite@3.37.0 || echo "    without it: npm could not"; fi
 	@echo "==> pytest, on servers of object stores"
-	@$(IN_VENV) -m pytest tests/stores $(ARGS)
+	@$(IN_VENV) -m pytest tests/stores -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-cluster: setup-test  ## Only the tests on a standalone cluster of their own
 	@echo "==> pytest, on a cluster"

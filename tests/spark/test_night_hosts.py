@@ -20,7 +20,7 @@ from rankeval_spark.spark.session import on_demand
 from tests.evaluate.test_attribution import tables as attribution_tables
 from tests.spark.in_process.test_hosts_agree import TOGETHER
 from tests.spark.notebook.test_off_policy import of_weights
-from tests.support import nights
+from tests.support import arms, nights
 from tests.support.attribution_cases import random_logs
 from tests.support.awkward import Awkward
 from tests.support.cli import rankeval
@@ -342,6 +342,22 @@ def test_judgements_whose_weight_cannot_be_used_are_counted_and_kept(spark: Spar
         assert counted["invalid_weights"] == (20, "warn")
         quarantined = deltalake.DeltaTable(str(next((workspace.folder / root / "_quarantine").iterdir())))
         assert quarantined.to_pyarrow_table()["check"].to_pylist() == ["invalid_weights"] * 20
+
+
+def test_nights_of_an_ab_test_with_a_night_before_it(spark: SparkSession, tmp_path: Path) -> None:
+    workspace = arms.nights_of_a_test(tmp_path)
+    on_both(spark, workspace, days=(FIRST,))
+    split = {"a": 0.5, "b": 0.5}
+    rules = [{"measure": f"{arms.MICRO}@10", "margin": 0.2, "relative": True}]
+    workspace.change(comparisons={"baseline": "a", "split": split, "covariate": FIRST.isoformat()}, gates=rules)
+    on_both(spark, workspace, days=(SECOND,))
+    (row,) = [
+        row
+        for row in rows_of(workspace, "here", "comparisons")
+        if (row["measure"], row["slice"]) == (arms.MICRO, "all")
+    ]
+    assert (row["test"], row["n_users"], row["n_baseline_users"]) == ("unpaired", 200, 200)
+    assert row["variance_removed"] > 0.2
 
 
 def test_nights_of_estimates_without_support(spark: SparkSession, tmp_path: Path) -> None:

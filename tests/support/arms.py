@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tests.support import nights
+from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from pathlib import Path
+
+    from tests.support.nights import Workspace
 
 N_USERS: Final = 1_000
 OF_A: Final = range(900)
 """Users of the larger arm; those of the smaller one are the others."""
+MICRO: Final = "P(agg='micro',denom='len')"
 LISTS: Final = "t x", "x t", "x y"
 """Lists of users by turns: the relevant item first, second, or not there."""
 
@@ -50,3 +59,30 @@ def gains() -> dict[str, dict[str, float]]:
 def countries() -> dict[str, str]:
     """Country of each user: a tenth of the larger arm, and all of the smaller one, are in AT."""
     return {user(one): "AT" if one % 10 == 0 or one not in OF_A else "DE" for one in range(N_USERS)}
+
+
+def nights_of_a_test(folder: Path, n_users: int = 400) -> Workspace:
+    """Write three nights: all users, but for every fifth, have the model ``a``; then every second one has ``b``.
+
+    A user has the same taste on all nights, and lists of four to six items.
+    """
+    draw, log, held_out = np.random.default_rng(1), list[dict[str, Any]](), list[dict[str, Any]]()
+    for day in (FIRST, SECOND, WITHOUT_ROWS):
+        for number in range(n_users):
+            if day == FIRST and number % 5 == 0:
+                continue
+            of_day = {"day": day.isoformat(), "user_id": f"u{number:03}"}
+            model = "b" if day != FIRST and number % 2 else "a"
+            ranks = range(4 + number % 3)
+            log += [{**of_day, "model_id": model, "item_id": f"i{rank}", "score": -1.0 * rank} for rank in ranks]
+            clicked = draw.random(len(ranks)) < (number % 10) / 10
+            held_out += [{**of_day, "item_id": f"i{rank}"} for rank in ranks if clicked[rank]]
+    asked: dict[str, Any] = {
+        "comparisons": {"baseline": "a"},
+        "policies": {"population": "run", "zero_relevant": "zero", "missing": "exclude"},
+        "results": {"root": "results", "lists": True},
+    }
+    made = nights.workspace(folder, measures=["Success@1", f"{MICRO}@10"], **asked)
+    made.write("recommendations", log)
+    made.write("held_out", held_out)
+    return made

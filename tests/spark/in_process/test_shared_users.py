@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -35,6 +35,27 @@ def test_hosts_withhold_the_same_comparisons(spark: SparkSession, has_several_li
         again = evaluated(log=log, to_frame=spark.createDataFrame)
         with again.cached() as kept, pytest.warns(UserWarning, match="withheld"):
             assert_same(kept.comparisons.toArrow(), here, tolerance=1e-12)
+
+
+@pytest.mark.parametrize("has_several_lists", [False, True])
+def test_hosts_compare_the_models_of_an_ab_test_alike(spark: SparkSession, has_several_lists: bool) -> None:
+    """Click-through and conversion; eleven users have both models."""
+    spark.conf.set("spark.sql.shuffle.partitions", 3)
+    log = log_of(arms.lists(range(11)), "1" if has_several_lists else "")
+    log = log if has_several_lists else log.drop_columns(["list_id"])
+    asked: dict[str, Any] = {"comparisons": {"baseline": "A", "split": {"A": 0.9, "B": 0.1}}, "baseline": None}
+    asked |= {"population": "run", "zero_relevant": "zero", "measures": [f"{arms.MICRO}@2", "Success@2"]}
+    here, there = evaluated(log=log, **asked), evaluated(log=log, to_frame=spark.createDataFrame, **asked)
+    with pytest.warns(UserWarning, match="11 users have lists of both|sample_ratio"):
+        rows = here.comparisons
+    with pytest.warns(UserWarning, match="11 users have lists of both|sample_ratio"):
+        assert_same(there.comparisons.toArrow(), rows, tolerance=1e-12)
+    assert set(rows["test"].to_pylist()) == {"unpaired"}
+    found, expected = (
+        [row for row in checks.to_pylist() if row["check"] == "sample_ratio"]
+        for checks in (there.checks.toArrow(), here.checks)
+    )
+    assert found == expected
 
 
 @pytest.mark.parametrize("makes", [lambda **asked: of_unjudged((0,), **asked), lambda **asked: of_sessions(0, **asked)])

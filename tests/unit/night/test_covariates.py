@@ -10,44 +10,20 @@ import pytest
 from scipy import stats
 
 from rankeval_spark.results import Results
-from tests.support import nights
+from tests.support import arms
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
 
 if TYPE_CHECKING:
     from tests.support.nights import Workspace
 
-MICRO: Final = "P(agg='micro',denom='len')"
-POLICIES: Final = {"population": "run", "zero_relevant": "zero", "missing": "exclude"}
 SPLIT: Final = {"baseline": "a", "split": {"a": 0.5, "b": 0.5}}
-N_USERS: Final = 400
 THIRD: Final = WITHOUT_ROWS
-
-
-def clicks_of(number: int, draw: np.random.Generator) -> list[str]:
-    """Draw the clicked items of a user, whose taste is the same on both nights."""
-    return [f"i{rank}" for rank in range(4 + number % 3) if draw.random() < (number % 10) / 10]
 
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
-    """All users have the model ``a`` first, but for every fifth; then half of them have ``b``."""
-    draw, log, held_out = np.random.default_rng(1), list[dict[str, Any]](), list[dict[str, Any]]()
-    for day in (FIRST, SECOND, THIRD):
-        for number in range(N_USERS):
-            user, model = f"u{number:03}", "b" if day != FIRST and number % 2 else "a"
-            if day == FIRST and number % 5 == 0:
-                continue
-            of_day = {"day": day.isoformat(), "user_id": user}
-            log += [
-                {**of_day, "model_id": model, "item_id": f"i{rank}", "score": -1.0 * rank}
-                for rank in range(4 + number % 3)
-            ]
-            held_out += [{**of_day, "item_id": item} for item in clicks_of(number, draw)]
-    asked: dict[str, Any] = {"comparisons": {"baseline": "a"}, "policies": POLICIES, "results__lists": True}
-    found = nights.workspace(tmp_path_factory.mktemp("covariates"), measures=["Success@1", f"{MICRO}@10"], **asked)
-    found.write("recommendations", log)
-    found.write("held_out", held_out)
+    found = arms.nights_of_a_test(tmp_path_factory.mktemp("covariates"))
     assert rankeval("run", found.config, "--date", FIRST).code == 0
     found.change(comparisons={**SPLIT, "covariate": FIRST.isoformat()})
     done = rankeval("run", found.config, "--date", SECOND)
@@ -76,7 +52,7 @@ def test_differences_are_those_of_a_regression_on_the_earlier_values(workspace: 
     results = Results(workspace.root)
     users = {day: results.arrow("user_metrics", date=day).to_pylist() for day in (FIRST, SECOND)}
     rows = {row["measure"]: row for row in results.arrow("comparisons", date=SECOND).to_pylist()}
-    for measure, k, column in (("Success", 1, "success"), (MICRO, 10, "p_agg_micro_denom_len")):
+    for measure, k, column in (("Success", 1, "success"), (arms.MICRO, 10, "p_agg_micro_denom_len")):
         parts: dict[Any, dict[str, tuple[float, float]]] = {}
         for day, of_day in users.items():
             weighed = (

@@ -39,6 +39,8 @@ def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, i
         "least_comparisons": cost.n_comparisons,
         "most_rows": config.results.most_rows,
         "primary": [str(measure) for measure in config.primary if config.comparisons],
+        "split": dict((config.comparisons.split if config.comparisons else None) or {}),
+        "split_note": config.split_note,
         "primary_is_named": bool(config.comparisons and config.comparisons.primary),
         "gates": [{"rule": str(gate), "meaning": gate.meaning} for gate in config.gates],
         "rules_alone": [n for n, gate in enumerate(config.gates, 1) if gate.is_comparison and not gate.sequential],
@@ -112,6 +114,11 @@ def _print_facts(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize
     if facts["primary"]:
         default = "" if facts["primary_is_named"] else " (the first, for comparisons.primary names none)"
         say_done(f"primary: {', '.join(facts['primary'])}{default}; all else that is compared is exploratory")
+    if facts["split"]:
+        shares = ", ".join(f"{share:g} of the users to {model}" for model, share in facts["split"].items())
+        say_done(f"A/B test: {shares}; these models are compared unpaired")
+    if facts["split_note"]:
+        say_done(f"note: {facts['split_note']}")
     for number, gate in enumerate(facts["gates"], 1):
         say_done(f"rule {number}, {gate['rule']}: {gate['meaning']}")
     if facts["rules_alone"]:

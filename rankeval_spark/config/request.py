@@ -216,8 +216,21 @@ class Request(Model):
     @property
     def notes(self) -> Mapping[str, KindOfMeanings]:
         """Notes on names with several meanings, and on measures whose interval is around a biased value."""
-        biased: Mapping[str, KindOfMeanings] = dict.fromkeys(find_biases(self.measure_set.labels), "biased")
+        found = [*find_biases(self.measure_set.labels), *filter(None, [self.split_note])]
+        biased: Mapping[str, KindOfMeanings] = dict.fromkeys(found, "biased")
         return {**find_name_notes(self.measures, options_of(self.preset)), **biased}
+
+    @property
+    def split_note(self) -> str:
+        """Note on an A/B test that leaves users out by what they did under their model; empty elsewhere."""
+        has_split, policies = bool(self.comparisons and self.comparisons.split), self.policies
+        if not has_split or (policies.population == "run" and policies.zero_relevant != "exclude"):
+            return ""
+        return (
+            f"comparisons.split with population {policies.population!r} and zero_relevant {policies.zero_relevant!r}: "
+            "users who did nothing do not count, so a model that moves more users to act is compared on other users; "
+            "population 'run' with zero_relevant 'zero' counts everyone whom it serves"
+        )
 
     @property
     def draws(self) -> Draws | None:

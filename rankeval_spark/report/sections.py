@@ -35,6 +35,7 @@ from rankeval_spark.report.night_changes import changes_section
 from rankeval_spark.report.page_parts import Block, Cell, Figure, Section, TableView, Tone
 from rankeval_spark.report.tables import Row, all_users_rows, keep, rows_of
 from rankeval_spark.statistics.paired_tests import why_withheld
+from rankeval_spark.statistics.unpaired_tests import describe_shared_users
 
 if TYPE_CHECKING:
     from datetime import date
@@ -96,7 +97,7 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
     uncertain = " The interval of an uncertain mean may miss more often: few users decide about it." * is_uncertain
     lead = (
         f"Means over all users with {100 * level:.4g} % intervals, {orders}. Two models may differ although their "
-        f"intervals overlap: the comparison below pairs the same users.{uncertain}{left}"
+        f"intervals overlap: the comparison below is of their difference.{uncertain}{left}"
     )
     notes = [f"{bias}." for bias in find_biases(label for label, _ in night.requested)]
     return Section(lead, [Block(figures=drawn), Block(notes=notes, tables=[_board_table(night), table])])
@@ -188,8 +189,17 @@ def comparison_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001
         corrected += f" ({with_cutoff(*first)} is not in comparisons.primary: what it finds is to be confirmed)"
     has_side = defaults.better_of(first[0]) != "neither"
     marks = "▲ better and ▼ worse" if has_side else "◆ different, neither side being better,"
+    whose, test = "on the same users", "the paired t test"
+    if arms := [row for row in of_first if row.get("test") == C.UNPAIRED]:
+        whose, test = "between the users of each model, who are others", "the unpaired test"
+        shared = {describe_shared_users(row): None for row in arms if row[C.SLICE] == C.ALL_USERS}
+        removed = [row["variance_removed"] for row in arms if row.get("variance_removed") is not None]
+        whose += (
+            f"; {wording.percent(removed[0])} of its variance is removed by their earlier values" if removed else ""
+        )
+        said += [Block(notes=[f"{text}." for text in shared if text])] if any(shared) else []
     lead = (
-        f"Mean difference of {with_cutoff(*first)} on the same users. p of the paired t test is {corrected}; the "
+        f"Mean difference of {with_cutoff(*first)} {whose}. p of {test} is {corrected}; the "
         f"{100 * row['ci_level']:.4g} % intervals are not, so one that leaves out 0 may be undecided, ○. {marks} are "
         "decided; the other slices open by a click."
     )
@@ -335,7 +345,11 @@ def _user_differences(night: Night, drawer: Drawer, measure: MeasureKey) -> list
     name = with_cutoff(*measure)
     drawn: list[Figure] = []
     differences = differences_by_model(night.user_metrics, measure, baseline=night.baseline)
-    withheld = {row[C.MODEL_ID] for row in rows_of(night.comparisons, slice=C.ALL_USERS) if why_withheld(row)}
+    withheld = {
+        row[C.MODEL_ID]
+        for row in rows_of(night.comparisons, slice=C.ALL_USERS)
+        if why_withheld(row) or row["test"] == C.UNPAIRED
+    }
     for model in sorted(set(differences) - withheld)[:MAX_MODELS]:
         said = win_phrase(differences[model], measure)
         title, summary = f"{model} − {night.baseline}", f"Distribution of the differences of {name}: {said}"

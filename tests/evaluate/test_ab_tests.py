@@ -47,6 +47,8 @@ def test_each_model_is_compared_by_its_own_users_as_scipy_does() -> None:
 def test_judged_users_whom_a_model_does_not_serve_do_not_count() -> None:
     """With the population ``truth`` they count 0 in the means, which say how many users each model serves."""
     result = evaluated(comparisons={"baseline": "A", "split": PLAN}, baseline=None, measures=["Success@1"])
+    assert "comparisons.split with population 'truth'" in " ".join(result.notes)
+    assert ab_test().notes == ()
     with pytest.warns(UserWarning, match="sample_ratio: 81 users too many"):
         (row,) = where(result.comparisons, slice="all").to_pylist()
     assert [row["baseline_value"], row["value"]] == pytest.approx([300 / 900, 34 / 100], rel=0, abs=1e-12)

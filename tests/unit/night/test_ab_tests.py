@@ -79,7 +79,19 @@ def test_tables_and_the_report_have_the_difference(night: tuple[Workspace, Finis
     assert done.code == 0, done.err
     page = html.unescape((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "101 users against 900 others" in page
-    assert "sample_ratio" in page
+    assert "sample_ratio" in page or "sample ratio" in page
+    assert "1 user has lists of both, though each is meant to have one model" in page
+    assert "Mean difference of Success@1 between the users of each model" in page
+    assert "Differences of the same user" not in page
+
+
+def test_validate_says_what_is_compared_unpaired(night: tuple[Workspace, Finished]) -> None:
+    code, out, _ = done = rankeval("validate", night[0].config)
+    assert code == 0, done.err
+    assert "A/B test: 0.8 of the users to A, 0.2 of the users to B; these models are compared unpaired" in out
+    assert "population 'truth'" not in out
+    override = "policies={population: truth}"
+    assert "comparisons.split with population 'truth'" in rankeval("validate", night[0].config, "--set", override).out
 
 
 def test_a_split_that_is_not_as_planned_warns_or_stops_the_night(night: tuple[Workspace, Finished]) -> None:

@@ -39,8 +39,7 @@ def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, i
         "least_comparisons": cost.n_comparisons,
         "most_rows": config.results.most_rows,
         "primary": [str(measure) for measure in config.primary if config.comparisons],
-        "split": dict((config.comparisons.split if config.comparisons else None) or {}),
-        "split_note": config.split_note,
+        "ab_test": _describe_split(config),
         "primary_is_named": bool(config.comparisons and config.comparisons.primary),
         "gates": [{"rule": str(gate), "meaning": gate.meaning} for gate in config.gates],
         "rules_alone": [n for n, gate in enumerate(config.gates, 1) if gate.is_comparison and not gate.sequential],
@@ -104,6 +103,14 @@ def _find_last_window(config: EvaluationConfig, day: date) -> dict[str, Any] | N
     }
 
 
+def _describe_split(config: EvaluationConfig) -> list[str]:
+    """Describe the A/B test of a config, and what its policies leave out; empty without one."""
+    split = config.comparisons.split if config.comparisons else None
+    shares = ", ".join(f"{share:g} of the users to {model}" for model, share in (split or {}).items())
+    lines = [f"A/B test: {shares}; these models are compared unpaired"] if split else []
+    return lines + [f"note: {note}" for note in [config.split_note] if note]
+
+
 def _print_facts(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize]) -> None:
     """Print what `validate` found: the cost of a night and, for a date, its inputs and its host."""
     shown = ", ".join(f"{name}: {facts[f'n_{name}']}" for name in ("measures", "cutoffs", "slices"))
@@ -114,13 +121,9 @@ def _print_facts(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize
     if facts["primary"]:
         default = "" if facts["primary_is_named"] else " (the first, for comparisons.primary names none)"
         say_done(f"primary: {', '.join(facts['primary'])}{default}; all else that is compared is exploratory")
-    if facts["split"]:
-        shares = ", ".join(f"{share:g} of the users to {model}" for model, share in facts["split"].items())
-        say_done(f"A/B test: {shares}; these models are compared unpaired")
-    if facts["split_note"]:
-        say_done(f"note: {facts['split_note']}")
-    for number, gate in enumerate(facts["gates"], 1):
-        say_done(f"rule {number}, {gate['rule']}: {gate['meaning']}")
+    rules = [f"rule {number}, {gate['rule']}: {gate['meaning']}" for number, gate in enumerate(facts["gates"], 1)]
+    for line in (*facts["ab_test"], *rules):
+        say_done(line)
     if facts["rules_alone"]:
         rules = ", ".join(map(str, facts["rules_alone"]))
         err = "asked on 30 nights, a test at 0.05 stops an equal model in up to 79 % of months"

@@ -86,8 +86,9 @@ def test_tables_and_the_report_have_the_difference(night: tuple[Workspace, Finis
 
 
 def test_validate_says_what_is_compared_unpaired(night: tuple[Workspace, Finished]) -> None:
-    code, out, _ = done = rankeval("validate", night[0].config)
-    assert code == 0, done.err
+    done = rankeval("validate", night[0].config)
+    out = done.out
+    assert done.code == 0, done.err
     assert "A/B test: 0.8 of the users to A, 0.2 of the users to B; these models are compared unpaired" in out
     assert "population 'truth'" not in out
     override = "policies={population: truth}"

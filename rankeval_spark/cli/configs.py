@@ -121,8 +121,8 @@ def _print_facts(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize
     if facts["primary"]:
         default = "" if facts["primary_is_named"] else " (the first, for comparisons.primary names none)"
         say_done(f"primary: {', '.join(facts['primary'])}{default}; all else that is compared is exploratory")
-    rules = [f"rule {number}, {gate['rule']}: {gate['meaning']}" for number, gate in enumerate(facts["gates"], 1)]
-    for line in (*facts["ab_test"], *rules):
+    of_rules = [f"rule {number}, {gate['rule']}: {gate['meaning']}" for number, gate in enumerate(facts["gates"], 1)]
+    for line in (*facts["ab_test"], *of_rules):
         say_done(line)
     if facts["rules_alone"]:
         rules = ", ".join(map(str, facts["rules_alone"]))

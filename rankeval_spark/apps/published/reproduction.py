@@ -52,8 +52,9 @@ class RecordedRun:
 
     @property
     def previous_rules(self) -> list[int]:
-        """Numbers of the gates that look at the night before."""
-        return [number for number, gate in enumerate(self.night.config.gates, 1) if gate.needs_previous]
+        """Numbers of the gates that look at nights before."""
+        rules = enumerate(self.night.config.gates, 1)
+        return [number for number, gate in rules if gate.needs_previous or gate.sequential]
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -63,7 +64,7 @@ class RecordedRun:
         if self.night.was_scored_again:
             return (f"{' and '.join(CARRIED)}, which `rankeval score` took over from the run before", *of_version)
         rules = ", ".join(map(str, self.previous_rules))
-        of_gates = [f"rules {rules} of gates, which look at the night before"] if rules else []
+        of_gates = [f"rules {rules} of gates, which look at nights before"] if rules else []
         of_checks = f"the checks {', '.join(check_rows.NOT_REPEATED)}, which look at the nights before or at the clock"
         asked = self.night.config.comparisons
         pooled = f"comparisons of the test {C.POOLED}, which look at the nights before"

@@ -15,7 +15,7 @@ from rankeval_spark.config import load_config
 from rankeval_spark.results import Results
 from rankeval_spark.spark.plans import table_diff
 from rankeval_spark.spark.session import on_demand
-from tests.support import nights
+from tests.support import nights, two_nights
 from tests.support.arrow_frames import where
 from tests.support.cli import rankeval
 from tests.support.frames import frame_of
@@ -155,6 +155,21 @@ def test_unpublished_run_is_refused_with_the_nearest(story: Story) -> None:
     assert done.code == 4
     done.assert_readable()
     assert f"did you mean '{story.first}'?" in done.message
+
+
+@pytest.mark.usefixtures("spark")
+def test_what_nights_before_decide_is_not_repeated(tmp_path: Path) -> None:
+    own = two_nights.workspace(tmp_path / "workspace", nights.PARQUET)
+    rule = {"measure": "RR@2", "margin": 0.5, "sequential": True}
+    own.change(comparisons={"baseline": "pop", "nights": 7}, gates=[rule, {"measure": "RR@2", "margin": 0.5}])
+    for day in (two_nights.THEN, two_nights.NOW):
+        run_night(on_demand(nights.no_session), load_config(own.config), day)
+    tests = Results(own.root).comparisons(date=two_nights.NOW)
+    assert "pooled" in tests["test"].to_pylist()
+    again = rankeval("reproduce", own.root, "--run-id", tests["run_id"][0].as_py())
+    assert again.code == 0, again.out
+    assert "rules 1 of gates, which look at nights before" in again.out
+    assert "comparisons of the test pooled, which look at the nights before" in again.out
 
 
 def test_rows_are_matched_by_key_and_rounding_is_no_difference(spark: SparkSession) -> None:

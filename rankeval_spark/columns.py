@@ -25,6 +25,7 @@ RECOMMENDED_AT: Final = "recommended_at"
 CATEGORIES: Final = "categories"
 VECTOR: Final = "vector"
 PUBLISHED_AT: Final = "published_at"
+TITLE: Final = "title"
 
 K: Final = "k"
 MEASURE: Final = "measure"

@@ -136,6 +136,7 @@ ITEMS: Final = Schema(
         categories array<string> Categories of the item; NULL or empty is unknown
         vector array<double> Feature vector of the item, of the same length for all items; NULL is unknown
         published_at date Day the item was published, of the time_zone; NULL is unknown
+        title string Name of the item for people; only examples and `rankeval user` show it
     """),
 )
 
@@ -400,5 +401,31 @@ CHECKS: Final = Schema(
     """),
 )
 
+EXAMPLES: Final = Schema(
+    "examples",
+    "one item of a list of a user who wins or loses most under a model; a list without items has a row of rank 0",
+    (*(C.EVALUATION, C.EVALUATION_DATE, C.BASELINE_MODEL_ID, C.MODEL_ID, C.USER_ID), "listed_by", C.LIST_ID, C.RANK),
+    _columns("""
+        *run
+        baseline_model_id string! Model that is compared with
+        model_id string! Model under which the user wins or loses
+        side string! win, if the model is better for the user than the baseline; else loss
+        place int! Place of the user on this side, 1 for the greatest difference
+        user_id string! User
+        measure string! First primary measure of the comparisons, without the cutoff
+        k int! Cutoff; 0 = whole list
+        value double! Value of the measure for the user under the model
+        baseline_value double! Value under the baseline
+        delta double! value - baseline_value
+        n_relevant int! Judgements of the user with gain >= 1
+        listed_by string! Model whose list it is: model_id or baseline_model_id
+        list_id string! List of the user; '' where each user has one
+        rank int! Rank of the item, from 1; 0 for a list without items
+        item_id string Item; NULL for a list without items
+        title string Title of the item in the catalogue; NULL without one
+        gain double Gain of the judgement of the item, a hit from 1 on; NULL without a judgement
+    """),
+)
+
 # Tables that a run overwrites, in the order of writing; ``runs`` is append-only and its last row is the commit.
-PUBLISHED: Final = (LISTS, USER_METRICS, METRICS, GROUP_METRICS, COMPARISONS, GATES, CHECKS)
+PUBLISHED: Final = (LISTS, USER_METRICS, EXAMPLES, METRICS, GROUP_METRICS, COMPARISONS, GATES, CHECKS)

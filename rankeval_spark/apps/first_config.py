@@ -111,6 +111,7 @@ _TYPES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
     C.CATEGORIES: lambda kind: is_text(kind) or (is_list(kind) and is_text(kind.value_type)),
     C.VECTOR: lambda kind: is_list(kind) and is_number(kind.value_type),
     C.PUBLISHED_AT: _is_day,
+    C.TITLE: is_text,
 }
 
 

@@ -381,12 +381,15 @@ def report(
     baseline: Annotated[
         str | None, typer.Option(help="Draw the comparisons with this model; that of the config by default")
     ] = None,
+    no_users: Annotated[
+        bool, typer.Option("--no-users", help="Leave out the ids of users, and texts that can have one")
+    ] = False,
     json_: shared.Json = False,
 ) -> None:
     """Write the report of a night: one HTML file with figures and tables, which needs no network."""
     from rankeval_spark.cli.published import report_command  # noqa: PLC0415 - pyarrow takes a moment
 
-    report_command(results, out, date_, evaluation, baseline, is_json=json_)
+    report_command(results, out, date_, evaluation, baseline, is_json=json_, hides_users=no_users)
 
 
 @_command("rankeval runs /data/results", "rankeval runs /data/results --date 2026-01-03 --json")

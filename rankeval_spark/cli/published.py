@@ -193,13 +193,20 @@ def _runs_table(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def report_command(
-    root: str, out: Path, day: str | None, evaluation: str | None, baseline: str | None, *, is_json: bool
+    root: str,
+    out: Path,
+    day: str | None,
+    evaluation: str | None,
+    baseline: str | None,
+    *,
+    is_json: bool,
+    hides_users: bool = False,
 ) -> None:
     """Write the report of a night. A missing library or folder is refused before anything is read."""
     wanted = parse_date(day, where="--date") if day else None
     require_extra()
     require_file(out, "--out", example="report.html")
-    text = report_of(root, evaluation=evaluation, day=wanted, baseline=baseline)
+    text = report_of(root, evaluation=evaluation, day=wanted, baseline=baseline, hides_users=hides_users)
     write_atomically(text, out, "--out")
     if is_json:
         write_out(json_text({"path": out, "n_bytes": out.stat().st_size}))
@@ -261,7 +268,7 @@ def maintenance_lines(done: Maintained, options: MaintenanceOptions) -> Iterator
         nights = done.deleted.nights
         days = f" ({nights[0]} to {nights[-1]})" if nights else ""
         before = f" before {done.deleted.before}" if done.deleted.before else ""
-        yield f"lists and user_metrics of dates{before} deleted: {len(nights)} nights{days}"
+        yield f"lists, user_metrics and examples of dates{before} deleted: {len(nights)} nights{days}"
     if options.erase_user is not None and not any(done.erased.values()):
         yield f"no row of this user was found in {', '.join(done.erased)}: is the id right?"
     elif options.erase_user is not None:

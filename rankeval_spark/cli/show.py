@@ -24,7 +24,7 @@ from rankeval_spark.cli.tables import OTHER_TESTS
 from rankeval_spark.cli.terminal import console, json_text, say_done, say_note, write_out
 from rankeval_spark.config import parse_date
 from rankeval_spark.engine.scorer import RELEVANT
-from rankeval_spark.errors import ConfigError, Fault, InputError, listed, nearest, nearest_days
+from rankeval_spark.errors import ConfigError, Fault, InputError, listed, nearest, nearest_days, visible
 from rankeval_spark.measures import group_statistics
 from rankeval_spark.report.defaults import newest_nights
 from rankeval_spark.result_rows import gap_rows
@@ -271,7 +271,9 @@ def user_command(root: str, user: str, selection: RowSelection, *, is_json: bool
     if not is_json:
         _show_lists(found, f"{night}, user {user}", selection.ks[0])
         return
-    ranked, values = found.ranked.to_pylist(), found.values.to_pylist()
+    ranked, judged, values = (table.to_pylist() for table in (found.ranked, found.judged, found.values))
+    for row in (*ranked, *judged) if found.titles else ():
+        row[C.TITLE] = found.titles.get(str(row[C.ITEM_ID]))
 
     def rows_of_list(rows: Iterable[Row], key: ListKey) -> list[Row]:
         of_list = (row for row in rows if _LIST_KEY_OF(row) == key)
@@ -281,7 +283,7 @@ def user_command(root: str, user: str, selection: RowSelection, *, is_json: bool
         C.EVALUATION: night.evaluation,
         C.EVALUATION_DATE: night.evaluation_date,
         C.USER_ID: user,
-        "judged": found.judged.drop_columns([C.USER_ID]).to_pylist(),
+        "judged": [{name: value for name, value in row.items() if name != C.USER_ID} for row in judged],
         "lists": [
             {
                 **{C.MODEL_ID: key[0], C.LIST_ID: key[1]},
@@ -306,7 +308,10 @@ def _show_lists(found: UserLists, title: str, k: int) -> None:
     def format_item(row: Row) -> str:
         """Format an item: a mark if it is relevant, and its gain if that is not 1."""
         gain = "" if row[C.GAIN] in (None, 1) else f"({row[C.GAIN]:g})"
-        return " ".join(filter(None, (_HIT if is_relevant(row) else "", str(row[C.ITEM_ID]), gain)))
+        item = str(row[C.ITEM_ID])
+        return " ".join(
+            filter(None, (_HIT if is_relevant(row) else "", item, visible(found.titles.get(item, "")), gain))
+        )
 
     n_relevant = sum(map(is_relevant, judged))
     say_done(f"{title}: {n_relevant:,} of {len(judged):,} judged items are relevant; {_HIT} marks them")

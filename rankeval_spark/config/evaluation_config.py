@@ -114,6 +114,9 @@ class ResultsConfig(_ResultsOfSchema):
     """Folder of the published tables, relative to the config file."""
     lists: Flag = False
     """Also publish one compact row per list, so that `rankeval score` can compute further measures later."""
+    examples: Annotated[Whole, Field(ge=0, le=20)] = 0
+    """Users who win most, and as many who lose most, under each model against the baseline, by the first primary
+    measure. They are published with the items of their lists in the table `examples`, which the report shows."""
     quarantine: Flag = False
     """Keep unusable rows of the inputs, unchanged, in one table per night below _quarantine under the root. It costs
     another pass over inputs with such rows. The tables contain whatever the inputs contain, personal data too."""
@@ -364,6 +367,10 @@ def _input_faults(keys: Mapping[str, Any], inputs: Inputs) -> Iterator[Fault]:
     if policies and grace is not None and not policies.is_attributed:
         found, fix = f"{grace!r} with attribution 'none'", "set policies.attribution, or remove it"
         yield Fault("/inputs/held_out/late_data_grace", found, "a way of attribution", fix)
+    results = keys.get("results")
+    if results and results.examples and "comparisons" in keys and compared is None:
+        found, fix = f"{results.examples}, and no comparisons", "add comparisons: {baseline: ...}, or remove it"
+        yield Fault("/results/examples", found, "a model against which users win or lose", fix)
     names_lists = C.LIST_ID in inputs.held_out.columns
     if policies and names_lists and policies.is_attributed and policies.lists != "pooled":
         found = "a list of each judgement, and policies.attribution, which finds lists by time"

@@ -450,9 +450,9 @@ class TrainRows(InputRows):
 
 
 class ItemRows(InputRows):
-    """Rows of the catalogue: one per item, with its categories, vector and date, all optional."""
+    """Rows of the catalogue: one per item, with its categories, vector, date and title, all optional."""
 
-    canonical_columns = (C.ITEM_ID, C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)
+    canonical_columns = (C.ITEM_ID, C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT, C.TITLE)
     id_columns = (C.ITEM_ID,)
 
     list_separator: Separator | None = None
@@ -656,7 +656,7 @@ class TrainInput(InputConfig, TrainRows):
 
 
 class ItemsInput(InputConfig, ItemRows):
-    """The catalogue: one row per item, with its categories, vector and date, all optional."""
+    """The catalogue: one row per item, with its categories, vector, date and title, all optional."""
 
 
 class Inputs(Model):

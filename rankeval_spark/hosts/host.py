@@ -99,6 +99,10 @@ class Host(ABC, Generic[Frame]):
         """A row per list and item: key, rank, gain (NULL without a judgement), ``is_relevant``."""
 
     @abstractmethod
+    def titles(self, items: Sequence[str]) -> dict[str, str]:
+        """Look up the titles of some items in the catalogue, by their ids as text; on Spark by a job of its own."""
+
+    @abstractmethod
     def hit_ranks(self, ranked: Frame, model: str, baseline: str) -> Frame:
         """Return the ranks of the items that are relevant under either of two models, side by side.
 

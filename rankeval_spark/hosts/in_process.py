@@ -8,8 +8,10 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
+from rankeval_spark.engine.arrays import to_texts
 from rankeval_spark.engine.facts import require_input
 from rankeval_spark.hosts.host import Host
 from rankeval_spark.in_process import scored_rows
@@ -26,6 +28,7 @@ from rankeval_spark.inputs.arrow.reading import MAX_MEMORY, Tables, physical_byt
 from rankeval_spark.inputs.input_columns import read_inputs, refuse_missing
 from rankeval_spark.inputs.places import release_copies
 from rankeval_spark.refusals import raise_as_call
+from rankeval_spark.sums.examples import to_titles
 from rankeval_spark.sums.exposures import TRAIN, CatalogueItems, group_by_catalogue
 from rankeval_spark.sums.grouping import sort_by_key
 from rankeval_spark.sums.input_checks import InputChecks, InputCounts
@@ -140,6 +143,14 @@ class InProcess(Host[pa.Table]):
     @cached_property
     def ranked_items(self) -> pa.Table:
         return scored_rows.to_ranked_items(self.usable)
+
+    def titles(self, items: Sequence[str]) -> dict[str, str]:
+        source = self.usable.tables.items
+        if source is None or C.TITLE not in source.table.column_names:
+            return {}
+        texts = pa.schema([(name, pa.string()) for name in (C.ITEM_ID, C.TITLE)])
+        named = source.table.select(texts.names).cast(texts)
+        return to_titles(named.filter(pc.is_in(named[C.ITEM_ID], value_set=to_texts(items))))
 
     def hit_ranks(self, ranked: pa.Table, model: str, baseline: str) -> pa.Table:
         return scored_rows.to_hit_ranks(ranked, model, baseline)

@@ -27,6 +27,7 @@ from rankeval_spark.spark.plans.user_rows import InputFrames
 from rankeval_spark.spark.session.builder import require_packages
 from rankeval_spark.spark.session.machine_checks import require_packages_of_cluster
 from rankeval_spark.sums.check_counts import to_list_facts
+from rankeval_spark.sums.examples import to_titles
 from rankeval_spark.sums.exposures import TRAIN
 from rankeval_spark.sums.grouping import n_buckets_of
 from rankeval_spark.sums.input_checks import ROWS, InputChecks, InputCounts
@@ -199,6 +200,13 @@ class OnSpark(Host[DataFrame]):
     @property
     def ranked_items(self) -> DataFrame:
         return result_frames.to_ranked_items(self.inputs, request=self.request)
+
+    def titles(self, items: Sequence[str]) -> dict[str, str]:
+        frame = self.given.items
+        if frame is None or C.TITLE not in frame.columns or not items:
+            return {}
+        named = frame.select(F.col(C.ITEM_ID).cast("string"), C.TITLE)
+        return to_titles(named.where(F.col(C.ITEM_ID).isin(*items)).toArrow())
 
     def hit_ranks(self, ranked: DataFrame, model: str, baseline: str) -> DataFrame:
         return result_frames.to_hit_ranks(ranked, model, baseline)

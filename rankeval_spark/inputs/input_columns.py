@@ -36,7 +36,7 @@ DEFAULTS: Final[Mapping[str, str | float | None]] = {
     **{C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST, C.GAIN: 1.0},
     **dict.fromkeys((C.SCORE, C.RANK, C.RECOMMENDED_AT, C.INTERACTED_AT, C.VALUE)),
     **dict.fromkeys((C.PREDICTED_REWARD, C.PROPENSITY, C.WEIGHT)),
-    **dict.fromkeys((C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT)),
+    **dict.fromkeys((C.CATEGORIES, C.VECTOR, C.PUBLISHED_AT, C.TITLE)),
 }
 """Values of optional columns that a table does not have."""
 
@@ -87,6 +87,7 @@ COLUMN_NAMES: Final[Mapping[str, Sequence[str]]] = {
     C.CATEGORIES: ("categories", "category", "genres", "genre", "tags", "topics"),
     C.VECTOR: ("vector", "embedding", "emb", "features"),
     C.PUBLISHED_AT: ("publishedat", "releasedate", "releasedat", "published", "availablefrom", "createdat"),
+    C.TITLE: ("title", "itemtitle", "itemname", "productname", "movietitle", "headline", "name"),
 }
 """Names by canonical column, the likeliest first; small letters and digits only."""
 

@@ -59,6 +59,7 @@ class Night:
         self.group_metrics = self._rows_of_night(tables.group_metrics)
         self.comparisons = keep(self._rows_of_night(tables.comparisons), test=C.DECIDING)
         self.user_metrics = self._rows_of_night(tables.user_metrics)
+        self.examples = self._rows_of_night(tables.examples)
         self.gates = rows_of(self._rows_of_night(tables.gates))
         self.checks = rows_of(self._rows_of_night(tables.checks))
 

@@ -12,6 +12,7 @@ from rankeval_spark.config.requested_measures import recorded_definitions
 from rankeval_spark.measures import group_statistics, with_cutoff
 from rankeval_spark.measures.names import find_biases, measure_of
 from rankeval_spark.report import defaults, figures
+from rankeval_spark.report.examples import examples_section
 from rankeval_spark.report.figures.forest_plot import forest_rows
 from rankeval_spark.report.figures.means import (
     beyond_accuracy,
@@ -586,6 +587,7 @@ BUILDERS: Final = {
     "history": ("History over nights", history_section),
     "precision-recall": ("Precision over recall", precision_recall_section),
     "users": ("Users", distributions_section),
+    "examples": ("Examples of users", examples_section),
     "groups": ("Gaps between groups", groups_section),
     "beyond": ("Accuracy against coverage, novelty and popularity", tradeoffs_section),
     "checks": ("Checks and health", health_section),
@@ -600,6 +602,7 @@ SHORT: Final[Mapping[str, str]] = {
     "curves": "Over k",
     "history": "History",
     "precision-recall": "Recall",
+    "examples": "Examples",
     "groups": "Groups",
     "beyond": "Beyond accuracy",
     "checks": "Checks",

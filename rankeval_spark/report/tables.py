@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 Row: TypeAlias = Mapping[str, Any]
 NO_EARLIER_NIGHT: Final = "The first night: there is none before it to compare with."
+NO_EXAMPLES: Final = (
+    "No examples: set `results.examples: 5` in the config and run the night again, to keep five users who win and five "
+    "who lose most under each model, with their items."
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class ReportTables:
     )  # `Results.what_changed` of the headline measure
     no_changes: str = NO_EARLIER_NIGHT  # why there are none
     best_pair: Sequence[Row] = ()  # the two best models, as a row of `comparisons`, where that table lacks it
+    examples: pa.Table = field(default_factory=lambda: empty_table(schemas.EXAMPLES))  # rows of that night
+    no_examples: str = NO_EXAMPLES  # why there are none
 
     @classmethod
     def without_rows(cls, runs: pa.Table) -> ReportTables:

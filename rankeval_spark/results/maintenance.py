@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import columns as C, schemas, wording
 from rankeval_spark.config.check_thresholds import BANDS
 from rankeval_spark.engine.arrays import to_arrow, to_numpy
 from rankeval_spark.errors import ConfigError, Fault, InputError
@@ -122,7 +122,7 @@ class Maintenance:
                 for night in tables.nights_before(table, oldest_kept, evaluation):
                     found.setdefault(night, {})[table] = 0
             nights = sorted(found, key=lambda night: (night.evaluation_date, night.evaluation))
-            reason = f"{' and '.join(OF_USERS)} deleted: of dates before {oldest_kept}"
+            reason = f"{wording.listed(OF_USERS)} deleted: of dates before {oldest_kept}"
             # Under an id of their own: an intent is pending by its id, and other steps publish.
             run_id, status = f"{self._id}-delete", journal.MAINTAINING
             intents = [self._event(night, run_id, status, reason=reason, n_rows=found[night]) for night in nights]

@@ -66,8 +66,8 @@ if TYPE_CHECKING:
 Frame = TypeVar("Frame", default=Any)  # `pyarrow.Table` without Spark, `pyspark.sql.DataFrame` with it
 Deleted = dict[tuple[str, date], frozenset[str]]  # names of tables by evaluation and date
 
-OF_USERS: Final = ("lists", "user_metrics")
-"""Tables that grow with the users: ``rankeval maintain --keep-days`` deletes their old nights."""
+OF_USERS: Final = ("lists", "user_metrics", "examples")
+"""Tables that name users: ``rankeval maintain --keep-days`` deletes their old nights."""
 
 DELETED: Final = "deleted by rankeval maintain --keep-days"
 FIX: Final = "its metrics, comparisons, gates and checks are kept; run the date again to have its users back"
@@ -194,6 +194,10 @@ class Results(Generic[Frame]):
     def checks(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a check of an input."""
         return self._frame("checks", date, evaluation, equal)
+
+    def examples(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
+        """One row an item of a list of the users who win or lose most; none without ``results.examples``."""
+        return self._frame("examples", date, evaluation, equal)
 
     def user_values(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """Long view of :meth:`user_metrics`: a row a list, measure and cutoff that its run computed.

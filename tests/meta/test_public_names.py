@@ -56,6 +56,7 @@ EVALUATION: Final = {
 RESULTS: Final = {
     "arrow": ("table", "date", "evaluation", "columns", "equal"),
     "checks": ("date", "evaluation", "equal"),
+    "examples": ("date", "evaluation", "equal"),
     "comparisons": ("date", "evaluation", "equal"),
     "deleted": ("date", "evaluation"),
     "gates": ("date", "evaluation", "equal"),
@@ -241,6 +242,8 @@ TABLES: Final = {
     "gates": "evaluation evaluation_date run_id gate model_id slice slice_value slice_values measure k rule verdict "
     "observed bound n_users explanation",
     "checks": "evaluation evaluation_date run_id input check severity count share threshold verdict sample_keys",
+    "examples": "evaluation evaluation_date run_id baseline_model_id model_id side place user_id measure k value "
+    "baseline_value delta n_relevant listed_by list_id rank item_id title gain",
 }
 EXIT_CODES: Final = {
     "ConfigError": 2,

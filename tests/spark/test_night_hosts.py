@@ -20,7 +20,7 @@ from rankeval_spark.spark.session import on_demand
 from tests.evaluate.test_attribution import tables as attribution_tables
 from tests.spark.in_process.test_hosts_agree import TOGETHER
 from tests.spark.notebook.test_off_policy import of_weights
-from tests.support import arms, nights
+from tests.support import arms, example_night, nights
 from tests.support.attribution_cases import random_logs
 from tests.support.awkward import Awkward
 from tests.support.cli import rankeval
@@ -143,6 +143,17 @@ def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> Non
     assert there.evaluation == here.evaluation == "awkward.sample-0.5"
 
 
+def test_examples_are_the_same_users_with_their_titles(spark: SparkSession, tmp_path: Path) -> None:
+    workspace = example_night.workspace(tmp_path)
+    on_both(spark, workspace, days=(example_night.DAY,))
+    rows = [
+        row for row in rows_of(workspace, "on_spark", "examples") if (row["model_id"], row["side"]) == ("als", "win")
+    ]
+    users = {row["place"]: row["user_id"] for row in rows}
+    assert [users[place] for place in (1, 2, 3)] == example_night.chosen("als", "win", 3)
+    assert {row["title"] for row in rows} >= {"Title of i4", example_night.HOSTILE}
+
+
 @pytest.mark.parametrize(
     ("make", "changes"),
     [
@@ -158,8 +169,9 @@ def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> Non
                     "tests": ["t", "wilcoxon", "tukey"],
                     "margin": 0.1,
                 },
+                "results__examples": 3,
             },
-            id="several lists, unit list, ranks, comparisons",
+            id="several lists, unit list, ranks, comparisons, examples",
         ),
         pytest.param(
             {"ids": "bigint", "has_ranks": True},

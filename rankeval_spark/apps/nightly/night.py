@@ -334,6 +334,8 @@ class PreparedNight:
                     step.n_rows = 0 if pooled is None else pooled.num_rows
                 comparisons = comparisons if pooled is None else pa.concat_tables([comparisons, pooled])
         stage_results(self.recorded, runner.metrics, comparisons, request, steps=self.steps)
+        if (examples := runner.examples) is not None:
+            self.recorded.stage(schemas.EXAMPLES.name, examples)
         metrics = self.recorded.rows.get(schemas.METRICS.name)
         with self.steps.step("drift"):
             self.facts += [] if metrics is None else self.history.check_means(metrics)

@@ -22,6 +22,7 @@ from rankeval_spark.inputs.arrow.reading import MAX_MEMORY, physical_bytes
 from rankeval_spark.inputs.places import release_copies
 from rankeval_spark.sums import sums
 from rankeval_spark.sums.check_counts import to_list_facts
+from rankeval_spark.sums.examples import EXAMPLES, Examples, with_titles
 from rankeval_spark.sums.exposures import to_metrics
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
         with steps.step("match" if has_lists else "score") as step:
             with ExitStack() as staging:
                 writers = {table: staging.enter_context(run.staged_in_parts(table)) for table in self.tables}
-                self.totals = self.host.totals(self.host.sums, writers, steps.listener.advance)
+                self.totals = self.host.totals(self._sums, writers, steps.listener.advance)
             step.n_rows = run.n_rows[self.tables[-1]]
         if has_lists:  # staged by the same pass; this step only tells the listener how many rows there are
             with steps.step("score") as step:
@@ -91,7 +92,11 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
         if not self.has_users:
             message = "the rows of users are staged first"
             raise RuntimeError(message)
-        return self.host.totals(self.host.sums)
+        return self.host.totals(self._sums)
+
+    @property
+    def _sums(self) -> Mapping[str, sums.Sum]:
+        return {**self.host.sums, **Examples.of(self.request, self._plan.config.results.examples)}
 
     @cached_property
     def metrics(self) -> pa.Table:
@@ -102,6 +107,14 @@ class NightHost(AbstractContextManager["NightHost"], ABC):
     def comparisons(self) -> pa.Table | None:
         """Rows of ``schemas.COMPARISONS``, without the columns of the run; None where nothing is compared."""
         return self.totals.get(sums.COMPARISONS)
+
+    @property
+    def examples(self) -> pa.Table | None:
+        """Rows of ``schemas.EXAMPLES``, without the columns of the run; None where none were asked for."""
+        found = self.totals.get(EXAMPLES)
+        if found is None:
+            return None
+        return with_titles(found, self.host.titles(pc.unique(found[C.ITEM_ID]).drop_null().to_pylist()))
 
     @abstractmethod
     def write_refused(self, table: Writer) -> None:

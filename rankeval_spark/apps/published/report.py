@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.published.comparison import ComparisonSelection, compare_models
 from rankeval_spark.apps.published_runs import published_nights
+from rankeval_spark.engine.arrays import combine_chunks
 from rankeval_spark.engine.buckets import is_drawn
 from rankeval_spark.errors import ConfigError, InputError, warn_user
 from rankeval_spark.measures import with_cutoff
@@ -24,6 +25,7 @@ from rankeval_spark.report.page import report
 from rankeval_spark.report.tables import ReportTables, all_users_rows, empty_table, keep, rows_of, to_arrow
 from rankeval_spark.results import results_of
 from rankeval_spark.results.journal import COMMITS
+from rankeval_spark.results.published_results import DELETED
 from rankeval_spark.results.table_scans import DamagedResultsError
 
 if TYPE_CHECKING:
@@ -46,12 +48,33 @@ def report_of(
     evaluation: str | None = None,
     day: date | None = None,
     baseline: str | None = None,
+    hides_users: bool = False,  # leave out all ids of users
 ) -> str:
     """Return the report of a night of a results root as HTML, chosen as by :func:`report.page.report`."""
     results = results_of(root)
     tables = report_tables(results, evaluation=evaluation, day=day, baseline=baseline)
     tables = _add_best_pair(root, tables, Night(tables, evaluation=evaluation, day=day, baseline=baseline))
+    tables = without_user_ids(tables) if hides_users else tables
     return report(tables, evaluation=evaluation, day=day, baseline=baseline)
+
+
+def without_user_ids(tables: ReportTables) -> ReportTables:
+    """Number the users in place of their ids, and leave out texts that can name one: sample keys and errors."""
+    users, examples, checks, runs = tables.user_metrics, tables.examples, tables.checks, tables.runs
+    codes = combine_chunks(users[C.USER_ID]).dictionary_encode().indices.cast(pa.string())
+    places = pc.binary_join_element_wise("user", examples["place"].cast(pa.string()), " ")
+    none = pa.nulls(runs.num_rows, runs.schema.field("error").type)
+    return replace(
+        tables,
+        user_metrics=_replace(users, C.USER_ID, codes),
+        examples=_replace(examples, C.USER_ID, places),
+        checks=_replace(checks, "sample_keys", pa.array([[]] * checks.num_rows, pa.list_(pa.string()))),
+        runs=_replace(runs, "error", none),
+    )
+
+
+def _replace(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), name, column)
 
 
 def report_tables(
@@ -123,8 +146,11 @@ def _add_users(results: Results[Any], tables: ReportTables, night: Night) -> Rep
     table = schemas.USER_METRICS.name
     wanted: dict[str, Any] = {"evaluation": night.evaluation, "date": night.day}
     gone = results.deleted(**wanted).get((night.evaluation, night.day), ())
+    if schemas.EXAMPLES.name in gone:
+        tables = replace(tables, no_examples=f"No examples: {DELETED}. Run the date again to have them.")
     if not night.metrics.num_rows or table in gone or table not in results.table_versions():
         return tables
+    examples = _read(results, schemas.EXAMPLES, **wanted)
     n_users = pc.max(all_users_rows(night.metrics)["n_users"]).as_py() or 0
     share = min(1.0, MAX_USERS / n_users) if n_users else 1.0
     ks = {C.WHOLE_LIST, *(k for _, k in night.headlines)} & {*night.metrics[C.K].to_pylist()}
@@ -132,7 +158,7 @@ def _add_users(results: Results[Any], tables: ReportTables, night: Night) -> Rep
     of_measures = [*curve_columns(), *filter(None, (column_of(label) for label, _ in night.headlines))]
     named = dict.fromkeys([*_NIGHT, *KEY, C.K, C.N_RELEVANT, C.N_RECOMMENDED, *of_measures])
     users = _read_sample(scan, [name for name in named if name in scan.schema.names], share)
-    return replace(tables, user_metrics=users, user_share=share)
+    return replace(tables, user_metrics=users, user_share=share, examples=examples)
 
 
 def _add_changes(results: Results[Any], tables: ReportTables, night: Night, measure: str) -> ReportTables:

@@ -141,7 +141,7 @@ def _stage_rest(
 ) -> None:
     """Stage what follows from the sums that were found; what does not follow from them stays as it was."""
     of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
-    tables = (schemas.METRICS.name, schemas.GATES.name, schemas.CHECKS.name)
+    tables = [schemas.METRICS.name, schemas.GATES.name, schemas.CHECKS.name]
     metrics, *others = (results.arrow(name, **of_night).drop_columns(list(C.RUN_KEY)) for name in tables)
     labels = [each.label for each in request.measure_set.exposures]  # of all lists together
     schema = arrow_schema(schemas.METRICS)
@@ -154,6 +154,9 @@ def _stage_rest(
         pooled = results.arrow(schemas.COMPARISONS.name, **of_night, test=C.POOLED)
         compared = pa.concat_tables([compared, pooled.select(compared.column_names).cast(compared.schema)])
     stage_results(run, pa.concat_tables([stay.cast(schema), *means]), compared, request, steps=steps)
+    if schemas.EXAMPLES.name in night.row["n_rows"]:
+        tables.append(schemas.EXAMPLES.name)
+        others.append(results.arrow(schemas.EXAMPLES.name, **of_night).drop_columns(list(C.RUN_KEY)))
     for name, rows in zip(tables[1:], others, strict=True):  # what is not staged would have no rows afterwards
         run.stage(name, rows)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -38,6 +38,7 @@ class UserLists:
     ranked: pa.Table  # model_id, user_id, list_id, item_id, rank, gain (NULL: not judged), is_relevant; the whole lists
     judged: pa.Table  # user_id, item_id, gain, and list_id where judgements name their list
     values: pa.Table  # model_id, user_id, list_id, measure, k, value
+    titles: Mapping[str, str]  # of items in these tables, by id as text, where the catalogue has titles
 
 
 def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence[str]) -> UserLists:
@@ -67,7 +68,9 @@ def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence
         usable = Usable(of_users, plan.request, os.cpu_count() or 1)
         host = InProcess(usable)
         judged = usable.held_out.select([*schemas.HELD_OUT.key_in(usable.held_out.column_names), C.GAIN])
-        found = UserLists(host.ranked_items, judged, host.user_values)
+        found = UserLists(
+            host.ranked_items, judged, host.user_values, host.titles(_items_in(host.ranked_items, judged))
+        )
     ids = (table[C.USER_ID].cast(pa.string()).to_pylist() for table in (found.ranked, found.judged))
     there = set(chain.from_iterable(ids))
     expected = f"a user of {night}, with a list or a judgement"
@@ -99,5 +102,10 @@ def _user_lists_on_spark(spark: SparkSession, plan: NightPlan, users: Sequence[s
     given = replace(inputs, recommendations=log, held_out=held_out, lists=lists)
     host = OnSpark(given, plan.request)
     judged = given.held_out.select(*schemas.HELD_OUT.key_in(given.held_out.columns), C.GAIN)
-    ranked, values = host.ranked_items, host.user_values
-    return UserLists(ranked.toArrow(), judged.toArrow(), values.toArrow())
+    ranked, of_user = host.ranked_items.toArrow(), judged.toArrow()
+    return UserLists(ranked, of_user, host.user_values.toArrow(), host.titles(_items_in(ranked, of_user)))
+
+
+def _items_in(*rows: pa.Table) -> list[str]:
+    """Return the ids of the items in some tables, as text."""
+    return sorted({item for table in rows for item in table[C.ITEM_ID].cast(pa.string()).to_pylist()})

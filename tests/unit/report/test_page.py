@@ -237,7 +237,7 @@ def test_one_model_on_one_night_without_slices_says_how_to_get_the_rest() -> Non
             "History over nights",
             "Precision over recall",
         ),
-        *("Gaps between groups", "Accuracy against coverage, novelty and popularity"),
+        *("Examples of users", "Gaps between groups", "Accuracy against coverage, novelty and popularity"),
     ]
     assert "comparisons.baseline" in missing.words
     assert "slices: [country]" in missing.words

@@ -51,7 +51,8 @@ def _published(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
         {"measure": "nDCG@2", "at_least": 0.0},
         {"measure": "nDCG@2", "against": "previous", "least_gain": -1.0},
     ]
-    workspace = nights.workspace(tmp_path_factory.mktemp("damage"), comparisons__baseline="pop", gates=rules)
+    changes: dict[str, Any] = {"comparisons__baseline": "pop", "results__examples": 1}
+    workspace = nights.workspace(tmp_path_factory.mktemp("damage"), gates=rules, **changes)
     workspace.write("recommendations", nights.recommendations({day: nights.LISTS[nights.FIRST] for day in DAYS}))
     workspace.write("held_out", nights.held_out({day: nights.GAINS[nights.FIRST] for day in DAYS}))
     workspace.write("segments", nights.segments(DAYS))

@@ -337,8 +337,8 @@ COMPARISONS: Final = Schema(
           cutoffs)
         family_size bigint! Number of p-values in the family
         detectable double Difference that the test finds with a probability of at least 80 %: two-sided, at the
-          strictest step of the correction of its family; NULL for tests other than t and unpaired, and if method is
-          exact or equal
+          strictest step of the correction of its family; NULL for tests other than t, unpaired and pooled, and if
+          method is exact or equal
         reason string Why p_value is NULL: no_common_users, no_users (unpaired: no user of a model has a value),
           few_common_lists (withheld: n_with_both is below a tenth of the smaller of n_with_baseline and n_with_model;
           compare the means of population 'run', or name the models of an A/B test in comparisons.split),

@@ -340,6 +340,30 @@ def compare(  # noqa: PLR0913, PLR0917 - a filter each
     compare_command(results, against, wanted, shared.chosen_format(is_csv=csv_, is_json=json_), is_all=all_)
 
 
+@_command("rankeval plan /data/results", "rankeval plan /data/results --measure nDCG@10 --gain 0.01")
+def plan(  # noqa: PLR0913, PLR0917 - an option each
+    results: shared.Root,
+    measures: shared.OnlyMeasures = None,
+    gain: Annotated[float | None, typer.Option("--gain", help="Difference that is to be found, such as 0.01")] = None,
+    relative: Annotated[bool, typer.Option("--relative", help="The gain is a share of the baseline's value")] = False,
+    model: shared.Models = None,
+    against: Annotated[str | None, typer.Option("--against", help="Baseline; by default that of the config")] = None,
+    date_: shared.Night = None,
+    evaluation: shared.EvaluationName = None,
+    k: shared.Cutoffs = None,
+    power: Annotated[float, typer.Option("--power", help="Probability of finding the gain")] = 0.8,
+    json_: shared.Json = False,
+    all_: shared.All = False,
+) -> None:
+    """Say how large a difference each measure would find, or how many users and nights a gain takes."""
+    from rankeval_spark.apps.published.planning import Aim  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.cli.plan import plan_command  # noqa: PLC0415 - as above
+    from rankeval_spark.cli.show import RowSelection  # noqa: PLC0415 - as above
+
+    wanted = RowSelection(date_, evaluation, model or [], measures or [], (), k or [])
+    plan_command(results, wanted, Aim(gain, relative, power), baseline=against, is_json=json_, is_all=all_)
+
+
 @_command("rankeval user /data/results u42", "rankeval user /data/results u42 --date 2026-01-03 --k 20 --json")
 def user(
     results: shared.Root,

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 NIGHT: Final = "_night"  # column of the number of the night of a row, from 0
 NIGHT_CHANGES: Final = "night_changes"
+NIGHT_PAIRS: Final = "night_pairs"
 
 _KEY: Final = (C.MODEL_ID, C.USER_ID, C.K)
 
@@ -268,6 +269,45 @@ class CovariateDifferences(Differences):
 
     def adjust(self, rows: pa.Table, totals: Mapping[str, pa.Table]) -> pa.Table:  # noqa: ARG002 - those of the night are adjusted
         return rows
+
+
+@dataclass(frozen=True)
+class NightPairs(Sum):
+    """Differences of two models on two nights, summed up: how much of them users repeat."""
+
+    measures: MeasureSet  # means over users
+    pairs: tuple[tuple[str, str], ...]  # a baseline and a model
+    key = (C.BASELINE_MODEL_ID, C.MODEL_ID, C.MEASURE, C.K)
+    numbers = ("n", "x", "xx", "n_then", "y", "yy", "n_both", "x_both", "y_both", "xy")
+    schema = pa.schema(
+        [(name, pa.int32() if name == C.K else pa.string()) for name in key]
+        + [(name, pa.float64()) for name in numbers]
+    )
+
+    def add_users(self, nights: Sequence[pa.Table], rows: Sequence[pa.Table]) -> Iterable[pa.RecordBatch]:  # noqa: ARG002 - as the others
+        """Add up the users of both nights, and those of the two together."""
+        for (baseline, model), measure in product(self.pairs, self.measures.measures):
+            now, then = (_differences(night, (baseline, model), measure.column, measure.k) for night in nights)
+            both = now.join(then, C.USER_ID, join_type="inner", right_suffix=EARLIER, use_threads=False)
+            x, y, x_both, y_both = (
+                to_numpy(values) for values in (now["d"], then["d"], both["d"], both[f"d{EARLIER}"])
+            )
+            of_each = [number for d in (x, y) for number in (len(d), d.sum(), d @ d)]
+            of_both = [len(x_both), x_both.sum(), y_both.sum(), x_both @ y_both]
+            cells = [baseline, model, measure.label, measure.k, *map(float, [*of_each, *of_both])]
+            yield pa.RecordBatch.from_pylist([dict(zip(self.schema.names, cells, strict=True))], self.schema)
+
+    def finish(self, rows: pa.Table) -> pa.Table:
+        added = rows.group_by(list(self.key)).aggregate([(name, "sum") for name in self.numbers])
+        return added.rename_columns({f"{name}_sum": name for name in self.numbers}).select(self.schema.names)
+
+
+def _differences(users: pa.Table, pair: tuple[str, str], column: str, k: int) -> pa.Table:
+    """Return the differences d of the users who have a value under both models."""
+    at_k = users.select([C.MODEL_ID, C.USER_ID, C.K, column]).filter((pc.field(C.K) == k) & pc.field(column).is_valid())
+    first, second = (at_k.filter(pc.field(C.MODEL_ID) == name).select([C.USER_ID, column]) for name in pair)
+    both = second.join(first, C.USER_ID, join_type="inner", right_suffix=EARLIER, use_threads=False)
+    return pa.table({C.USER_ID: both[C.USER_ID], "d": pc.subtract(both[column], both[f"{column}{EARLIER}"])})
 
 
 @dataclass(frozen=True)

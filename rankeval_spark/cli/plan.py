@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -37,11 +38,15 @@ def plan_command(
         title = f"{night}: differences that a test finds in {100 * aim.power:g} % of samples; {_level_of(rows[0])}"
         choose = ", and --measure, --k and --model choose"
         tables.print_fitted(
-            console(), rows, lambda some: _to_table(some, title), is_all=is_all, rank=rows.index, choose=choose
+            console(), rows, lambda some: _to_table(some, title), is_all=is_all, rank=_sensitivity, choose=choose
         )
     else:
         for row in rows:
             say_done(_to_sentence(row))
+
+
+def _sensitivity(row: Mapping[str, Any]) -> float:
+    return math.inf if row["detectable_std_devs"] is None else float(row["detectable_std_devs"])
 
 
 def _level_of(row: Mapping[str, Any]) -> str:
@@ -78,7 +83,12 @@ def _to_sentence(row: Mapping[str, Any]) -> str:
         return f"{about}: no plan, {str(row['reason']).replace('_', ' ')}"
     power, needed, n_users = f"{100 * row['power']:g} %", row["n_users_needed"], row["n_users"]
     said = f"{about}: a gain of {row['gain']:.4g} takes {needed:,} users for a power of {power}, {_level_of(row)}. "
-    said += f"The night has {n_users:,}, which find {row['detectable']:.3g} or more. "
+    found = (
+        "too few of whom differ for this test"
+        if row["detectable"] is None
+        else f"who find {row['detectable']:.3g} or more"
+    )
+    said += f"The night has {n_users:,}, {found}. "
     if needed <= n_users:
         return said + "It is enough."
     if row["night_correlation"] is None:
@@ -90,5 +100,5 @@ def _to_sentence(row: Mapping[str, Any]) -> str:
     alike = f"as the mean differences of this night and {day} have a correlation of {correlation:.2f}"
     if row["n_nights_needed"] is not None:
         return said + f"It takes {row['n_nights_needed']:,} such nights, {alike}."
-    limit = row["detectable"] * correlation**0.5
-    return said + f"No number of such nights does, {alike}: together they find {wording.number(limit)} at best."
+    limit = wording.number(row["gain"] * (needed * correlation / n_users) ** 0.5)
+    return said + f"No number of such nights does, {alike}: together they find {limit} at best."

@@ -44,12 +44,22 @@ def users_needed(gain: float, std_dev: float, *, tail: float, power: float = POW
     >>> users_needed(0.5, 1.0, tail=0.025)
     34
     """
-    ratio, n = std_dev / abs(gain), float(MIN_USERS + 1)
+    ratio = std_dev / abs(gain)
+
+    def least_at(n: float) -> float:
+        return float(detectable(ratio / math.sqrt(n), n - 1, tail=tail, power=power))
+
+    found = float(MIN_USERS + 1)
     for _ in range(_STEPS):  # a contraction: each step changes the critical value less
-        n, before = max((float(detectable(1.0, n - 1, tail=tail, power=power)) * ratio) ** 2, 1.0 + MIN_USERS), n
-        if abs(n - before) < 0.01:  # noqa: PLR2004 - of a user
+        found, before = max(found * least_at(found) ** 2, MIN_USERS + 1), found
+        if abs(found - before) < 0.1:  # noqa: PLR2004 - of a user
             break
-    return math.ceil(n - 0.01)
+    n = math.ceil(found)
+    while least_at(n) > 1:
+        n += 1
+    while n > MIN_USERS and least_at(n - 1) <= 1:
+        n -= 1
+    return n
 
 
 def nights_needed(n_users: float, n_needed: float, correlation: float) -> float:

@@ -112,16 +112,17 @@ def _plan_row(row: Mapping[str, Any], aim: Aim, n_tests: int, std_dev: float | N
         "power": aim.power,
         **dict.fromkeys(("detectable", "detectable_share", "detectable_std_devs", "gain", "n_users_needed")),
     }
-    if not row["std_error"] or row["detectable"] is None:
-        few = "few_differences" if row["method"] in {"exact", "equal"} else "no_test"
-        return planned | {"reason": row["reason"] or few}
+    if not row["std_error"]:
+        return planned | {"reason": row["reason"] or "no_spread"}
     freedom, tail = row["freedom"] or row["n_users"] - 1, alpha / (2 * n_tests)
-    least = float(detectable(row["std_error"], freedom, tail=tail, power=aim.power))
+    least: float | None = float(detectable(row["std_error"], freedom, tail=tail, power=aim.power))
+    if row["detectable"] is None:  # an exact test, or none, whose power is not known
+        planned["reason"], least = row["reason"] or "few_differences", None
     base = row["baseline_value"] if row["baseline_value"] and row["baseline_value"] > 0 else None
     planned |= {
         "detectable": least,
-        "detectable_share": least / base if base else None,
-        "detectable_std_devs": least / std_dev if std_dev else None,
+        "detectable_share": least / base if base and least else None,
+        "detectable_std_devs": least / std_dev if std_dev and least else None,
     }
     if aim.gain is None or (aim.is_relative and base is None):
         return planned | ({} if aim.gain is None else {"reason": "baseline_not_above_0"})

@@ -28,10 +28,12 @@ def draw_differences(shape: str, random: np.random.Generator, size: tuple[int, i
     losses have a skewness of 3.
     """
     if shape == "normal":
-        return random.standard_normal(size)
+        drawn: np.ndarray = random.standard_normal(size)
+        return drawn
     if shape == "three values":
-        signs: np.ndarray = random.choice((-1.0, 0.0, 1.0), size, p=(0.15, 0.7, 0.15))
-        return signs / np.sqrt(0.3)
+        signs = random.choice((-1.0, 0.0, 1.0), size, p=(0.15, 0.7, 0.15))
+        scaled: np.ndarray = signs / np.sqrt(0.3)
+        return scaled
     shift = 4 / 9  # a gamma of this shape has a skewness of 2 / sqrt(shape) = 3
     skewed: np.ndarray = (random.gamma(shift, size=size) - shift) / np.sqrt(shift)
     return skewed if shape == "few great wins" else -skewed

@@ -34,6 +34,7 @@ from rankeval_spark.engine.slices import (
     USER_HASH,
     nan_to_null,
     pack_columns,
+    read_doubles,
     read_matrix,
     segment_column_names,
 )
@@ -286,28 +287,24 @@ class NightPairs(Sum):
 
     def add_users(self, nights: Sequence[pa.Table], rows: Sequence[pa.Table]) -> Iterable[pa.RecordBatch]:  # noqa: ARG002 - as the others
         """Add up the users of both nights, and those of the two together."""
-        for (baseline, model), measure in product(self.pairs, self.measures.measures):
-            now, then = (_differences(night, (baseline, model), measure.column, measure.k) for night in nights)
-            both = now.join(then, C.USER_ID, join_type="inner", right_suffix=EARLIER, use_threads=False)
-            x, y, x_both, y_both = (
-                to_numpy(values) for values in (now["d"], then["d"], both["d"], both[f"d{EARLIER}"])
-            )
-            of_each = [number for d in (x, y) for number in (len(d), d.sum(), d @ d)]
-            of_both = [len(x_both), x_both.sum(), y_both.sum(), x_both @ y_both]
-            cells = [baseline, model, measure.label, measure.k, *map(float, [*of_each, *of_both])]
+        users = pa.concat_tables([night.select([*_KEY, *self.measures.columns]) for night in nights])
+        night = np.repeat(np.arange(len(nights)), [*map(len, nights)])
+        found, code = np.unique(encode_rows(users, (C.USER_ID,)), return_inverse=True)
+        for pair, measure in product(self.pairs, self.measures.measures):
+            values, by_user = read_doubles(users, measure.column), np.full((2, 2, len(found)), np.nan)
+            for side, name in enumerate(pair):
+                here = to_numpy(pc.and_(pc.equal(users[C.MODEL_ID], name), pc.equal(users[C.K], measure.k)))
+                by_user[side, night[here], code[here]] = values[here]
+            now, then = by_user[1] - by_user[0]
+            is_both = ~np.isnan(now) & ~np.isnan(then)
+            x, y = now[is_both], then[is_both]
+            of_each = [number for d in (now, then) for number in ((~np.isnan(d)).sum(), np.nansum(d), np.nansum(d * d))]
+            cells = [*pair, measure.label, measure.k, *map(float, [*of_each, len(x), x.sum(), y.sum(), x @ y])]
             yield pa.RecordBatch.from_pylist([dict(zip(self.schema.names, cells, strict=True))], self.schema)
 
     def finish(self, rows: pa.Table) -> pa.Table:
         added = rows.group_by(list(self.key)).aggregate([(name, "sum") for name in self.numbers])
         return added.rename_columns({f"{name}_sum": name for name in self.numbers}).select(self.schema.names)
-
-
-def _differences(users: pa.Table, pair: tuple[str, str], column: str, k: int) -> pa.Table:
-    """Return the differences d of the users who have a value under both models."""
-    at_k = users.select([C.MODEL_ID, C.USER_ID, C.K, column]).filter((pc.field(C.K) == k) & pc.field(column).is_valid())
-    first, second = (at_k.filter(pc.field(C.MODEL_ID) == name).select([C.USER_ID, column]) for name in pair)
-    both = second.join(first, C.USER_ID, join_type="inner", right_suffix=EARLIER, use_threads=False)
-    return pa.table({C.USER_ID: both[C.USER_ID], "d": pc.subtract(both[column], both[f"{column}{EARLIER}"])})
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,9 @@ from tests.support.cli import rankeval
 from tests.support.two_nights import NOW, THEN, values
 
 if TYPE_CHECKING:
+    from datetime import date
+    from pathlib import Path
+
     from tests.support.nights import Workspace
 
 
@@ -36,7 +39,7 @@ def planned(made: Workspace, *options: object) -> list[dict[str, Any]]:
     return rows
 
 
-def differences(day: Any) -> dict[int, float]:  # noqa: ANN401 - a date
+def differences(day: date) -> dict[int, float]:
     return {user: value - values("pop", day)[user] for user, value in values("als", day).items()}
 
 
@@ -52,7 +55,7 @@ def test_a_gain_takes_the_users_and_nights_that_follow_by_hand(made: Workspace) 
     assert (row["night_correlation"], row["n_nights_needed"]) == (None, None)
 
 
-def test_the_correlation_of_two_nights_is_that_of_their_mean_differences(tmp_path: Any) -> None:  # noqa: ANN401 - pytest's
+def test_the_correlation_of_two_nights_is_that_of_their_mean_differences(tmp_path: Path) -> None:
     """Half of the users are other users on the second night; some users have no list of a model, and count as 0."""
     draw = np.random.default_rng(2)
     base = {f"u{user}": draw.random() for user in range(60)}

@@ -195,7 +195,7 @@ def comparison_rows_of(results: Results[Any], selection: RowSelection) -> list[R
             found += [{**row, OTHER_TESTS: {}} for row in pooled]
         else:
             found += [{**row, OTHER_TESTS: others} for row in rows if row["test"] in C.DECIDING]
-    return [{name: row[name] for name in COMPARISON_COLUMNS} for row in found]
+    return [{name: row.get(name) for name in COMPARISON_COLUMNS} for row in found]
 
 
 def sort_rows(rows: Sequence[Row], names: Sequence[str]) -> list[Row]:

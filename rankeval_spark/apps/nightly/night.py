@@ -323,6 +323,8 @@ class PreparedNight:
             are_judged = any(fact.check == row_kinds.UNMATCHED_LISTS for fact in self.facts)
             if request.comparisons.covariate is not None:
                 with self.steps.step("adjust") as step:
+                    if self.history.wait is not None:  # the earlier night may be about to be published
+                        self.history.wait()
                     root, of_run = self.plan.config.results.location, (self.recorded, request, comparisons)
                     comparisons, warnings = adjust_by_covariates(root, *of_run, has_judged_lists=are_judged)
                     self.history.warnings.extend(warnings)

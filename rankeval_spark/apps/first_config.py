@@ -541,6 +541,7 @@ def _model_lines(guesses: Guesses) -> Iterator[str]:
     else:
         yield "comparisons:"
         yield _commented(f"  baseline: {_quoted(guesses.baseline)}", "guessed by its name")
+    yield _commented(f"  # primary: [nDCG@{guesses.cutoffs[-1]}]", "what decides; by default the first")
 
 
 def _slice_lines(guesses: Guesses) -> Iterator[str]:

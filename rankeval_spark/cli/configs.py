@@ -18,6 +18,7 @@ from rankeval_spark.errors import ConfigError, Fault, InputError, OpenWindowsErr
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.first_config import Guesses
+    from rankeval_spark.config import Gate
     from rankeval_spark.errors import FaultsError
     from rankeval_spark.inputs.arrow.input_sizes import InputSize
 
@@ -41,7 +42,7 @@ def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, i
         "primary": [str(measure) for measure in config.primary if config.comparisons],
         "ab_test": _describe_split(config),
         "primary_is_named": bool(config.comparisons and config.comparisons.primary),
-        "gates": [{"rule": str(gate), "meaning": gate.meaning} for gate in config.gates],
+        "gates": [{"rule": str(gate), "meaning": _meaning_of(gate, config)} for gate in config.gates],
         "rules_alone": [n for n, gate in enumerate(config.gates, 1) if gate.is_comparison and not gate.sequential],
     }
     errors: list[FaultsError] = []
@@ -77,6 +78,13 @@ def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, i
         found = f"a list whose attribution window ends {windows['last_window_ends_at']}"
         expected = f"an end before {windows['events_until']}: {OVER}"
         raise OpenWindowsError(Fault("inputs.recommendations", found, expected, OPEN_FIX))
+
+
+def _meaning_of(gate: Gate, config: EvaluationConfig) -> str:
+    """Return the meaning of a rule, and whether `comparisons` takes its measure as exploratory."""
+    measure = gate.parse_measure(config.preset)
+    is_primary = (measure.label, measure.k) in {(each.label, each.k) for each in config.primary}
+    return gate.meaning + ("" if is_primary or not gate.needs_baseline else f"; {measure} is not primary")
 
 
 def _find_last_window(config: EvaluationConfig, day: date) -> dict[str, Any] | None:

@@ -123,3 +123,17 @@ def test_a_primary_measure_without_users_leaves_the_others_exploratory() -> None
 def test_a_primary_measure_that_is_not_compared_is_refused_with_the_nearest(primary: Any, message: str) -> None:  # noqa: ANN401 - what a user may write
     with pytest.raises(ConfigError, match=message):
         compared(0, ("nDCG@5", "P@5", "GMAP@5", "ItemCoverage@5"), primary=primary)
+
+
+def test_paired_and_unpaired_tests_of_a_night_are_one_family() -> None:
+    """Models a and b serve the arms of an experiment, c serves both."""
+    arms = {"a": range(60), "b": range(60, 120), "c": range(120)}
+    draw = np.random.default_rng(1)
+    rows = [(model, f"u{user}", f"i{draw.integers(3)}") for model, users in arms.items() for user in users]
+    log = pa.table(dict(zip(("model_id", "user_id", "item_id"), zip(*rows, strict=True), strict=True)))
+    log = log.append_column("score", pa.array([1.0] * len(rows)))
+    held_out = pa.table({"user_id": [f"u{user}" for user in range(120)], "item_id": ["i0", "i1"] * 60})
+    split = {"a": 0.5, "b": 0.5}
+    found = evaluate(log, held_out, measures=["RR@1"], comparisons={"baseline": "a", "split": split}).comparisons
+    tests = {row["model_id"]: (row["test"], row["family"], row["family_size"]) for row in found.to_pylist()}
+    assert tests == {"b": ("unpaired", "primary", 2), "c": ("t", "primary", 2)}

@@ -103,8 +103,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         Confidence of all intervals, by default 0.95, and whether those of means are by formula or bootstrap. See
         :class:`rankeval_spark.Intervals`.
     comparisons : Comparisons or mapping, optional
-        Pairs, tests, correction and margin: ``{"tests": ["t", "randomization"]}`` with a baseline, or ``{"pairs":
-        "all"}``. See :class:`rankeval_spark.Comparisons`.
+        Pairs, tests, primary measures, correction and margin: ``{"primary": ["nDCG@10"]}`` with a baseline, or
+        ``{"pairs": "all"}``. See :class:`rankeval_spark.Comparisons`.
 
     Returns
     -------

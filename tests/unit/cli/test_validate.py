@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -50,6 +51,22 @@ def test_a_baseline_that_the_log_does_not_have(made: Workspace) -> None:
     assert rankeval("validate", made.config).code == 0
 
 
+def test_validate_says_what_is_primary_and_which_rule_is_about_another_measure(made: Workspace) -> None:
+    rules = [{"measure": "RR@2", "least_gain": 0}, {"measure": "RR@2", "at_least": 0}]
+    made.change(comparisons={"baseline": "pop"}, gates=rules)
+    said = validate(made).out
+    assert "primary: RR@1 (the first, for comparisons.primary names none); all else that is compared is expl" in said
+    assert said.count("; RR@2 is not primary") == 1
+    made.change(comparisons={"baseline": "pop", "primary": ["RR@2", "nDCG@1"]})
+    named = validate(made).out
+    assert "primary: RR@2, nDCG@1; all else that is compared is exploratory" in named
+    assert "is not primary" not in named
+    made.change(comparisons={"baseline": "pop", "primary": ["RR@2", "nDGC@1"]})
+    refused = rankeval("validate", made.config)
+    assert refused.code == 2
+    assert re.search(r"comparisons\.primary\[1\].*: found 'nDGC@1'; .*; did you mean 'nDCG@1'", refused.message)
+
+
 def test_an_undecided_rule_is_not_met_and_says_so_everywhere(made: Workspace) -> None:
     """No interval of a few users clears 0.4."""
     rule = {"measure": "RR@2", "models": ["als"], "at_least": 0.4, "certainty": 0.95}
@@ -79,7 +96,9 @@ def test_validate_says_what_each_rule_means(made: Workspace) -> None:
         {"at_least": 0.1},
         {"alpha": 0.05, "sequential": True, "horizon": 7},
     ]
-    made.change(comparisons={"baseline": "pop"}, gates=[{"measure": "RR@2", **rule} for rule in rules])
+    made.change(
+        comparisons={"baseline": "pop", "primary": ["RR@2"]}, gates=[{"measure": "RR@2", **rule} for rule in rules]
+    )
     done = rankeval("validate", made.config)
     assert done.code == 0
     for line in (

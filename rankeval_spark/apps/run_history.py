@@ -61,6 +61,7 @@ class RunHistory:
     config: EvaluationConfig
     facts: RunRecord
     is_alone: bool = False  # take the run for the first of its evaluation, whatever was published
+    published_in: str = ""  # root of the published nights, where it is not that of the config
     wait: Callable[[], None] | None = None  # called before they are looked up: one of them may be about to be published
     warnings: list[str] = field(default_factory=list)  # about those left out, whose files are missing or damaged
 
@@ -91,7 +92,7 @@ class RunHistory:
 
     def _read_whole(self, read: ReadNights, nights: list[PastNight]) -> tuple[list[dict[str, Any]], list[PastNight]]:
         """Read rows of nights; return them and the nights that are whole, with a warning of the others."""
-        rows, whole, faults = read_whole(read, self._root, self.facts.evaluation, nights)
+        rows, whole, faults = read_whole(read, self.root, self.facts.evaluation, nights)
         self.warnings.extend(f"{LEFT_OUT}: {fault}" for fault in faults)
         return rows, whole
 
@@ -112,14 +113,14 @@ class RunHistory:
         metrics, slices = run.rows.get(schemas.METRICS.name), segments_by_slice(self.config)
         unsupported = () if metrics is None else find_unsupported(metrics)
         tonight = NightSide(self.facts.definitions, slices, users, self.config.policies.unit, unsupported)
-        found = compare_with_previous(Results(self._root), self.config, tonight, self._nights)
+        found = compare_with_previous(Results(self.root), self.config, tonight, self._nights)
         self.warnings.extend(f"{LEFT_OUT}: {fault}" for fault in (found.damage if found else ()))
         return found
 
     def require_no_means(self, reason: str) -> None:
         """Refuse to replace the published means of this night by none."""
         if not self.is_alone:
-            require_no_means(self._root, self.facts.night, reason)
+            require_no_means(self.root, self.facts.night, reason)
 
     @cached_property
     def _nights(self) -> list[PastNight]:
@@ -131,15 +132,16 @@ class RunHistory:
         checks = self.config.checks
         pooled = self.config.comparisons.nights if self.config.comparisons else 1
         days = max(checks.drift.window_days, checks.volume.window_days, longest_horizon(self.config), pooled)
-        return earlier_nights(self._root, self.facts, at_most=days, is_lenient=False)
+        return earlier_nights(self.root, self.facts, at_most=days, is_lenient=False)
 
     def _nights_within(self, days: int) -> list[PastNight]:
         first = self.facts.evaluation_date - timedelta(days=days)
         return [night for night in self._nights if night.evaluation_date >= first]
 
     @property
-    def _root(self) -> str:
-        return self.config.results.location
+    def root(self) -> str:
+        """Root of the published nights."""
+        return self.published_in or self.config.results.location
 
 
 def read_whole(

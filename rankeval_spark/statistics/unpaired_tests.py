@@ -139,9 +139,9 @@ def compare_arms(arms: Arms, *, n_outcomes: int, level: float, least_users: int 
     """Compare two models by the means (``n_outcomes`` 1), or ratios of sums (2), over the users of each.
 
     Welch's test: ``se^2 = s_1^2 / n_1 + s_0^2 / n_0``. A ratio is linearised by the delta method: a user with numerator
-    a and denominator b has the value ``(a - r b) / mean b``. Further parts are covariates z (Deng, Xu, Kohavi & Walker
-    2013): ``delta - theta (mean z_1 - mean z_0)``, with theta by least squares, pooled within the models; each costs a
-    degree of freedom.
+    a and denominator b has the value ``(a - r b) / mean b``. Further parts are covariates z, which leave ``delta -
+    theta (mean z_1 - mean z_0)``, with theta by least squares, pooled within the models. Each costs a degree of freedom
+    (Deng, Xu, Kohavi & Walker 2013).
 
     >>> parts, none = np.arange(1.0, 9.0)[:, None, None], np.full((8, 1, 1), np.nan)
     >>> model, baseline = np.concatenate([parts, none]), np.concatenate([none, 2 * parts])

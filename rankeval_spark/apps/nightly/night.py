@@ -174,10 +174,10 @@ def choose_host(spark: SparkSession, plan: NightPlan, listener: Progress | None 
 
 
 def rehearse_night(
-    spark: SparkSession, plan: NightPlan, rehearsal: Rehearsal, *, progress: Progress | None
+    spark: SparkSession, plan: NightPlan, rehearsal: Rehearsal, *, root: str, progress: Progress | None
 ) -> NightResult:
     """Compute a night as :func:`run_night` does, and publish nothing; checks and rules do without earlier nights."""
-    history = RunHistory(plan.config, rehearsal.facts, is_alone=True)
+    history = RunHistory(plan.config, rehearsal.facts, is_alone=True, published_in=root)
     night = PreparedNight(rehearsal, Steps(progress or Progress()), plan, spark_host(spark, plan), history)
     night.compute()
     return night.publish()
@@ -325,8 +325,8 @@ class PreparedNight:
                 with self.steps.step("adjust") as step:
                     if self.history.wait is not None:  # the earlier night may be about to be published
                         self.history.wait()
-                    root, of_run = self.plan.config.results.location, (self.recorded, request, comparisons)
-                    comparisons, warnings = adjust_by_covariates(root, *of_run, has_judged_lists=are_judged)
+                    of_run = (self.history.root, self.recorded, request, comparisons)
+                    comparisons, warnings = adjust_by_covariates(*of_run, has_judged_lists=are_judged)
                     self.history.warnings.extend(warnings)
                     step.n_rows = comparisons.num_rows
             if request.comparisons.nights > 1:

@@ -172,7 +172,7 @@ def reproduce_run(
             scratch = stack.enter_context(allowed_folders.temporary_folder())
         rehearsal = Rehearsal(scratch, plan.run(new_run_id()))
         stack.callback(rehearsal.remove)
-        rehearse_night(spark, plan, rehearsal, progress=progress)
+        rehearse_night(spark, plan, rehearsal, root=root, progress=progress)
         then, columns = {fact["name"]: fact["n_rows"] for fact in night.row["inputs"]}, night.input_columns
         inputs = []
         for read in rehearsal.inputs:

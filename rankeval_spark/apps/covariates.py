@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from rankeval_spark import schemas
+import pyarrow.compute as pc
+
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.published_runs import published_nights
 from rankeval_spark.errors import ConfigError, Fault, InputError
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.results import Results
 from rankeval_spark.results.table_scans import DamagedResultsError
+from rankeval_spark.statistics.paired_tests import MIN_SHARE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.measures import Measure
     from rankeval_spark.results import StagedRun
+
+_PAIR: Final = (C.BASELINE_MODEL_ID, C.MODEL_ID)
+_COUNTS: Final = ("n_with_baseline", "n_with_model", "n_with_both")
 
 
 def adjust_by_covariates(
@@ -42,7 +48,7 @@ def adjust_by_covariates(
     gone = results.deleted(**of_night).get((night.evaluation, night.evaluation_date), ())
     if night.is_empty or schemas.USER_METRICS.name in gone or schemas.USER_METRICS.name not in run.n_rows:
         return comparisons, [f"{where} has no rows of users, or this night publishes none{without}"]
-    _refuse_night_of_the_test(night, request)
+    _refuse_night_of_the_test(night, results, request)
     alike = {key for key, definition in facts.definitions.items() if definition == night.definitions.get(key)}
     columns = request.measure_set.comparable
     measures = [
@@ -64,12 +70,19 @@ def adjust_by_covariates(
         return comparisons, [f"{where} is damaged{without}: {fault}" for fault in error.faults]
 
 
-def _refuse_night_of_the_test(night: PastNight, request: Request) -> None:
-    """Refuse a night on which two of the models were compared as those of an A/B test already."""
+def _refuse_night_of_the_test(night: PastNight, results: Results[Any], request: Request) -> None:
+    """Refuse a night on which two of the models were split already: its config says so, or they shared no users."""
     arms = (request.comparisons.split if request.comparisons else None) or {}
     both = sorted(arms.keys() & ((night.recorded_config.get("comparisons") or {}).get("split") or {}).keys())
+    counts, of_night = _COUNTS, {"date": night.evaluation_date, "evaluation": night.evaluation}
+    compared = results.arrow(schemas.COMPARISONS.name, columns=[*_PAIR, C.SLICE, *counts], **of_night)
+    fewest = pc.min_element_wise(*(pc.field(name) for name in counts[:2]))
+    is_apart = (pc.field(C.SLICE) == C.ALL_USERS) & (pc.field(counts[2]) * MIN_SHARE < fewest)
+    for row in compared.filter(is_apart).to_pylist():
+        pair = sorted(row[name] for name in _PAIR)
+        both = pair if arms.keys() >= set(pair) else both
     if both[1:]:
-        found = f"{night.evaluation_date}, on which {' and '.join(both)} were split already"
+        found = f"{night.evaluation_date}, on which {' and '.join(both)} had different users already"
         fix = "name a night before the A/B test, or remove it"
         raise ConfigError(Fault("comparisons.covariate", found, "a night before the A/B test", fix))
 

@@ -94,7 +94,7 @@ def test_scoring_again_keeps_the_covariates(workspace: Workspace) -> None:
         (
             {**SPLIT, "covariate": SECOND.isoformat()},
             2,
-            "covariate: found 2026-01-02, on which a and b were split already",
+            "covariate: found 2026-01-02, on which a and b had different users already",
         ),
         (
             {**SPLIT, "covariate": "2026-01-03"},
@@ -115,3 +115,14 @@ def test_a_covariate_has_to_come_before_the_test(
     done = rankeval("run", workspace.config, "--date", THIRD)
     assert done.code == code, done.err
     assert words in " ".join((done.out + done.err).split())
+
+
+def test_a_night_of_the_test_is_refused_though_its_config_did_not_say_so(workspace: Workspace) -> None:
+    workspace.change(comparisons={"baseline": "a"})
+    assert rankeval("run", workspace.config, "--date", SECOND).code == 0
+    workspace.change(comparisons={**SPLIT, "covariate": SECOND.isoformat()})
+    done = rankeval("run", workspace.config, "--date", THIRD)
+    assert done.code == 2
+    assert "2026-01-02, on which a and b had different users already; expected a night before the A/B" in " ".join(
+        done.err.split()
+    )

@@ -74,13 +74,12 @@ def _refuse_night_of_the_test(night: PastNight, results: Results[Any], request: 
     """Refuse a night on which two of the models were split already: its config says so, or they shared no users."""
     arms = (request.comparisons.split if request.comparisons else None) or {}
     both = sorted(arms.keys() & ((night.recorded_config.get("comparisons") or {}).get("split") or {}).keys())
-    counts, of_night = _COUNTS, {"date": night.evaluation_date, "evaluation": night.evaluation}
-    compared = results.arrow(schemas.COMPARISONS.name, columns=[*_PAIR, C.SLICE, *counts], **of_night)
-    fewest = pc.min_element_wise(*(pc.field(name) for name in counts[:2]))
-    is_apart = (pc.field(C.SLICE) == C.ALL_USERS) & (pc.field(counts[2]) * MIN_SHARE < fewest)
-    for row in compared.filter(is_apart).to_pylist():
-        pair = sorted(row[name] for name in _PAIR)
-        both = pair if arms.keys() >= set(pair) else both
+    columns, day = [*_PAIR, C.SLICE, *_COUNTS], night.evaluation_date
+    compared = results.arrow(schemas.COMPARISONS.name, date=day, evaluation=night.evaluation, columns=columns)
+    for row in compared.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist():
+        pair, (n_baseline, n_model, n_both) = sorted(row[name] for name in _PAIR), (row[name] for name in _COUNTS)
+        if arms.keys() >= set(pair) and None not in (n_baseline, n_model, n_both):
+            both = pair if MIN_SHARE * n_both < min(n_baseline, n_model) else both
     if both[1:]:
         found = f"{night.evaluation_date}, on which {' and '.join(both)} had different users already"
         fix = "name a night before the A/B test, or remove it"

@@ -12,7 +12,7 @@ from rankeval_spark.report.figures.forest_plot import DECIDED, GAINS, SIGNS
 
 Row: TypeAlias = Mapping[str, Any]
 MAX_SHOWN: Final = 6  # decided slices that are shown; losses come before gains, and large differences before small
-MAX_FOLDED: Final = 100  # slices to be opened; the table of all differences has the others
+MAX_FOLDED: Final = 60  # slices to be opened; the table of all differences has the others
 N_STEPS: Final = 5  # at most, between the ticks of an axis
 ROOM: Final = 0.05  # share of the width that is left free at each end
 

@@ -56,6 +56,7 @@ class Night:
         self.config = _config_of(self.run)  # empty if it cannot be read
 
         self.metrics = self._rows_of_night(tables.metrics)
+        self.means = all_users_rows(self.metrics)
         self.group_metrics = self._rows_of_night(tables.group_metrics)
         self.comparisons = keep(self._rows_of_night(tables.comparisons), test=C.DECIDING)
         self.user_metrics = self._rows_of_night(tables.user_metrics)
@@ -76,7 +77,7 @@ class Night:
             if row[C.EVALUATION_DATE] <= self.day and row[C.EVALUATION_DATE] not in self._nights
         }
 
-        self.known = defaults.measures_of(all_users_rows(self.metrics))
+        self.known = defaults.measures_of(self.means)
         asked = [(row["measure"], row["k"]) for row in self.run["measures"] or ()]
         self.requested = list(dict.fromkeys([*(key for key in asked if key in self.known), *self.known]))
         self.pooled = rows_of(self._rows_of_night(tables.comparisons), test=C.POOLED, slice=C.ALL_USERS)
@@ -93,8 +94,10 @@ class Night:
             expected = expected if compared else "comparisons, but the night has none"
             fix = nearest(baseline, compared) or "set comparisons.baseline and run the night again"
             raise ConfigError(Fault("--baseline", repr(baseline), expected, fix))
-        configured = (self.config.get("comparisons") or {}).get("baseline")
-        self.baseline = baseline or (configured if configured in compared else next(iter(compared), None))
+        configured = configured_baseline(self.run)
+        found = configured if configured in compared else next(iter(compared), None)
+        # Of a night without comparisons, such as a failed one, for the history.
+        self.baseline = baseline or found or (configured if configured in self.models else None)
 
     def _rows_of_night(self, table: pa.Table) -> pa.Table:
         """Return the rows of this night, none if it failed."""
@@ -170,6 +173,11 @@ def chosen_run(runs: pa.Table, *, evaluation: str | None, day: date | None) -> d
         closest = min(known, key=lambda known_day: (abs(known_day - day), known_day))
         raise InputError(Fault("--date", f"no night of {name} on {day}", expected, f"the nearest is {closest}"))
     return ([row for row in of_day if row["status"] == PUBLISHED] or of_day)[-1]
+
+
+def configured_baseline(run: Row) -> str | None:
+    """Return the baseline in the recorded config of a run."""
+    return (_config_of(run).get("comparisons") or {}).get("baseline")
 
 
 def _config_of(run: Row) -> Mapping[str, Any]:
@@ -260,7 +268,8 @@ def _verdict_of_rules(gates: Sequence[Mapping[str, Any]]) -> Answer:
     left = f" {wording.count(n_undecided, 'case')} undecided: the interval holds the bound." if n_undecided else ""
     left += f" {wording.count(n_left, 'case')} could not be judged." if n_left else ""
     if broken:
-        models = sorted({row[C.MODEL_ID] or "every model" for row in gates if tone_of(row["verdict"]) == "bad"})
+        models = sorted({row[C.MODEL_ID] for row in gates if tone_of(row["verdict"]) == "bad"})
+        models = models if "" not in models else ["every model"]
         rules = f"{len(broken)} of {wording.count(n_rules, 'rule')}"
         return Answer("bad", "No, it may not ship", f"{wording.listed(models)}: {rules} failed.{left}")
     if n_undecided:
@@ -278,12 +287,11 @@ def _verdict_of_rules(gates: Sequence[Mapping[str, Any]]) -> Answer:
 
 def answer(night: Night) -> Answer:
     """Return whether the models of a night may ship, and why."""
-    users = max((row["n_users"] for row in rows_of(all_users_rows(night.metrics), ["n_users"])), default=0)
+    users = max((row["n_users"] for row in rows_of(night.means, ["n_users"])), default=0)
     warned, share = [row for row in night.checks if row["verdict"] != "ok"], night.run["sample_share"]
+    counts = {"models": len(night.models), "users": users, "nights": night.n_nights}
     facts = [
-        ("models", wording.count(len(night.models)), ""),
-        ("users", wording.count(users), ""),
-        ("nights", wording.count(night.n_nights), ""),
+        *((name, wording.count(n), "") for name, n in counts.items() if n),
         *([("checks to look at", f"{len(warned)} of {len(night.checks)}", "checks")] if night.checks else []),
         *([("sample", f"{wording.percent(share)} of the users", "")] if share is not None and share < 1 else []),
     ]
@@ -295,7 +303,7 @@ def answer(night: Night) -> Answer:
         reason = night.run["reason"] or "no input has rows of this date"
         return Answer("open", "Nothing was measured", _sentence(reason), facts=facts)
     highlights = [*_highlights(night), *_checks_in_words(warned)]
-    means = rows_of(all_users_rows(night.metrics))
+    means = rows_of(night.means)
     winner = winner_of(night.gates, means, night.pairs, first=night.first, baseline=night.baseline)
     if not night.gates:
         reason = f"{winner.text} No rule says what a model must reach.".strip()

@@ -13,7 +13,7 @@ from rankeval_spark.report import defaults, figures
 from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look
 from rankeval_spark.report.figures.means import Marks
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns, parse_measure
-from rankeval_spark.report.night import MAX_NIGHTS, newest_runs, redefined_nights
+from rankeval_spark.report.night import MAX_NIGHTS, configured_baseline, newest_runs, redefined_nights
 from rankeval_spark.report.tables import select_for_figure, to_arrow
 
 if TYPE_CHECKING:
@@ -215,6 +215,7 @@ class PublishedPlots:
         def marks(measure: defaults.MeasureKey) -> Marks:
             return Marks(redefined=redefined_nights(nights, measure))
 
+        baseline = baseline or next(map(configured_baseline, reversed(nights.values())), None)
         return figures.history(rows, measures=measures, baseline=baseline, marks=marks, look=self._look)
 
     def leaderboard(
@@ -222,6 +223,10 @@ class PublishedPlots:
     ) -> Chart:
         """Draw each model's mean of a night with its interval, best first."""
         rows = self._read_night("metrics", date, evaluation)
+        if baseline is None:
+            name, days = self._find_nights(evaluation)
+            runs = to_arrow(self._results.runs(date=date or days[-1], evaluation=name))
+            baseline = next(map(configured_baseline, newest_runs(runs, name).values()), None)
         return figures.leaderboard(rows, measures=measures, baseline=baseline, look=self._look)
 
     def forest(

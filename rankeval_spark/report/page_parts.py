@@ -11,7 +11,7 @@ from rankeval_spark.report.figures.charts import BASELINE_SHAPE, PAGE, NothingTo
 if TYPE_CHECKING:
     from rankeval_spark.report.forest_table import Forest
 
-MAX_ROWS: Final = 1000  # rows of a table in a page; the page says how many are left out
+MAX_ROWS: Final = 600  # rows of a table in a page; the page says how many are left out
 Tone: TypeAlias = Literal["good", "bad", "open", "plain"]  # the first three have a sign in addition to a colour
 Figure: TypeAlias = dict[str, Any]  # a chart's `id`, `title`, `summary` for screen readers, `height`, `note`, `is_wide`
 
@@ -28,7 +28,7 @@ class Cell:
 
 
 class TableView:
-    """A table of cells and plain texts, cut after 1,000 rows; it can be sorted, and filtered if it is long."""
+    """A table of cells and plain texts, cut after 600 rows; it can be sorted, and filtered if it is long."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ from rankeval_spark.report.figures.users import (
 from rankeval_spark.report.forest_table import forest_table
 from rankeval_spark.report.night_changes import changes_section
 from rankeval_spark.report.page_parts import Block, Cell, Figure, Section, TableView, Tone
-from rankeval_spark.report.tables import Row, all_users_rows, keep, rows_of
+from rankeval_spark.report.tables import Row, keep, rows_of
 from rankeval_spark.statistics.paired_tests import why_withheld
 from rankeval_spark.statistics.unpaired_tests import describe_shared_users
 
@@ -82,19 +82,19 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
     drawn: list[Figure] = []
     for measure in night.headlines:
         name = with_cutoff(*measure)
-        rows = leaderboard_rows(night.metrics, measure)
+        rows = leaderboard_rows(night.means, measure)
         values = "; ".join(f"{row['model']} {row['text']} ({row['interval']})" for row in rows)
         summary = f"{name} by model, {defaults.order_in_words(measure[0])}: {values}"
         options: dict[str, Any] = {"note": _question(measure[0]), "measures": [name]}
-        drawn += drawer.draw(name, summary, figures.leaderboard, night.metrics, **options)
-    level = next((row["ci_level"] for row in rows_of(all_users_rows(night.metrics), ["ci_level"])), 0.95)
+        drawn += drawer.draw(name, summary, figures.leaderboard, night.means, **options)
+    level = next((row["ci_level"] for row in rows_of(night.means, ["ci_level"])), 0.95)
     n_all, table = len(night.known), _means_table(night)
     left = ""
     if len(drawn) < n_all:
         all_of_them = f"“{table.caption}” has " + ("all" if table.n_rows == len(table.rows) else f"{len(table.rows):,}")
         left = f" One measure a question is drawn, {len(drawn)} of {n_all}; {all_of_them}."
     orders = " or ".join(dict.fromkeys(defaults.order_in_words(label) for label, _ in night.headlines))
-    is_uncertain = any(rows_of(keep(night.metrics, is_uncertain=True), ["is_uncertain"]))
+    is_uncertain = any(rows_of(keep(night.means, is_uncertain=True), ["is_uncertain"]))
     uncertain = " The interval of an uncertain mean may miss more often: few users decide about it." * is_uncertain
     lead = (
         f"Means over all users with {100 * level:.4g} % intervals, {orders}. Two models may differ although their "
@@ -114,7 +114,7 @@ def _means_table(night: Night) -> TableView:
     """Build the table of measures by models, which has every mean."""
     rows: list[list[Cell | str]] = []
     for measure in night.requested:
-        of_measure = {row["model"]: row for row in leaderboard_rows(night.metrics, measure)}
+        of_measure = {row["model"]: row for row in leaderboard_rows(night.means, measure)}
         users = max((row["users"] for row in of_measure.values()), default=0)
         cells = [_mean_cell(of_measure.get(model)) for model in night.models]
         rows.append([with_cutoff(*measure), *cells, Cell(wording.count(users), users)])
@@ -133,7 +133,7 @@ def _mean_cell(row: Row | None, *, is_best: bool = False) -> Cell:
 def _board_table(night: Night) -> TableView:
     """Build the table of models by measures. The best mean of a column is marked, if either side is better."""
     boards = {
-        measure: {row["model"]: row for row in leaderboard_rows(night.metrics, measure)} for measure in night.headlines
+        measure: {row["model"]: row for row in leaderboard_rows(night.means, measure)} for measure in night.headlines
     }
     order = list(dict.fromkeys([*boards[night.headlines[0]], *night.models]))
     rows = []
@@ -142,7 +142,8 @@ def _board_table(night: Night) -> TableView:
         for measure, of_measure in boards.items():
             has_best = len(of_measure) > 1 and defaults.better_of(measure[0]) != "neither"
             row = of_measure.get(model)
-            is_first = row is not None and row["place"] == 1 and row["value"] is not None and row["has_support"]
+            best = next(iter(of_measure.values()))["value"]  # of several models, if they are equal
+            is_first = row is not None and row["value"] is not None and row["value"] == best and row["has_support"]
             cells.append(_mean_cell(row, is_best=has_best and is_first))
         users = max((of_measure[model]["users"] for of_measure in boards.values() if model in of_measure), default=0)
         rows.append([*cells, Cell(wording.count(users), users)])
@@ -161,14 +162,14 @@ def _users_cell(row: Row) -> Cell:
 def comparison_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
     """Build the section of each candidate against the baseline, by slice."""
     compared = defaults.measures_of(night.comparisons)
-    if night.first is None or night.baseline is None:
+    if night.first is None or night.baseline is None or not night.comparisons.num_rows:
         hint = "Set `comparisons.baseline` in the config and run the night again."
         return Section(hint=hint)
     first = night.first if night.first in compared else defaults.headline_measure(compared, night.requested)
     if first is None:
         return Section(hint="None of the measures is a mean over users.")
     blocks: list[Block] = []
-    for row in leaderboard_rows(night.metrics, first):
+    for row in leaderboard_rows(night.means, first):
         if row["model"] != night.baseline:
             blocks += _forest_blocks(night, first, row["model"], is_folded=len(blocks) >= OPEN_FORESTS)
     notes = {  # models of other users than the baseline's
@@ -254,7 +255,7 @@ def curves_section(night: Night, drawer: Drawer) -> Section:
     drawn: list[Figure] = []
     for label in labels:
         summary = f"{label} over the cutoff k, a line a model. The table of all means has every number."
-        drawn += drawer.draw(label, summary, figures.curves, night.metrics, note=_question(label), measures=[label])
+        drawn += drawer.draw(label, summary, figures.curves, night.means, note=_question(label), measures=[label])
     if not drawn:
         return Section(hint=NO_VALUES)
     lead = "The mean at each cutoff, k on a logarithmic scale, with the band of its interval. One measure a question."
@@ -297,7 +298,7 @@ def history_section(night: Night, drawer: Drawer) -> Section:
 
 def precision_recall_section(night: Night, drawer: Drawer) -> Section:
     """Build the section of precision over recall."""
-    means = curve_means(night.metrics) if night.first else []
+    means = curve_means(night.means) if night.first else []
     if not means:
         return Section(hint=NO_CURVES)
     users = night.user_metrics if night.user_metrics.num_rows else None
@@ -305,7 +306,7 @@ def precision_recall_section(night: Night, drawer: Drawer) -> Section:
     for model in sorted({row["model"] for row in means})[:MAX_MODELS]:
         values = ", ".join(f"{row['text']} at {row['recall']:g}" for row in means if row["model"] == model)
         summary = f"Interpolated precision of {model} over recall: {values}"
-        drawn += drawer.draw(model, summary, figures.pr_curve, night.metrics, users, models=[model])
+        drawn += drawer.draw(model, summary, figures.pr_curve, night.means, users, models=[model])
     sample = NO_USERS
     if users is not None:
         sample = (
@@ -447,11 +448,11 @@ def tradeoffs_section(night: Night, drawer: Drawer) -> Section:
     accuracy = with_cutoff(*night.first)
     drawn: list[Figure] = []
     for measure in [*reversed(others.values())][:MAX_TRADEOFFS]:
-        name, rows = with_cutoff(*measure), tradeoff_rows(night.metrics, night.first, measure)
+        name, rows = with_cutoff(*measure), tradeoff_rows(night.means, night.first, measure)
         values = "; ".join(f"{row['model']} {row['y_text']} at {row['x_text']}" for row in rows)
         summary = f"{name} against {accuracy}: {values}"
         options: dict[str, Any] = {"note": _question(measure[0]), "measure": accuracy, "against": [name]}
-        drawn += drawer.draw(name, summary, figures.tradeoffs, night.metrics, **options)
+        drawn += drawer.draw(name, summary, figures.tradeoffs, night.means, **options)
     if not drawn:
         return Section(hint=NO_VALUES)
     lead = f"What else the lists are like, each upright against {accuracy}, with intervals both ways."
@@ -466,7 +467,7 @@ def health_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - a
         quiet = [row for row in night.checks if row not in warned]
         tables.append(_checks_table(quiet, "Checks with nothing to look at", is_folded=True))
     if night.first:
-        users = rows_of(all_users_rows(night.metrics), measure=night.first[0], k=night.first[1])
+        users = rows_of(night.means, measure=night.first[0], k=night.first[1])
         rows = [
             [
                 row[C.MODEL_ID],

@@ -22,7 +22,7 @@ from rankeval_spark.report.figures.means import leaderboard_rows
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns
 from rankeval_spark.report.night import MAX_NIGHTS, Night, chosen_run
 from rankeval_spark.report.page import report
-from rankeval_spark.report.tables import ReportTables, all_users_rows, empty_table, keep, rows_of, to_arrow
+from rankeval_spark.report.tables import ReportTables, empty_table, keep, rows_of, to_arrow
 from rankeval_spark.results import results_of
 from rankeval_spark.results.journal import COMMITS
 from rankeval_spark.results.published_results import DELETED
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from rankeval_spark.results import Results
     from rankeval_spark.schemas import Schema
 
-MAX_USERS: Final = 20_000
+MAX_USERS: Final = 10_000
 """Users whose values are read; of more, a sample is drawn. Figures have bins, so that more would look the same."""
 
-MAX_PAIRED: Final = 5_000_000  # users of whom the two best models are compared for the page alone
+MAX_PAIRED: Final = 300_000  # users of whom the two best models are compared for the page alone, in about a second
 
 _NIGHT: Final = (C.EVALUATION, C.EVALUATION_DATE)
 
@@ -151,7 +151,7 @@ def _add_users(results: Results[Any], tables: ReportTables, night: Night) -> Rep
     if not night.metrics.num_rows or table in gone or table not in results.table_versions():
         return tables
     examples = _read(results, schemas.EXAMPLES, **wanted)
-    n_users = pc.max(all_users_rows(night.metrics)["n_users"]).as_py() or 0
+    n_users = pc.max(night.means["n_users"]).as_py() or 0
     share = min(1.0, MAX_USERS / n_users) if n_users else 1.0
     ks = {C.WHOLE_LIST, *(k for _, k in night.headlines)} & {*night.metrics[C.K].to_pylist()}
     scan = results.scan(table, **wanted, k=sorted(ks))
@@ -176,7 +176,7 @@ def _add_best_pair(root: str, tables: ReportTables, night: Night) -> ReportTable
         return tables
     if defaults.better_of(night.first[0]) == "neither":
         return tables
-    known = [row for row in leaderboard_rows(night.metrics, night.first) if row["value"] is not None]
+    known = [row for row in leaderboard_rows(night.means, night.first) if row["value"] is not None]
     names = [row["model"] for row in known[:2]]
     if not names[1:] or known[0]["users"] > MAX_PAIRED or pair_row(night.pairs, night.first, *names):
         return tables

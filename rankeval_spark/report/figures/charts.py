@@ -231,6 +231,8 @@ def config_of(look: Look) -> dict[str, Any]:
             "titleFontWeight": "normal",
             "tickSize": 4,
             "labelPadding": 5,
+            "labelOverlap": "greedy",
+            "labelSeparation": 8,
             "titlePadding": 8,
         },
         "axisY": {"domain": False, "ticks": False},

@@ -27,7 +27,7 @@ ROW_HEIGHT: Final = 36
 PANEL_HEIGHT: Final = 200
 GROUP_HEIGHT: Final = 44
 POINT_HEIGHT: Final = 200
-GROUP_NAME_LIMIT: Final = 74  # pixels
+GROUP_NAME_LIMIT: Final = 96  # pixels
 MAX_TICKS: Final = 5
 MAX_LARGE_POINTS: Final = 12  # with more nights or cutoffs, points are smaller
 MIN_CUTOFFS: Final = 2  # of a curve
@@ -362,7 +362,8 @@ def _groups_panel(
         layers.append(charts.layer("point", small, hollow, y=y, x=x, tooltip=shown, color=encoded["color"]))
     words = {"dy": 13, "fontSize": 10.5, "color": palette.muted, "limit": GROUP_NAME_LIMIT}
     for at_end, align in ((lowest, "right"), (highest, "left")):
-        layers += [charts.layer("text", at_end, {**words, "align": align}, y=y, x=x, text="group:N")] if at_end else []
+        aligned = {**words, "align": align, "dx": -4 if align == "right" else 4}
+        layers += [charts.layer("text", at_end, aligned, y=y, x=x, text="group:N")] if at_end else []
     height = GROUP_HEIGHT * max(len(order), 1)
     return charts.panel(layers, look, height=height, title=wording.crossed(slicing))
 

@@ -17,6 +17,7 @@ from rankeval_spark.apps.published import report as app
 from rankeval_spark.cli.shared_options import write_atomically
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError
+from rankeval_spark.report.figures.charts import LIGHT
 from rankeval_spark.report.night import Night
 from rankeval_spark.results import journal
 from rankeval_spark.results.run_record import RunRecord
@@ -204,6 +205,23 @@ def test_of_many_users_a_sample_by_hash_is_read_and_its_share_said(
     assert set(tables.user_metrics["user_id"].to_pylist()) == lowest & everyone
     assert 0 < len(lowest & everyone) < len(everyone)
     assert tables.metrics.equals(whole.metrics)
+
+
+def test_the_baseline_of_the_config_is_grey_in_a_notebook_too(results: Results[Any]) -> None:
+    for chart in (results.plot.history("nDCG@2"), results.plot.leaderboard("nDCG@2")):
+        (scale,) = {json.dumps(one) for one in colour_scales(chart.to_dict())}
+        colours = dict(zip(*(json.loads(scale)[name] for name in ("domain", "range")), strict=True))
+        assert colours["pop"] == LIGHT.baseline != colours["als"]
+
+
+def colour_scales(spec: object) -> list[Any]:
+    """Find the scales of colours in a chart."""
+    if isinstance(spec, list):
+        return [found for each in spec for found in colour_scales(each)]
+    if not isinstance(spec, dict):
+        return []
+    own = [spec["color"]["scale"]] if isinstance(spec.get("color"), dict) and "scale" in spec["color"] else []
+    return [*own, *(found for each in spec.values() for found in colour_scales(each))]
 
 
 def test_the_two_best_models_are_compared_whatever_the_baseline(tmp_path: Path) -> None:

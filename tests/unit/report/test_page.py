@@ -247,6 +247,9 @@ def test_one_model_on_one_night_without_slices_says_how_to_get_the_rest() -> Non
 def test_a_night_that_failed_shows_the_nights_before_it(nights: ReportTables) -> None:
     page = parsed(report(together([nights, failed(3)]), day=FIRST_NIGHT + timedelta(days=3)))
     assert "Nothing was published" in section(page, "answer").words
+    assert '"domain":["als","item_knn","popular"],"range":["var(--model-1)","var(--model-2)","var(--baseline)"]' in (
+        json.dumps(figures(page), separators=(",", ":"))
+    )
     assert "2026-01-04: the night failed (read: no row in data/held_out)." in section(page, "history").words
     assert len(section(page, "history").all("div", class_="chart")) == 1
     assert [one.attributes["href"] for one in page.one("nav").all("a")] == ["#history", "#definitions", "#provenance"]

@@ -139,7 +139,8 @@ class Evaluation(Generic[Frame]):
 
         Models that serve different users have no difference and no verdict, for the reason ``few_common_lists``, and
         those that answer different judged lists none for ``few_common_judged_lists``; ``population="run"`` gives the
-        means of each model's own users.
+        means of each model's own users. Models of an A/B test, named in ``comparisons={"split": ...}``, are compared
+        unpaired.
 
         Raises
         ------

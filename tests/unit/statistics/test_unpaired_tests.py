@@ -173,6 +173,31 @@ def test_a_covariate_that_some_users_lack_is_unbiased_and_at_its_size(keeps: str
     assert removed > (0.3 if keeps == "active" else 0.6)
 
 
+@pytest.mark.parametrize("n_new", [0, 100])
+def test_an_older_night_as_covariate_of_two_nights_says_nothing_of_those_who_come_back(n_new: int) -> None:
+    """It takes out that those who come are more active than those who left: a part of the change of the mean."""
+    draw = np.random.default_rng(8)
+    level = draw.exponential(1.0, (400 + n_new, 1))
+    level[400:] += 1.0
+    old, before, now = (level + 0.2 * draw.standard_normal(level.shape) for _ in range(3))
+    nights = [np.stack([each, old], axis=-1) for each in (now, before)]
+    nights[0][:n_new], nights[1][400:] = np.nan, np.nan
+    plain, adjusted = (
+        compare_arms(
+            Arms.by_group(nights[0][..., :n], nights[1][..., :n], np.zeros(len(level), dtype=np.int64), 1),
+            n_outcomes=1,
+            level=0.95,
+        )
+        for n in (1, 2)
+    )
+    if n_new:
+        assert plain.low[0, 0] < n_new / 400 < plain.high[0, 0]
+        assert adjusted.high[0, 0] < 0.1
+    else:
+        assert adjusted.delta[0, 0] == pytest.approx(plain.delta[0, 0], rel=0, abs=1e-12)
+        assert adjusted.std_error[0, 0] == pytest.approx(plain.std_error[0, 0], rel=2e-3)
+
+
 def test_the_p_of_a_split_is_that_of_scipy() -> None:
     counts = [5_200, 4_700, 2_600]
     expected = stats.chisquare(counts, np.array([0.4, 0.4, 0.2]) * sum(counts)).pvalue

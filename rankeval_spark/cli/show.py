@@ -23,6 +23,7 @@ from rankeval_spark.cli.shared_options import new_session
 from rankeval_spark.cli.tables import OTHER_TESTS
 from rankeval_spark.cli.terminal import console, json_text, say_done, say_note, write_out
 from rankeval_spark.config import parse_date
+from rankeval_spark.config.request import request_of
 from rankeval_spark.engine.scorer import RELEVANT
 from rankeval_spark.errors import ConfigError, Fault, InputError, listed, nearest, nearest_days, visible
 from rankeval_spark.measures import group_statistics
@@ -378,18 +379,19 @@ def compare_command(root: str, against: str, selection: RowSelection, format_: s
     if format_ in tables.WRITERS:
         write_out(tables.WRITERS[format_](rows, columns))
     elif rows:
-        title, out = str(night), console()
+        title, out, below = str(night), console(), None
         if before is not None:
             title += f" against {before.evaluation_date}, unpaired: the nights share only some of their users"
-        build = partial(tables.comparisons, title=title, width=out.width)
-        tables.print_fitted(out, rows, build, is_all=is_all, rank=tables.row_ranking(rows), choose=tables.CHOOSE_ROWS)
-        if before is not None:
+            primary = request_of(night.config, night.evaluation_date).primary
             there = {(row[C.MEASURE], row[C.K]) for row in rows}
-            first = next(each for each in asked.measures_of(night) if (each.label, each.k) in there)
+            first = next(each for each in (*primary, *asked.measures_of(night)) if (each.label, each.k) in there)
             of_night: dict[str, Any] = {"date": night.evaluation_date, "evaluation": night.evaluation}
             changes = results_of(root).what_changed(str(first), against=before.evaluation_date, **of_night).to_pylist()
             models = {row[C.MODEL_ID] for row in rows}
-            out.print(tables.what_changed([row for row in changes if row[C.MODEL_ID] in models]))
+            below = tables.what_changed([row for row in changes if row[C.MODEL_ID] in models])
+        build = partial(tables.comparisons, title=title, width=out.width)
+        options: dict[str, Any] = {"rank": tables.row_ranking(rows), "choose": tables.CHOOSE_ROWS, "below": below}
+        tables.print_fitted(out, rows, build, is_all=is_all, **options)
 
 
 def _find_night_before(root: str, night: PastNight, against: str) -> PastNight | None:

@@ -395,19 +395,23 @@ def print_fitted(
     rank: Callable[[Row], Any],  # of a row: the lowest stay where not all of them fit
     unit: Callable[[Row], Any] = id,  # what rows of one line have in common
     choose: str = "",  # options that choose rows
+    below: Table | None = None,  # a short table that belongs to them
 ) -> None:
     """Print a table of all rows where they fit a screen, else of the decisive ones, with a line about the others."""
+    most = MAX_LINES - (0 if below is None else len(out.render_lines(below, pad=False)))
     units: dict[Any, list[Row]] = {}
     for row in rows:
         units.setdefault(unit(row), []).append(row)
     n_units = n_shown = len(units)
     ordered, table = list(units.values()), build(rows)
-    while not is_all and n_shown > 1 and (n_lines := len(out.render_lines(table, pad=False))) > MAX_LINES:
+    while not is_all and n_shown > 1 and (n_lines := len(out.render_lines(table, pad=False))) > most:
         if n_shown == n_units:
             ordered.sort(key=lambda unit_rows: rank(unit_rows[0]))
-        n_shown = max(1, min(n_shown - 1, n_shown * MAX_LINES // n_lines))
+        n_shown = max(1, min(n_shown - 1, n_shown * most // n_lines))
         table = build([row for unit_rows in ordered[:n_shown] for row in unit_rows])
     out.print(table)
+    if below is not None:
+        out.print(below)
     if n_shown < n_units:
         text = f"{n_shown:,} of {n_units:,} lines, the decisive ones; --all shows all{choose}"
         out.print(text, markup=False)

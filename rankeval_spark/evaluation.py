@@ -154,6 +154,8 @@ class Evaluation(Generic[Frame]):
         rows = self._totals[COMPARISONS]
         _warn_of_withheld(rows)
         _warn_of_split(self._list_facts)
+        if self.request.comparisons is not None and self.request.comparisons.covariate is not None:
+            warn_user("comparisons.covariate is read by rankeval run alone: these differences are without covariates")
         return self.host.frame(sort_by_key(rows, (C.BASELINE_MODEL_ID, *_METRICS_KEY, "test")))
 
     @cached_property

@@ -52,7 +52,8 @@ def evaluate_config(
     Returns
     -------
     Evaluation
-        As of :func:`evaluate`. Gates, thresholds of checks and the results root of the config are not used.
+        As of :func:`evaluate`. Gates, thresholds of checks and the results root of the config are not used, and so no
+        earlier nights: those of ``comparisons.nights`` and ``comparisons.covariate``.
 
     Raises
     ------

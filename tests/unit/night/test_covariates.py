@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from rankeval_spark import evaluate_config
 from rankeval_spark.results import Results
 from tests.support import arms
 from tests.support.cli import rankeval
@@ -81,6 +82,14 @@ def test_scoring_again_keeps_the_covariates(workspace: Workspace) -> None:
     assert done.code == 0, done.err
     after = compared()
     assert {name: after[name] for name in before} == pytest.approx(before, rel=0, abs=1e-12)
+
+
+def test_a_config_evaluated_in_a_notebook_has_no_covariates(workspace: Workspace) -> None:
+    result = evaluate_config(workspace.config, SECOND)
+    with pytest.warns(UserWarning, match="comparisons.covariate is read by rankeval run alone"):
+        rows = result.comparisons
+    assert set(rows["test"].to_pylist()) == {"unpaired"}
+    assert rows["variance_removed"].null_count == rows.num_rows
 
 
 @pytest.mark.parametrize(

@@ -141,15 +141,15 @@ class Comparisons(Model):
         return self.pairs == "all"
 
 
-def family_of(row: Mapping[str, Any], primary: Collection[tuple[str, int]]) -> Family:
-    """Return the family of a row of a comparison, by the names and cutoffs of the primary measures.
+def family_of(label: str, k: int, slice_: str, primary: Collection[tuple[str, int]]) -> Family:
+    """Return the family of a comparison, by the names and cutoffs of the primary measures.
 
-    >>> family_of({"measure": "nDCG", "k": 10, "slice": "country"}, {("nDCG", 10)})
+    >>> family_of("nDCG", 10, "country", {("nDCG", 10)})
     'slices'
     """
-    if (row[C.MEASURE], row[C.K]) not in primary:
+    if (label, k) not in primary:
         return "exploratory"
-    return "primary" if row[C.SLICE] == C.ALL_USERS else "slices"
+    return "primary" if slice_ == C.ALL_USERS else "slices"
 
 
 class GapTests(Model):

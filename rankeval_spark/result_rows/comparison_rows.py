@@ -528,8 +528,9 @@ class ComparisonRows:
         """Adjust the p-values by family and test, and add the verdicts."""
         alpha = 1 - self.reported.confidence
         tests = np.array(rows["test"].to_pylist())
-        keys = rows.select([C.MEASURE, C.K, C.SLICE]).to_pylist()
-        families = np.array([family_of(row, self.primary) for row in keys])
+        labels, ks, slices = (rows[name].to_pylist() for name in (C.MEASURE, C.K, C.SLICE))
+        cells = zip(labels, ks, slices, strict=True)
+        families = np.array([family_of(label, k, slice_, self.primary) for label, k, slice_ in cells])
         kinds = np.where(np.isin(tests, C.DECIDING), C.DECIDING[0], tests)  # a pair of models has one of the deciding
         found = multiple_testing.adjust(
             read_doubles(rows, "p_value"),
@@ -541,7 +542,7 @@ class ComparisonRows:
         reason = np.where(found.reason == "", rows["reason"].to_numpy(), found.reason)
         # The t test decides, or the unpaired one; "undecided" too for too little support, which leaves no p.
         direction = dict(zip(self.labels, self.direction.tolist(), strict=True))
-        towards = np.array([direction[row[C.MEASURE]] for row in keys])
+        towards = np.array([direction[label] for label in labels])
         side = np.where(read_doubles(rows, "delta") * towards > 0, "better", "worse")
         side = np.where(towards == 0, "different", side)
         lacks_support = to_numpy(pc.equal(rows["reason"], TOO_LITTLE_SUPPORT), null=0).astype(np.bool_)

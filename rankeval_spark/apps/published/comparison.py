@@ -143,7 +143,7 @@ def with_adjusted_p(
     alpha: float,
 ) -> list[dict[str, Any]]:
     """Adjust the p-values of changes within their families, and add reason and verdict."""
-    found = [{**row, "family": family_of(row, primary)} for row in rows]
+    found = [{**row, "family": family_of(row[C.MEASURE], row[C.K], row[C.SLICE], primary)} for row in rows]
     p = np.array([np.nan if row["p_value"] is None else row["p_value"] for row in found])
     families = np.unique([row["family"] for row in found], return_inverse=True)[1]
     adjusted = multiple_testing.adjust(p, families, correction=correction, alpha=alpha)

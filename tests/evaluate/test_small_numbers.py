@@ -204,7 +204,9 @@ def test_duplicates_whose_sum_is_infinite_are_refused() -> None:
         _ = found.metrics
 
 
-OF_THE_UNIT: Final = ("value", "baseline_value", "delta", "ci_low", "ci_high", "std_dev", "std_error", "gap")
+OF_THE_UNIT: Final = (
+    *("value", "baseline_value", "delta", "ci_low", "ci_high", "std_dev", "std_error", "gap", "detectable"),
+)
 
 
 @pytest.mark.parametrize(

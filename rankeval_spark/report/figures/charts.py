@@ -231,7 +231,7 @@ def config_of(look: Look) -> dict[str, Any]:
             "titleFontWeight": "normal",
             "tickSize": 4,
             "labelPadding": 5,
-            "labelOverlap": "greedy",
+            "labelOverlap": "parity",
             "labelSeparation": 8,
             "titlePadding": 8,
         },

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from numbers import Integral
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, overload
 
 import pyarrow as pa
@@ -94,14 +95,14 @@ class Results(Generic[Frame]):
     """The results of earlier runs, pinned: another run may publish meanwhile, these rows do not change.
 
     ``Results(root)`` reads in this process, in which there need not be Spark, and gives Arrow tables.
-    ``Results(spark, root)`` gives DataFrames of a root that the session reaches, too.
+    ``Results(root, spark)`` gives DataFrames of a root that the session reaches, too.
 
     Parameters
     ----------
+    root : str or PathLike
+        Local path or URI of the results root.
     spark : SparkSession, optional
         Session with Delta; a Spark Connect session will do.
-    root : str
-        Local path or URI of the results root.
 
     Notes
     -----
@@ -118,25 +119,25 @@ class Results(Generic[Frame]):
     _checks_names = True  # this package asks for rows that need not be there, and says itself what is missing
 
     @overload
-    def __init__(self: Results[pa.Table], root: str, /) -> None: ...
+    def __init__(self: Results[pa.Table], root: str | PathLike[str]) -> None: ...
     @overload
-    def __init__(self: Results[pa.Table], *, root: str) -> None: ...
-    @overload
-    def __init__(self: Results[DataFrame], spark: SparkSession, root: str) -> None: ...
-    def __init__(self, spark: SparkSession | str | None = None, root: str | None = None) -> None:
-        session, location = (None, spark) if isinstance(spark, str) else (spark, root)
-        self._session = session
-        if location is None:
-            raise ConfigError(Fault("Results(root=)", "none", "the results root of earlier runs"))
-        self._root = normalise(location)
-        self._storage = storage_at(location)
+    def __init__(self: Results[DataFrame], root: str | PathLike[str], spark: SparkSession) -> None: ...
+    def __init__(self, root: object, spark: SparkSession | None = None) -> None:
+        if not isinstance(root, str | PathLike):
+            expected = (
+                "the results root of earlier runs, as Results('/data/results') or Results('/data/results', spark)"
+            )
+            raise ConfigError(Fault("Results(root=)", "none" if root is None else f"a {type(root).__name__}", expected))
+        self._session = spark
+        self._root = normalise(fspath(root))
+        self._storage = storage_at(self._root)
         self._small = ArrowReader(self._storage)
         reader: Reader[Any, Any] = self._small
-        if session is not None:
+        if spark is not None:
             require_spark()
             from rankeval_spark.results.spark_reader import SparkReader  # noqa: PLC0415 - imports pyspark
 
-            reader = SparkReader(session, self._root)
+            reader = SparkReader(spark, self._root)
         self._reader: Reader[Any, Frame] = reader
         self._versions: Mapping[str, int] | None = None
         self._history = pa.table({})
@@ -636,7 +637,7 @@ class Results(Generic[Frame]):
             There are no results at the root, neither a session nor a connection, or the schema is no plain name.
         """
         if self._session is None and connection is None:
-            found, fix = "none", "register(duckdb.connect()), or Results(spark, root).register()"
+            found, fix = "none", "register(duckdb.connect()), or Results(root, spark).register()"
             raise ConfigError(Fault("register(connection=)", found, "a connection of DuckDB", fix))
         dialect = "spark" if connection is None else "duckdb"
         run = connection.execute if self._session is None else self._session.sql
@@ -734,7 +735,7 @@ def view_statements(results: Results[Any], dialect: str, **options: Any) -> dict
 
 def results_at(spark: SparkSession, root: str, table_versions: Mapping[str, int]) -> Results[DataFrame]:
     """Read the tables as they were, at the versions that an event of ``runs`` names, while they are retained."""
-    results = Results(spark, root)
+    results = Results(root, spark)
     results._versions, results._checks_names = dict(table_versions), False
     return results
 

@@ -35,7 +35,7 @@ def test_measures_are_added_and_left_out_on_successive_nights(
     spark: SparkSession, own_copy: Workspace, tmp_path: Path
 ) -> None:
     root = own_copy.root
-    early = Results(spark, root)
+    early = Results(root, spark)
     of_early = {table: rows_of(early.published(table), without=()) for table in (OF_USERS, schemas.METRICS.name)}
     columns = set(early.user_metrics().columns)
 
@@ -45,7 +45,7 @@ def test_measures_are_added_and_left_out_on_successive_nights(
         running.wait_until_it_says(f"failpoint after_{OF_USERS} holds")
         running.kill()
     assert columns_of(root) == {*columns, "ap", "p_agg_micro", "p_agg_micro__weight"}
-    for late in (early, Results(spark, root)):  # nothing of it is published
+    for late in (early, Results(root, spark)):  # nothing of it is published
         assert {table: rows_of(late.published(table), without=()) for table in of_early} == of_early
         assert set(late.user_metrics().columns) == columns
 
@@ -70,7 +70,7 @@ def test_measures_are_added_and_left_out_on_successive_nights(
 
 def measured(spark: SparkSession, root: str) -> dict[date, set[str]]:
     """Measures of the users of each date, as `Results` tells them, and of the means: they have to be the same."""
-    results = Results(spark, root)
+    results = Results(root, spark)
     found: list[dict[date, set[str]]] = []
     for frame in (results.user_values(evaluation="nightly"), results.metrics(evaluation="nightly", slice=C.ALL_USERS)):
         by_date: dict[date, set[str]] = {}

@@ -88,7 +88,7 @@ def test_during_a_run_others_refuse_publish_maintain_or_wait_until_it_dies(
 
 def assert_one_run_a_date(spark: SparkSession, root: str, expected: dict[object, str]) -> None:
     """Check the tables that every night has rows for, as anybody reads them and through the helper."""
-    results = Results(spark, root)
+    results = Results(root, spark)
     for schema in (schemas.USER_METRICS, schemas.METRICS, schemas.CHECKS):
         plain = list(map(str, read_with_duckdb(f"{root}/{schema.name}", schema.key)))
         assert len(set(plain)) == len(plain), f"{schema.name}: a key twice"

@@ -343,7 +343,7 @@ def test_published_results_are_read_by_exactly_these_methods() -> None:
     methods = {name: tuple(parameters(getattr(rankeval_spark.Results, name))) for name in RESULTS}
     assert public_members(rankeval_spark.Results) == {*RESULTS, "plot"}
     assert methods == RESULTS
-    assert list(parameters(rankeval_spark.Results)) == ["spark", "root"]
+    assert list(parameters(rankeval_spark.Results)) == ["root", "spark"]
 
 
 def test_every_policy_has_exactly_these_values() -> None:

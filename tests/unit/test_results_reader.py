@@ -7,7 +7,7 @@ import subprocess
 import sys
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
 import pytest
@@ -57,6 +57,15 @@ def test_rows_are_narrowed_down_by_a_value_or_by_several(root: Root) -> None:
     assert found == {(day, measure) for day in (FIRST, SECOND) for measure in ("RR", "nDCG")}
     assert results.metrics(measure=[]).num_rows == 0
     assert results.metrics(evaluation=["nightly"], date=SECOND).num_rows
+
+
+def test_a_root_may_be_a_path_and_comes_before_the_session(root: Root) -> None:
+    assert Results(Path(root.root)).metrics().equals(Results(root=root.root).metrics())
+    session, as_in_calls_of_spark = type("SparkSession", (), {})(), cast("Any", Results)
+    with pytest.raises(
+        ConfigError, match=r"Results\(root=\): found a SparkSession; .*Results\('/data/results', spark\)"
+    ):
+        as_in_calls_of_spark(session, root.root)
 
 
 def test_a_measure_may_have_its_cutoff_in_a_filter(root: Root) -> None:

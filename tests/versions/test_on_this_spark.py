@@ -158,14 +158,14 @@ def test_rerun_gives_the_same_tables(published: Workspace) -> None:
 
 
 def test_results_are_read_at_the_versions_last_published(spark: SparkSession, published: Workspace) -> None:
-    found = Results(spark, published.root).metrics(date=SECOND, slice="all", measure="RR", k=2, model_id="als")
+    found = Results(published.root, spark).metrics(date=SECOND, slice="all", measure="RR", k=2, model_id="als")
 
     # ann's item is at 2, bob's best at 1.
     assert [row["value"] for row in found.collect()] == pytest.approx([(1 / 2 + 1) / 2], rel=0, abs=1e-12)
 
 
 def test_functions_of_sql_give_the_values_of_published_users(spark: SparkSession, published: Workspace) -> None:
-    results = Results(spark, published.root)
+    results = Results(published.root, spark)
     register_functions(spark)
     results.lists(date=FIRST).createOrReplaceTempView("lists_of_night")
     arrays = "hit_ranks, hit_gains, judged_gains"

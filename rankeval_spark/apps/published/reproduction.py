@@ -189,7 +189,7 @@ def _compare_tables(
     A superseded run is read at the versions that it published; InputError if these are no longer retained.
     """
     replaced, recorded = run.successor is not None, run.night.row["n_rows"]
-    results = results_at(spark, root, run.night.row["table_versions"]) if replaced else Results(spark, root)
+    results = results_at(spark, root, run.night.row["table_versions"]) if replaced else Results(root, spark)
     names = {*recorded, *rehearsal.n_rows} - set(CARRIED if run.night.was_scored_again else ())
 
     def staged_rows(table: str) -> DataFrame | None:

@@ -48,6 +48,6 @@ def test_a_lost_commit_is_no_empty_night_to_spark(
 
     found = f"version {int(lost.stem)} of table {table} is {'empty' if is_empty else 'gone'}"
     with pytest.raises(LostCommitsError, match=found):
-        Results(spark, workspace.root).metrics(date=SECOND)
+        Results(workspace.root, spark).metrics(date=SECOND)
     with pytest.raises(LostCommitsError, match=found):
         published_nights(workspace.root)

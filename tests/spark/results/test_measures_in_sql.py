@@ -72,7 +72,7 @@ def one(spark: SparkSession, expression: str) -> Any:  # noqa: ANN401 - a number
 
 def test_values_over_lists_are_those_of_user_metrics(spark: SparkSession, root: str) -> None:
     """To the bit at the cutoffs of the night: the same kernels. Users without a judgement have no value."""
-    results = Results(spark, root)
+    results = Results(root, spark)
     results.lists().createOrReplaceTempView("lists")
     with no_spark_jobs(spark):
         register_functions(spark)
@@ -88,7 +88,7 @@ def test_values_over_lists_are_those_of_user_metrics(spark: SparkSession, root: 
 
 
 def test_means_over_lists_are_those_of_the_night(spark: SparkSession, root: str) -> None:
-    results = Results(spark, root)
+    results = Results(root, spark)
     results.lists().createOrReplaceTempView("lists")
     register_functions(spark)
     found = spark.sql(f"SELECT model_id, avg(ndcg({LISTS}, 10)) FROM lists GROUP BY model_id").collect()

@@ -39,7 +39,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize("query", QUERIES)
 def test_both_readers_answer_alike(spark: SparkSession, root: str, query: str) -> None:
     here = QUERIES[query](Results(root))
-    there = QUERIES[query](Results(spark, root)).toArrow()
+    there = QUERIES[query](Results(root, spark)).toArrow()
     assert isinstance(here, pa.Table)
     assert there.column_names == here.column_names
     rows = [table.to_pylist() for table in (there, here)]

@@ -75,7 +75,7 @@ def test_runs_tells_the_whole_story(spark: SparkSession, empty_root: str) -> Non
         versions = run.publish(
             inputs=[InputRecord("held_out", "/in", "delta", 3, 7, "user_id string")], timings={"score": 1.5}
         )
-    events = Results(spark, empty_root).runs().orderBy("recorded_at").collect()
+    events = Results(empty_root, spark).runs().orderBy("recorded_at").collect()
     assert [row["status"] for row in events] == ["RUNNING", "PUBLISHING", "PUBLISHED"]
     published = events[-1].asDict(recursive=True)
     assert published["table_versions"] == versions
@@ -108,7 +108,7 @@ def test_a_new_measure_gets_a_column_and_earlier_rows_are_null_in_it(spark: Spar
         rows = nights.table(schemas.USER_METRICS, nights.user_rows({"ann": 1})[:1]).drop_columns(["rr", "ap_denom_min"])
         run.stage("user_metrics", rows.append_column("success", pa.array([1.0])))
         run.publish()
-    table = Results(spark, root).user_metrics()
+    table = Results(root, spark).user_metrics()
     assert table.schema["success"].metadata["comment"] == str(hits.definition)
     assert {(str(row[C.EVALUATION_DATE]), row["success"]) for row in table.collect()} == {
         ("2026-01-01", None),

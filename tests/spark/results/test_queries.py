@@ -42,7 +42,7 @@ def registered(spark: SparkSession, root: str) -> Iterator[None]:
     logs = query_night.logs()
     for name, rows in logs.items():
         spark.createDataFrame(rows).createOrReplaceTempView(name)
-    made = [*Results(spark, root).register(), *logs]
+    made = [*Results(root, spark).register(), *logs]
     try:
         yield
     finally:
@@ -68,7 +68,7 @@ def test_spark_and_duckdb_answer_alike(spark: SparkSession, root: str, database:
 def test_views_in_a_schema_are_there_for_other_sessions(spark: SparkSession, root: str) -> None:
     spark.sql("CREATE SCHEMA evaluations")
     try:
-        made = Results(spark, root).register(schema="evaluations")
+        made = Results(root, spark).register(schema="evaluations")
         assert "evaluations.latest_metrics" in made
         assert spark.newSession().table("evaluations.nights").toArrow().num_rows == 4
         again = rankeval("register", root, "--for", "spark", "--schema", "evaluations")

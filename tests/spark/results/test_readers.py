@@ -71,7 +71,7 @@ def test_both_readers_see_the_same_in_the_middle_of_a_publish(spark: SparkSessio
     first = seen_by(Results(root))
     publish_until("after_user_metrics", root)
     during = seen_by(Results(root))
-    assert during == seen_by(Results(spark, root))
+    assert during == seen_by(Results(root, spark))
     assert_only_runs_differ(during, first)
 
 
@@ -80,7 +80,7 @@ def test_both_readers_leave_out_damaged_events_and_name_them(spark: SparkSession
     nights.publish(root, nights.facts("next", nights.SECOND), {"eve": 1})
     newest = max(Path(root, "runs").glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
     newest.write_bytes(newest.read_bytes()[:100])
-    for results in (Results(root), Results(spark, root)):
+    for results in (Results(root), Results(root, spark)):
         with pytest.warns(UserWarning, match=rf"left out: table runs, .*{newest.name}, which is cut off"):
             runs = results.runs()
         rows = _rows(runs if isinstance(runs, pa.Table) else runs.toArrow())
@@ -89,18 +89,18 @@ def test_both_readers_leave_out_damaged_events_and_name_them(spark: SparkSession
 
 def test_both_readers_see_the_same_at_every_moment(spark: SparkSession, root: str) -> None:
     """Pinned while others publish, at the end of a publish that died, and after the next run finished it."""
-    early = Results(root), Results(spark, root)
+    early = Results(root), Results(root, spark)
     first = seen_by(early[0])
     assert first == seen_by(early[1])
 
     publish_until("before_marker", root)
     during = seen_by(Results(root))
-    assert during == seen_by(Results(spark, root))
+    assert during == seen_by(Results(root, spark))
     assert_only_runs_differ(during, first)
 
     nights.publish(root, nights.facts("next", nights.SECOND), {"eve": 1})
     after = seen_by(Results(root))
-    assert after == seen_by(Results(spark, root))
+    assert after == seen_by(Results(root, spark))
     assert after["user_metrics"] != first["user_metrics"]
     for name in ("metrics", "user_metrics", "lists", "checks"):
         frames = [getattr(results, name)(date=nights.FIRST) for results in early]
@@ -123,7 +123,7 @@ def test_spark_reads_what_was_appended_before_and_after_a_checkpoint(spark: Spar
 
 
 def test_the_long_view_has_a_row_for_every_measure_that_was_asked_for(spark: SparkSession, root: str) -> None:
-    frame = Results(spark, root).user_values(user_id="bob")
+    frame = Results(root, spark).user_values(user_id="bob")
     assert frame.columns[-6:] == ["model_id", "user_id", "list_id", "measure", "k", "value"]
     assert python_nodes(frame) == []
     values = frame.collect()
@@ -135,7 +135,7 @@ def test_the_long_view_has_a_row_for_every_measure_that_was_asked_for(spark: Spa
 
 
 def test_results_are_filtered_by_date_evaluation_and_any_column(spark: SparkSession, root: str) -> None:
-    results = Results(spark, root)
+    results = Results(root, spark)
     rows = results.metrics(date="2026-01-01", evaluation="nightly", measure="RR", k=2).collect()
     assert [row["value"] for row in rows] == [(1 + 1 / 2 + 0) / 3]
     with pytest.raises(ConfigError, match=r"found 2026-01-02; .*; the nearest is 2026-01-01"):
@@ -146,4 +146,4 @@ def test_results_are_filtered_by_date_evaluation_and_any_column(spark: SparkSess
 @pytest.mark.parametrize("filters", [{"date": "2026-13-01"}, {"modle_id": "als"}])
 def test_a_filter_that_means_nothing_is_refused(spark: SparkSession, root: str, filters: dict[str, str]) -> None:
     with pytest.raises(ConfigError):
-        Results(spark, root).metrics(**filters)
+        Results(root, spark).metrics(**filters)

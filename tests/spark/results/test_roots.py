@@ -98,13 +98,13 @@ def test_a_table_without_a_log_keeps_its_files(empty_root: str) -> None:
 def test_a_root_may_have_spaces_and_the_characters_of_patterns(spark: SparkSession, root: str, tmp_path: Path) -> None:
     odd = str(Path(root).rename(tmp_path / "my {a,b} [x] *? é'results#%|^"))
     nights.publish(odd, nights.facts("again"), {"ann": 1})
-    assert [row["user_id"] for row in Results(spark, odd).user_metrics(k=1).collect()] == ["ann"]
+    assert [row["user_id"] for row in Results(odd, spark).user_metrics(k=1).collect()] == ["ann"]
     assert Results(odd).user_metrics(k=1)["user_id"].to_pylist() == ["ann"]
 
 
 def test_a_folder_without_results_says_so(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no table runs"):
-        Results(spark, str(tmp_path)).metrics()
+        Results(str(tmp_path), spark).metrics()
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from rankeval_spark.errors import ConfigError
 
 spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
 try:
-    Results(spark, sys.argv[1]).metrics()
+    Results(sys.argv[1], spark).metrics()
 except ConfigError as error:
     print(error)
 """

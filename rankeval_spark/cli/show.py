@@ -347,7 +347,7 @@ NIGHT_COLUMNS: Final = (
     *(C.EVALUATION, C.EVALUATION_DATE, "earlier_date", C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K),
     *("n_users", "n_earlier_users", "n_common_users", C.VALUE, "earlier_value", "delta", "ci_low", "ci_high"),
     *("ci_level", "relative_delta", "relative_ci_low", "relative_ci_high", "test", "p_value", "p_adjusted"),
-    *("correction", "family", "family_size", "reason", "is_small", "verdict"),
+    *("correction", "family", "family_size", "detectable", "reason", "is_small", "verdict"),
     *(*BY_USERS, *BY_GROUPS, *SHARES, *count_inputs({}, {})),
 )
 

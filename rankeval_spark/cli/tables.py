@@ -121,7 +121,7 @@ def comparisons(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     if has_others and not is_narrow:
         table.add_column("p of other tests", overflow="fold")
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row.get("family") == "exploratory"):
         name = measure_label(row) if row.get("family") != "exploratory" else f"{measure_label(row)} {EXPLORATORY}"
         model = str(row[C.MODEL_ID])
         model = f"{model} - {row[C.BASELINE_MODEL_ID]}" if whom == EACH_BASELINE else model
@@ -146,9 +146,9 @@ def comparisons(rows: Sequence[Row], title: str, *, width: int = WIDE) -> Table:
 def _describe_families(rows: Sequence[Row]) -> tuple[str, list[str]]:
     """Return how p is adjusted, for a title, and what the mark of exploratory rows means."""
     sizes = {str(row.get("family") or "alike"): row["family_size"] for row in rows}  # earlier versions had one family
-    tests = " + ".join(f"{sizes[name]:,} {name}" for name in (*get_args(Family), "alike") if name in sizes)
+    tests = ", ".join(f"{sizes[name]:,} {name}" for name in (*get_args(Family), "alike") if name in sizes)
     method = rows[0]["correction"]
-    corrected = "" if method == "none" else f", p by {method.title()} over {tests} tests"
+    corrected = "" if method == "none" else f", p by {method.title()} within families of tests ({tests})"
     why = "no primary measure at its cutoff, so what it finds is to be confirmed (comparisons.primary)"
     return corrected, [f"{EXPLORATORY} exploratory: {why}"] if "exploratory" in sizes else []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from rankeval_spark.results import results_of
 from rankeval_spark.results.table_scans import to_rows
 from rankeval_spark.statistics import multiple_testing
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT
+from rankeval_spark.statistics.power import detectable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -160,6 +162,9 @@ def with_adjusted_p(
             side = "better" if good != "neither" and (row["delta"] > 0) == (good == "higher") else "worse"
             verdict = "undecided" if adjusted_p > alpha else "different" if good == "neither" else side
         test: dict[str, Any] = {"test": C.UNPAIRED, "correction": correction, "family_size": int(size)}
+        tail = alpha / (2 * (max(int(size), 1) if correction != "none" else 1))
+        least = math.nan if np.isnan(adjusted_p) else float(detectable(row["std_error"], row["freedom"], tail=tail))
+        test["detectable"] = None if math.isnan(least) else least
         test["p_adjusted"] = None if np.isnan(adjusted_p) else float(adjusted_p)
         with_verdicts.append({**row, **test, "reason": reason, "verdict": verdict})
     return with_verdicts

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rankeval_spark.statistics.power import detectable, nights_needed, users_needed
 from tests.support import nights, two_nights
@@ -164,3 +165,12 @@ def test_a_measure_that_is_not_compared_has_no_plan(made: Workspace) -> None:
     done = rankeval("plan", made.root, "-m", "ItemCoverage@1", "--gain", 0.1)
     assert (done.code, done.out) == (0, "")
     assert "nothing to plan" in done.err
+
+
+def test_two_nights_say_what_they_would_find_too(made: Workspace) -> None:
+    done = rankeval("compare", made.root, "--against", "previous", "--measure", "RR@2", "--json")
+    (row,) = (row for row in json.loads(done.out) if row["model_id"] == "als")
+    _, half = two_nights.shift(values("als", NOW), values("als", THEN))
+    least = detectable(half / stats.t.ppf(0.975, 79), 79, tail=0.025 / row["family_size"])
+    assert (row["family"], row["family_size"]) == ("primary", 2)  # als and pop
+    assert row["detectable"] == pytest.approx(float(least), rel=0, abs=1e-12)

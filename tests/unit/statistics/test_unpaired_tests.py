@@ -174,7 +174,7 @@ def test_a_covariate_that_some_users_lack_is_unbiased_and_at_its_size(keeps: str
 
 
 @pytest.mark.parametrize("n_new", [0, 100])
-def test_an_older_night_as_covariate_of_two_nights_says_nothing_of_those_who_come_back(n_new: int) -> None:
+def test_an_older_night_as_covariate_says_nothing_of_users_who_come_back(n_new: int) -> None:
     """It takes out that those who come are more active than those who left: a part of the change of the mean."""
     draw = np.random.default_rng(8)
     level = draw.exponential(1.0, (400 + n_new, 1))

@@ -68,4 +68,11 @@ def _tables_of(rows: Sequence[Row], number: int) -> Iterator[TableView]:
         headings = [visible(" ".join(filter(None, key))) for key in lists]
         ranks = sorted({rank for items in lists.values() for rank in items if rank})
         cells = [[Cell(str(rank), rank), *(Cell(items.get(rank, "")) for items in lists.values())] for rank in ranks]
-        yield TableView(f"examples-{number}-{side}-{place}", caption, ["rank", *headings], cells, numbers=["rank"])
+        yield TableView(
+            f"examples-{number}-{side}-{place}",
+            caption,
+            ["rank", *headings],
+            cells,
+            numbers=["rank"],
+            is_folded=place > 1,
+        )

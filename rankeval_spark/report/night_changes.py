@@ -55,7 +55,7 @@ def change_lines(rows: Sequence[Row]) -> ChangeLines:
                 known = [row for row in own if row[name] is not None]
                 most = max(known, key=lambda row: abs(row[name]), default=None)
                 total = sum(row[name] for row in known) if known else None
-                note = f"{wording.crossed(most[C.SLICE_VALUE])} {wording.signed(most[name], places)}" if most else ""
+                note = f"{wording.group_name(most[C.SLICE_VALUE])} {wording.signed(most[name], places)}" if most else ""
                 cells.append(_part_cell(of_all, total, places, note))
             lines.append((f"{words} by {wording.crossed(slice_)}", cells))
     counts = [(words, *(first.get(f"{start}{end}") for start in ("n_earlier_", "n_"))) for end, words in INPUTS.items()]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from rankeval_spark.report.page import report
@@ -17,6 +19,8 @@ from tests.support.report_tables import Plan, failed, together
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog, Page
+
+    from rankeval_spark.report.tables import ReportTables
 
 PATIENCE_SECONDS: Final = 60
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
@@ -88,10 +92,27 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         slices=("country",),
         n_nights=1,
     )
-    found = {"usual": folder / "usual.html", "hostile": folder / "hostile.html"}
+    found = {name: folder / f"{name}.html" for name in ("usual", "hostile", "tiny", "huge")}
+    measures = tuple(f"{name}@{k}" for name in ("DCG", "RR", "MIUF", "ARP") for k in (1, 10))
+    plain = report_tables.nights(Plan(measures=measures, gates=(), n_nights=2))
+    for name, factor in (("tiny", 1e-4), ("huge", 1e6)):
+        found[name].write_text(report(scaled(plain, factor)), encoding="utf-8")
     found["usual"].write_text(report(usual), encoding="utf-8")
     found["hostile"].write_text(report(report_tables.nights(hostile)), encoding="utf-8")
     return found
+
+
+def scaled(tables: ReportTables, factor: float) -> ReportTables:
+    """Multiply every value and interval."""
+    wanted = {"value", "ci_low", "ci_high", "delta", "baseline_value", "detectable"}
+    changed = {}
+    for name in ("metrics", "group_metrics", "comparisons", "user_metrics"):
+        table = getattr(tables, name)
+        for place, column in enumerate(table.schema):
+            if column.name in wanted or (name == "user_metrics" and pa.types.is_floating(column.type)):
+                table = table.set_column(place, column, pc.multiply(table[column.name], factor))
+        changed[name] = table
+    return replace(tables, **changed)
 
 
 class Opener:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from importlib import resources
 from pathlib import Path
@@ -245,6 +246,30 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(open_page: Opener, name: st
     assert opened.run("document.documentElement.scrollWidth") == PHONE
     widths = opened.run("[...document.querySelectorAll('.chart svg')].map((one) => one.getBoundingClientRect().right)")
     assert max(widths) <= PHONE
+
+
+@pytest.mark.parametrize("name", ["tiny", "huge"])
+@pytest.mark.parametrize("width", [390, 1400])
+def test_numbers_of_any_size_are_whole_on_axes_and_do_not_touch(open_page: Opener, name: str, width: int) -> None:
+    """Values from 0.00001 to some 100,000,000: no label is cut, outside of its figure, or on its neighbour."""
+    opened = open_page(name, width=width).wait_until_drawn()
+    texts = opened.run(
+        "[...document.querySelectorAll('.chart')].filter((one) => one.clientWidth).map((one) => {"
+        "const box = one.getBoundingClientRect();"
+        "return [...one.querySelectorAll('.role-axis')].map((axis) => "
+        "[...axis.querySelectorAll('.role-axis-label text')].filter((text) => getComputedStyle(text).opacity !== '0')"
+        ".map((text) => { const own = text.getBoundingClientRect(); return {text: text.textContent,"
+        "left: own.left - box.left, right: own.right - box.right, top: own.top, start: own.left, end: own.right}; }))})"
+    )
+    labels = [label for chart in texts for axis in chart for label in axis]
+    assert len(labels) > 40
+    assert [label["text"] for label in labels if "…" in label["text"]] == []
+    assert [label for label in labels if label["left"] < -1 or label["right"] > 1] == []
+    for axis in (axis for chart in texts for axis in chart):
+        across = sorted(
+            (one for one in axis if one["text"] and one["top"] == axis[0]["top"]), key=lambda one: one["start"]
+        )
+        assert all(one["end"] < after["start"] for one, after in itertools.pairwise(across)), across
 
 
 def test_figures_follow_the_width_of_the_window(open_page: Opener) -> None:

@@ -216,7 +216,7 @@ def config_of(look: Look) -> dict[str, Any]:
     return {
         "font": FONT,
         "background": "transparent" if look.width == "container" else palette.surface,
-        "padding": {"left": 2, "top": 4, "right": 6, "bottom": 2},
+        "padding": {"left": 2, "top": 4, "right": 14, "bottom": 2},
         "autosize": {"type": "fit-x", "contains": "padding"} if look.width == "container" else {"type": "pad"},
         "view": {"stroke": None},
         "axis": {

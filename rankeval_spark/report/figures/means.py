@@ -308,7 +308,7 @@ def group_rows(metrics: pa.Table, measure: MeasureKey, slicing: str) -> list[dic
     rows = [
         {
             **of_model,
-            "group": wording.crossed(row[C.SLICE_VALUE]),
+            "group": wording.group_name(row[C.SLICE_VALUE]),
             "is_small": bool(row["is_small"]) or not of_model["has_support"] or None in row[C.SLICE_VALUES],
             "is_end": False,
         }

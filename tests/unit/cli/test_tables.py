@@ -167,6 +167,18 @@ def test_one_slice_is_in_the_heading_and_small_groups_are_marked() -> None:
     assert "* fewer users than min_slice_size" in printed(table, 80)
 
 
+@pytest.mark.parametrize(
+    ("value", "words", "group"),
+    [(">= 59", "age ≥ 59", "≥ 59"), ("< 18", "age < 18", "< 18"), ("[18, 59)", "18 ≤ age < 59", "18 to < 59")],
+)
+def test_bands_of_numbers_are_inequalities_in_every_table(value: str, words: str, group: str) -> None:
+    compared = tables.comparisons([difference("als", "nDCG", value, slice="age")], "night", width=160)
+    assert words in printed(compared, 160)
+    mean, everyone = sliced(value, slice="age"), sliced("", slice="all")
+    assert words in printed(tables.means([mean, everyone], "night"), 120)
+    assert group in printed(tables.means([mean], "night"), 120)
+
+
 def test_other_tests_are_next_to_the_verdict_where_they_were_requested() -> None:
     numbers = {"delta": 0.1, "ci_low": 0.05, "ci_high": 0.15, "relative_delta": 0.5, "p_adjusted": 0.01}
     about = {"baseline_model_id": "pop", "model_id": "als", "slice": "all", "slice_value": "", "measure": "RR", "k": 5}

@@ -13,6 +13,7 @@ import pytest
 from rankeval_spark.report.defaults import measures_of
 from rankeval_spark.report.figures import forest_plot, means, users
 from rankeval_spark.report.figures.charts import LIGHT, styles
+from rankeval_spark.report.forest_table import forest_table
 from rankeval_spark.report.tables import keep, rows_of
 
 if TYPE_CHECKING:
@@ -122,6 +123,41 @@ def test_a_verdict_is_a_sign_and_a_number_in_addition_to_a_colour(
     row = comparison("", 0.01, verdict=verdict, p_adjusted=p, reason=reason)
     (found,) = forest_plot.forest_rows(pa.Table.from_pylist([row]), ("nDCG", 10), model="als", baseline="popular")
     assert (found["outcome"], found["note"]) == (outcome, note)
+
+
+def test_decided_slices_are_shown_by_slicing_and_losses_before_gains() -> None:
+    """Of nine decided slices six are shown: the two losses, and the greatest gains."""
+    won = [comparison(f"C{n}", 0.1 + n / 100, verdict="better", p_adjusted=0.01) for n in range(7)]
+    lost = [comparison(f"L{n}", -0.03 - n / 100, slice="age", verdict="worse", p_adjusted=0.01) for n in range(2)]
+    rows = [comparison("", 0.05), *won, *lost, comparison("U", 0.3), comparison("F", None)]
+    found = forest_table("als", forest_rows_of(rows))
+    assert found is not None
+    assert [(name, [row["group"] for row in shown]) for name, shown in found.shown.groups] == [
+        *[("", ["all users"]), ("age", ["L0", "L1"]), ("country", ["C6", "C5", "C4", "C3"])],
+    ]
+    assert found.counts == "11 slices: 7 better, 2 worse, 2 undecided"
+    assert found.others == "4 other slices"
+    assert found.folded is not None
+    assert [row["group"] for _, shown in found.folded.groups for row in shown] == ["U", "C2", "C1", "C0"]
+    rest = forest_table("als", forest_rows_of([comparison("", 0.05), comparison("U", 0.3)]))
+    assert rest is not None
+    assert rest.others == "1 slice undecided or not tested"
+    assert forest_table("als", forest_rows_of([comparison("", None)])) is None
+
+
+def test_places_of_a_forest_are_percent_of_an_axis_that_holds_0() -> None:
+    """From -0.02 to 0.08 with a twentieth of it free at each end: 0 is at (0.02 + 0.005) / 0.11."""
+    found = forest_table("als", forest_rows_of([comparison("", 0.0), comparison("DE", 0.06, verdict="better")]))
+    assert found is not None
+    assert found.shown.zero == f"{100 * 0.025 / 0.11:.2f}"
+    (row,) = found.shown.groups[1][1]
+    assert (row["left"], row["width"]) == (f"{100 * 0.065 / 0.11:.2f}", f"{100 * 0.04 / 0.11:.2f}")
+    assert row["middle"] == f"{100 * 0.085 / 0.11:.2f}"
+
+
+def forest_rows_of(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rows of a forest of als against popular."""
+    return forest_plot.forest_rows(pa.Table.from_pylist(rows), ("nDCG", 10), model="als", baseline="popular")
 
 
 # ---- users ---------------------------------------------------------------------------------------------------------

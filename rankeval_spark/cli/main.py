@@ -355,7 +355,7 @@ def plan(  # noqa: PLR0913, PLR0917 - an option each
     json_: shared.Json = False,
     all_: shared.All = False,
 ) -> None:
-    """Say how large a difference each measure would find, or how many users and nights a gain takes."""
+    """Show how large a difference each measure would find, or how many users and nights a gain takes."""
     from rankeval_spark.apps.published.planning import Aim  # noqa: PLC0415 - pyarrow takes a moment
     from rankeval_spark.cli.plan import plan_command  # noqa: PLC0415 - as above
     from rankeval_spark.cli.show import RowSelection  # noqa: PLC0415 - as above

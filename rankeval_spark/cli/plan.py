@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,15 +37,11 @@ def plan_command(
         title = f"{night}: differences that a test finds in {100 * aim.power:g} % of samples; {_level_of(rows[0])}"
         choose = ", and --measure, --k and --model choose"
         tables.print_fitted(
-            console(), rows, lambda some: _to_table(some, title), is_all=is_all, rank=_sensitivity, choose=choose
+            console(), rows, lambda some: _to_table(some, title), is_all=is_all, rank=lambda _: 0, choose=choose
         )
     else:
         for row in rows:
             say_done(_to_sentence(row))
-
-
-def _sensitivity(row: Mapping[str, Any]) -> float:
-    return math.inf if row["detectable_std_devs"] is None else float(row["detectable_std_devs"])
 
 
 def _level_of(row: Mapping[str, Any]) -> str:
@@ -82,13 +77,12 @@ def _to_sentence(row: Mapping[str, Any]) -> str:
     if row["n_users_needed"] is None:
         return f"{about}: no plan, {str(row['reason']).replace('_', ' ')}"
     power, needed, n_users = f"{100 * row['power']:g} %", row["n_users_needed"], row["n_users"]
-    said = f"{about}: a gain of {row['gain']:.4g} takes {needed:,} users for a power of {power}, {_level_of(row)}. "
-    found = (
-        "too few of whom differ for this test"
-        if row["detectable"] is None
-        else f"who find {row['detectable']:.3g} or more"
+    arms = f" of {row[C.MODEL_ID]} at the same split" if row["test"] == C.UNPAIRED else ""
+    found = f"find {row['detectable']:.3g} or more" if row["detectable"] else "differ too seldom for this test"
+    said = (
+        f"{about}: a gain of {row['gain']:.4g} takes {needed:,} users{arms} for a power of {power}, {_level_of(row)}. "
     )
-    said += f"The night has {n_users:,}, {found}. "
+    said += f"The night has {n_users:,}, who {found}. "
     if needed <= n_users:
         return said + "It is enough."
     if row["night_correlation"] is None:

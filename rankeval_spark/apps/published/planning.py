@@ -24,9 +24,17 @@ MOST_USERS: Final = 100_000
 """Users who are enough for the correlation of two nights: its standard error is at most .004."""
 
 COLUMNS: Final = (
-    *(C.EVALUATION, C.EVALUATION_DATE, C.BASELINE_MODEL_ID, C.MODEL_ID, C.MEASURE, C.K, "n_users", "baseline_value"),
-    *("std_error", "std_dev", "alpha", "n_tests", "power", "detectable", "detectable_share", "detectable_std_devs"),
-    *("gain", "n_users_needed", "earlier_date", "night_correlation", "n_nights_needed", "reason"),
+    *(C.EVALUATION, C.EVALUATION_DATE, C.BASELINE_MODEL_ID, C.MODEL_ID, C.MEASURE, C.K, "test", "n_users"),
+    *("baseline_value", "std_error", "std_dev", "alpha", "n_tests", "power", "detectable", "detectable_share"),
+    *(
+        "detectable_std_devs",
+        "gain",
+        "n_users_needed",
+        "earlier_date",
+        "night_correlation",
+        "n_nights_needed",
+        "reason",
+    ),
 )
 
 
@@ -93,17 +101,8 @@ def _users_spread(root: str, night: PastNight, model: str) -> Mapping[tuple[str,
 
 def _plan_row(row: Mapping[str, Any], aim: Aim, n_tests: int, std_dev: float | None) -> Row:
     """Plan one comparison; without a difference that a t test can find, only its reason."""
-    kept = (
-        C.BASELINE_MODEL_ID,
-        C.MODEL_ID,
-        C.MEASURE,
-        C.K,
-        "n_users",
-        "baseline_value",
-        "std_error",
-        "reason",
-        "method",
-    )
+    pair = (C.BASELINE_MODEL_ID, C.MODEL_ID, C.MEASURE, C.K)
+    kept = (*pair, "test", "n_users", "baseline_value", "std_error", "reason", "method")
     alpha = round(1 - row["ci_level"], 12)
     planned = {name: row[name] for name in kept} | {
         "std_dev": std_dev,

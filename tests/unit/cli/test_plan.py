@@ -174,3 +174,23 @@ def test_two_nights_say_what_they_would_find_too(made: Workspace) -> None:
     least = detectable(half / stats.t.ppf(0.975, 79), 79, tail=0.025 / row["family_size"])
     assert (row["family"], row["family_size"]) == ("primary", 2)  # als and pop
     assert row["detectable"] == pytest.approx(float(least), rel=0, abs=1e-12)
+
+
+def test_an_experiment_takes_users_of_the_model_at_the_same_split(tmp_path: Path) -> None:
+    hit, lists = {0: "hit x", 1: "x hit", 2: "x y"}, dict[str, dict[str, str]]()
+    for user in range(120):
+        lists.setdefault(("pop", "als")[user % 2], {})[f"u{user}"] = hit[(user // 2) % 3]
+    made = two_nights.workspace(tmp_path / "workspace", nights.PARQUET)
+    made.write("recommendations", nights.recommendations({NOW: lists}), nights.PARQUET)
+    made.write("held_out", nights.held_out({NOW: {f"u{user}": {"hit": 1} for user in range(120)}}), nights.PARQUET)
+    made.change(gates=[], slices=[], comparisons={"baseline": "pop", "split": {"als": 0.5, "pop": 0.5}})
+    assert rankeval("run", made.config, "--date", NOW).code == 0
+
+    (row,) = planned(made, "--gain", 0.1)
+    std_error = math.sqrt(2 * np.var([1.0, 0.5, 0.0] * 20, ddof=1) / 60)
+    assert (row["test"], row["n_users"]) == ("unpaired", 60)
+    assert row["std_error"] == pytest.approx(std_error, rel=0, abs=1e-12)
+    assert row["n_users_needed"] == users_needed(0.1, std_error * math.sqrt(60), tail=0.025)
+    assert "users of als at the same split for a power" in " ".join(
+        rankeval("plan", made.root, "--gain", 0.1).out.split()
+    )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS: Final = 600  # rows of a table in a page; the page says how many are left out
 Tone: TypeAlias = Literal["good", "bad", "open", "plain"]  # the first three have a sign in addition to a colour
-Figure: TypeAlias = dict[str, Any]  # a chart's `id`, `title`, `summary` for screen readers, `height`, `note`, `is_wide`
+Figure: TypeAlias = dict[str, Any]  # a chart's `id`, `title`, `summary` for screen readers, `height` and `note`
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,6 @@ class Drawer:
         make: Callable[..., Any],
         *frames: object,
         note: str = "",
-        is_wide: bool = False,
         **options: object,
     ) -> list[Figure]:
         """Draw a figure by a function of :mod:`rankeval_spark.report.figures`; none if there is no value."""
@@ -114,7 +113,7 @@ class Drawer:
             spec.pop(name, None)
         number, height = f"figure-{len(self.specs) + 1}", int(spec.get("height") or DEFAULT_HEIGHT)
         self.specs[number] = spec
-        found = {"id": number, "title": title, "summary": summary, "height": height, "note": note, "is_wide": is_wide}
+        found = {"id": number, "title": title, "summary": summary, "height": height, "note": note}
         return [found]
 
 

@@ -241,10 +241,6 @@ def _differences_table(night: Night, first: MeasureKey) -> TableView:
     return TableView("differences", caption, headings, rows, numbers=numbers, is_folded=True)
 
 
-def _note_drawn(n_drawn: int, n_all: int, what: str) -> str:
-    return f" {n_drawn} of {n_all} {what} are drawn." if n_all > n_drawn else ""
-
-
 def curves_section(night: Night, drawer: Drawer) -> Section:
     """Build the section of measures over cutoffs, one a question."""
     with_curves = curve_labels(night.known, night.requested)
@@ -378,7 +374,8 @@ def groups_section(night: Night, drawer: Drawer) -> Section:
         f"{name} of each group; the bar runs from the lowest to the highest group of a model. Hollow points are small "
         "groups and users of unknown segment, which are not compared."
     )
-    lead += _note_drawn(MAX_SLICINGS, len(computed), "slicings")
+    if len(computed) > MAX_SLICINGS:
+        lead += f" {MAX_SLICINGS} of {len(computed)} slicings are drawn."
     tables = [_gaps_table(night, night.first), _group_means_table(night, night.first)]
     return Section(lead, [Block(figures=drawn), Block(tables=tables)])
 

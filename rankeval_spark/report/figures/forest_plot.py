@@ -96,7 +96,7 @@ def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: s
 
 
 def pair_row(rows: Sequence[Row], measure: MeasureKey, model: str, other: str) -> dict[str, Any] | None:
-    """Return the row of two models over all users, whichever of them is the baseline; None if there is none."""
+    """Return the row of two models over all users, whichever of them is the baseline; None without one."""
     for turns, names in ((False, (other, model)), (True, (model, other))):
         for row in rows:
             key = (row[C.BASELINE_MODEL_ID], row[C.MODEL_ID], row[C.MEASURE], row[C.K], row[C.SLICE])

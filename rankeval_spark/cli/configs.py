@@ -133,9 +133,9 @@ def _print_facts(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize
     for line in (*facts["ab_test"], *of_rules):
         say_done(line)
     if facts["rules_alone"]:
-        rules = ", ".join(map(str, facts["rules_alone"]))
+        rules = f"{'rule' if len(facts['rules_alone']) == 1 else 'rules'} {', '.join(map(str, facts['rules_alone']))}"
         err = "asked on 30 nights, a test at 0.05 stops an equal model in up to 79 % of months"
-        say_done(f"error of a single night: rules {rules}; {err}, unless it is sequential: true (docs/gates.md)")
+        say_done(f"error of a single night: {rules}; {err}, unless it is sequential: true (docs/gates.md)")
     if not inputs:
         return
     from rich.markup import escape  # noqa: PLC0415 - only with a date

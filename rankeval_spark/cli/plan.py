@@ -91,7 +91,7 @@ def _to_sentence(row: Mapping[str, Any]) -> str:
             "only for a mean over users that an earlier night has too."
         )
     correlation, day = row["night_correlation"], row["earlier_date"]
-    alike = f"as the mean differences of this night and {day} have a correlation of {correlation:.2f}"
+    alike = f"as the mean differences of this night and {day} have a correlation of {correlation + 0.0:.2f}"
     if row["n_nights_needed"] is not None:
         return said + f"It takes {row['n_nights_needed']:,} such nights, {alike}."
     limit = wording.number(row["gain"] * (needed * correlation / n_users) ** 0.5)

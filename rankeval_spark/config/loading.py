@@ -282,6 +282,7 @@ _EXPECTED: Final = {
     "dict_type": "keys with values",
     "model_type": "keys with values",
     "finite_number": "a finite number",
+    **dict.fromkeys(("date_type", "date_from_datetime_parsing", "date_parsing"), "a date such as 2026-01-31"),
 }
 # Keys by the words that other tools have for them.
 _OTHER_WORDS: Final = {"min": "at_least", "minimum": "at_least", "max": "at_most", "maximum": "at_most"}
@@ -332,8 +333,14 @@ def _translate_error(details: ErrorDetails, model: type[BaseModel]) -> list[tupl
             keys = re.findall(r"'([^']*)'", context["expected"])
             fault = Fault("", _show_value(value, place), f"one of {', '.join(keys)}", nearest(str(value), keys))
         case "too_short":
-            # pydantic counts only valid elements; here only a list that is empty in the file is called empty
-            return [] if value else [(place, Fault("", "an empty list", "at least one element"))]
+            # pydantic counts only valid elements; here only what is too short in the file is called so
+            least, n_given = context["min_length"], len(value)
+            if n_given >= least:
+                return []
+            words = (
+                ("an empty list", "at least one element") if least == 1 else (f"{n_given} named", f"at least {least}")
+            )
+            return [(place, Fault("", *words))]
         case kind:
             expected = _EXPECTED.get(kind, re.sub(r"^\w+ should (be |have )?", "", details["msg"]))
             fix = ""

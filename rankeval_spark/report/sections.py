@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from rankeval_spark.report.page_parts import Drawer
 
 FAMILIES: Final = {
-    "primary": "tests on all users",
-    "slices": "in slices",
-    "exploratory": "exploratory tests",
-    None: "tests",  # of a version without families
+    "primary": "{tests} on all users",
+    "slices": "{n} in slices",
+    "exploratory": "{tests} of exploratory measures",
+    None: "{tests}",  # of a version without families
 }
 OPEN_FORESTS: Final = 1  # the best candidate; forests of others are folded
 MAX_SLICINGS: Final = 6
@@ -185,7 +185,8 @@ def comparison_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001
     row, sizes = of_first[0], {each.get("family"): each["family_size"] for each in of_first}
     corrected = "not adjusted"
     if row["correction"] != "none":
-        counts = " and ".join(f"{sizes[name]:,} {words}" for name, words in FAMILIES.items() if name in sizes)
+        of_families = [(sizes[name], words) for name, words in FAMILIES.items() if name in sizes]
+        counts = " and ".join(words.format(n=f"{n:,}", tests=wording.count(n, "test")) for n, words in of_families)
         corrected = f"adjusted by {row['correction'].title()} for {counts}"
     if "exploratory" in sizes:
         corrected += f" ({with_cutoff(*first)} is not in comparisons.primary: what it finds is to be confirmed)"

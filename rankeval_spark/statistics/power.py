@@ -66,12 +66,15 @@ def nights_needed(n_users: float, n_needed: float, correlation: float) -> float:
     """Return over how many nights a mean is as precise as with ``n_needed`` users; infinite if over none.
 
     The mean of N nights has the variance ``v (1 + (N - 1) correlation) / N``, if that of each is v, and any two nights
-    have this correlation. With the same users every night it approaches ``v correlation``.
+    have this correlation. With the same users every night it approaches ``v correlation``. A correlation below 0 counts
+    as 0: no more than two nights can all be apart, so below 0 it is chance.
 
     >>> nights_needed(100, 300, 0.0), nights_needed(100, 300, 0.25), nights_needed(100, 300, 0.5)
     (3, 9, inf)
+    >>> nights_needed(100, 300, -0.1)
+    3
     """
-    share = n_users / n_needed  # of the variance of a night
+    share, correlation = n_users / n_needed, max(correlation, 0.0)  # share of the variance of a night
     if share >= 1:
         return 1
     return math.inf if share <= correlation else math.ceil(round((1 - correlation) / (share - correlation), 9))

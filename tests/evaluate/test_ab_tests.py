@@ -124,13 +124,15 @@ def test_pairs_of_other_models_stay_paired_and_all_arms_have_each_other() -> Non
             r"baseline: found 'A'; expected one of the models of split: a, B; did you .*'a'",
         ),
         ({"split": {"A": 1.0}}, r"split.A: found 1.0; expected less than 1"),
-        ({"split": {}}, r"split: found .*"),
+        ({"split": {}}, r"split: found 0 named; expected at least 2$"),
+        ({"split": {"A": 0.5}}, r"split: found 1 named; expected at least 2$"),
         ({"split": {"A": 1.5, "B": -0.5}}, r"split.A: found 1.5"),
         (
             {"split": PLAN, "tests": ["t", "tukey"], "pairs": "all"},
             r"tests: found tukey with split; expected tests of two",
         ),
         ({"split": PLAN, "covariate": "2026-01-31"}, r"covariate: found '2026-01-31'; expected no earlier night in a"),
+        ({"split": PLAN, "covariate": "2026-1-31"}, r"covariate: found '2026-1-31'; expected a date such as 2026-01-3"),
         ({"split": PLAN, "tests": ["t", "unpaired"]}, r"tests\[1\]: found 'unpaired'"),
     ],
 )

@@ -157,7 +157,7 @@ def _merge_baseline(baseline: object, comparisons: object) -> tuple[object, list
     faults = []
     if isinstance(comparisons, Mapping) and comparisons.get("nights", 1) != 1:
         fix = "leave it out; rankeval run reads the nights that it published before"
-        faults.append(Fault("evaluate(comparisons=), nights", repr(comparisons["nights"]), "one night", fix))
+        faults.append(Fault("evaluate(comparisons=).nights", repr(comparisons["nights"]), "one night", fix))
     if isinstance(comparisons, Mapping) and comparisons.get("covariate") is not None:
         fix = "leave it out; rankeval run reads the users that it published before"
         found = repr(str(comparisons["covariate"]))

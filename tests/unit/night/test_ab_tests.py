@@ -6,11 +6,15 @@ import html
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+import duckdb
 import pytest
 
+from rankeval_spark import Results
 from tests.support import arms, nights
 from tests.support.cli import Finished, rankeval
 from tests.support.nights import FIRST
+from tests.support.query_night import QUERIES
+from tests.support.readers import load_delta
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,7 +86,18 @@ def test_tables_and_the_report_have_the_difference(night: tuple[Workspace, Finis
     assert "sample_ratio" in page or "sample ratio" in page
     assert "1 user has lists of both, though each is meant to have one model" in page
     assert "Mean difference of Success@1 between the users of each model" in page
+    assert "adjusted by Holm for 1 test on all users and 1 in slices" in page
     assert "Differences of the same user" not in page
+
+
+def test_the_query_of_slices_that_lose_reads_unpaired_rows(night: tuple[Workspace, Finished]) -> None:
+    query = QUERIES["slices-where-the-candidate-loses"].replace("nDCG", "Success").replace("k = 10", "k = 1")
+    with duckdb.connect() as connection:
+        load_delta(connection)
+        Results(night[0].root).register(connection)
+        assert connection.execute(f"SELECT slice, delta FROM ({query})").fetchall() == []
+        wins = query.replace("delta < 0", "delta > 0")
+        assert connection.execute(f"SELECT slice FROM ({wins}) WHERE delta > 0.013").fetchone() == ("all",)
 
 
 def test_validate_says_what_is_compared_unpaired(night: tuple[Workspace, Finished]) -> None:

@@ -47,6 +47,10 @@ def test_as_few_nights_as_reach_the_precision_are_needed(n_users: int, correlati
             assert n_nights == 1 or variance(n_nights - 1) * n_needed > 1
 
 
+def test_nights_that_differ_by_chance_count_as_independent() -> None:
+    assert nights_needed(204, 7_470, -0.04) == nights_needed(204, 7_470, 0.0) == math.ceil(7_470 / 204)
+
+
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("family", [1, 20])
 def test_a_simulated_gain_of_the_stated_size_is_found_in_80_percent(shape: str, family: int) -> None:

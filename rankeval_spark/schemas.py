@@ -355,9 +355,9 @@ COMPARISONS: Final = Schema(
         win_share double Share of n_users whose value under the model is greater by more than margin
         loss_share double Share of n_users whose value under the model is smaller by more than margin
         is_small boolean! True if the slice has fewer users than min_slice_size
-        verdict string Verdict of t and unpaired: if p_adjusted <= 1 - ci_level, better or worse, or different where
-          neither side of the measure is better; else undecided, as with too_little_support; NULL for other reasons and
-          other tests
+        verdict string Verdict of t, unpaired and pooled: if p_adjusted <= 1 - ci_level, better or worse, or different
+          where neither side of the measure is better; else undecided, as with too_little_support; NULL for other
+          reasons and other tests
     """),
 )
 

@@ -182,7 +182,10 @@ class Results(Generic[Frame]):
         return self._frame("group_metrics", date, evaluation, equal)
 
     def comparisons(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
-        """One row a model against a baseline, by slice, measure and cutoff; none where nothing was compared."""
+        """One row a model against a baseline, by slice, measure, cutoff and test; none where nothing was compared.
+
+        ``test="t"`` are the paired rows, ``"unpaired"`` those of an A/B test, ``"pooled"`` those over several nights.
+        """
         return self._frame("comparisons", date, evaluation, equal)
 
     def gates(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:

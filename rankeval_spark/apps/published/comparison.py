@@ -113,10 +113,10 @@ def compare_models(root: str, night: PastNight, baseline: str, selection: Compar
     models = results.arrow(schemas.METRICS.name, columns=[C.MODEL_ID], **of_night)
     models_there = sorted(set(models[C.MODEL_ID].to_pylist()))
     if baseline not in models_there:
-        expected = f"previous, a date as YYYY-MM-DD, or a model of {night}: {', '.join(models_there)}"
+        expected = f"a model of {night}: {', '.join(models_there)}; or, of rankeval compare, previous or a date"
         raise ConfigError(Fault("--against", repr(baseline), expected, nearest(baseline, models_there)))
-    of_measure = night.config.comparisons
-    if of_measure is not None and of_measure.baseline == baseline:
+    published, notes = night.config.comparisons, list[str]()
+    if published is not None and published.baseline == baseline:
         all_rows = results.arrow(schemas.COMPARISONS.name, **of_night).to_pylist()
     else:
         of_models: dict[str, Any] = {C.MODEL_ID: [baseline, *selection.models]} if selection.models else {}
@@ -124,6 +124,8 @@ def compare_models(root: str, night: PastNight, baseline: str, selection: Compar
         metrics = results.arrow(schemas.METRICS.name, columns=[*SUPPORT, "n_extra_users"], **of_night, **of_models)
         are_judged = has_judged_lists(results, night)
         all_rows = _compute_differences(users, night, baseline, selection, measures, metrics, are_judged=are_judged)
+        if published is not None and published.covariate is not None:
+            notes.append(f"without the covariates of {published.covariate}, which the published comparisons have")
     wanted: dict[str, Sequence[str]] = {C.BASELINE_MODEL_ID: [baseline], C.SLICE: names, **T_TESTS}
     wanted |= {C.MODEL_ID: selection.models} if selection.models else {}
     rows = [row for row in all_rows if all(row[name] in values for name, values in wanted.items())]
@@ -133,7 +135,7 @@ def compare_models(root: str, night: PastNight, baseline: str, selection: Compar
     }
     without = [measure for measure, of_measure in found.items() if not of_measure]
     kept = [row for of_measure in found.values() for row in of_measure]
-    return ComparisonResult(kept, _note_left_out("no mean over users, or no user with a value", without))
+    return ComparisonResult(kept, [*notes, *_note_left_out("no mean over users, or no user with a value", without)])
 
 
 def with_adjusted_p(

@@ -84,6 +84,14 @@ def test_scoring_again_keeps_the_covariates(workspace: Workspace) -> None:
     assert {name: after[name] for name in before} == pytest.approx(before, rel=0, abs=1e-12)
 
 
+def test_a_comparison_with_another_baseline_says_that_it_is_without_covariates(workspace: Workspace) -> None:
+    words = f"without the covariates of {FIRST}, which the published comparisons have"
+    said = {model: rankeval("compare", workspace.root, "--against", model, "--date", SECOND) for model in "ab"}
+    assert {model: words in " ".join(done.err.split()) for model, done in said.items()} == {"a": False, "b": True}
+    back = rankeval("plan", workspace.root, "--against", "previous", "--date", SECOND)
+    assert "found 'previous'; expected a model of" in back.err
+
+
 def test_a_config_evaluated_in_a_notebook_has_no_covariates(workspace: Workspace) -> None:
     result = evaluate_config(workspace.config, SECOND)
     with pytest.warns(UserWarning, match="comparisons.covariate is read by rankeval run alone"):

@@ -157,7 +157,8 @@ def compare_arms(arms: Arms, *, n_outcomes: int, level: float, least_users: int 
     delta = value - baseline - _along(arms.model.means - arms.baseline.means, theta)
     raw, found = _variance(arms, outcome_1, outcome_0), _variance(arms, *difference, n_lost=n_covariates)
     scale = np.maximum(np.abs(value), np.abs(baseline))
-    std_error = np.sqrt(np.maximum(found.total, 0.0))
+    is_beyond = _is_out_of_range(arms) | ~np.isfinite(found.total)
+    std_error = np.where(is_beyond, np.nan, np.sqrt(np.maximum(found.total, 0.0)))
     std_error = np.where(std_error <= _ROUNDING * scale, 0.0, std_error)
     delta = np.where((std_error == 0) & (np.abs(delta) <= _ROUNDING * scale), 0.0, delta)
     quantile = distributions.t_quantile((1 + level) / 2, found.freedom)
@@ -168,7 +169,7 @@ def compare_arms(arms: Arms, *, n_outcomes: int, level: float, least_users: int 
     unit = np.where(baseline > 0, baseline, np.nan)
     share = delta / unit
     of_change = _variance(arms, difference[0], difference[1] + share[..., None] * outcome_0, n_lost=n_covariates)
-    change_error = np.sqrt(np.maximum(of_change.total, 0.0)) / unit
+    change_error = np.where(is_beyond, np.nan, np.sqrt(np.maximum(of_change.total, 0.0)) / unit)
     none = np.full(delta.shape, np.nan)
     return ArmComparison(
         arms.model.n,
@@ -274,13 +275,19 @@ def _why_untested(arms: Arms, delta: Values, std_error: Values, least_users: int
     their number, times the share of the smaller model in the larger one, is below 10.
     """
     fewest, most = (take(arms.model.n, arms.baseline.n) for take in (np.minimum, np.maximum))
-    squares = np.stack([np.diagonal(each.cross, axis1=-2, axis2=-1)[..., 0] for each in (arms.model, arms.baseline)])
-    means = np.stack([each.means[..., 0] for each in (arms.model, arms.baseline)])
-    is_beyond = (moments.may_lose_squares(squares, means) | ~(squares <= moments.SQUARES[1])).any(axis=0)
     is_few = (arms.n_nonzero > 0) & (arms.n_nonzero * fewest / np.maximum(most, 1) < MIN_NONZERO)
     names = [NO_USERS, "one_user", "few_users", "few_differences", OUT_OF_RANGE, "undefined"]
-    conditions = [fewest == 0, fewest == 1, fewest < least_users, is_few, is_beyond, np.isnan(delta * std_error)]
-    return np.select(conditions, names, "")
+    is_beyond, is_undefined = _is_out_of_range(arms), np.isnan(delta * std_error)
+    return np.select([fewest == 0, fewest == 1, fewest < least_users, is_few, is_beyond, is_undefined], names, "")
+
+
+def _is_out_of_range(arms: Arms) -> NDArray[np.bool_]:
+    """Return True where squares of the values of either model leave the range of a double, or lose all digits."""
+    squares = np.stack([np.diagonal(each.cross, axis1=-2, axis2=-1)[..., 0] for each in (arms.model, arms.baseline)])
+    means = np.stack([each.means[..., 0] for each in (arms.model, arms.baseline)])
+    is_lost = moments.may_lose_squares(squares, means) | ~(squares <= moments.SQUARES[1])
+    is_beyond: NDArray[np.bool_] = is_lost.any(axis=0)
+    return is_beyond
 
 
 def describe_shared_users(row: Mapping[str, Any]) -> str:

@@ -124,6 +124,9 @@ def test_without_a_p_there_is_a_reason(model: list[float], baseline: list[float]
     found = compared(np.array(each).reshape(-1, 1, 1) for each in (model, baseline))
     assert found.reason[0, 0] == reason
     assert np.isnan(found.p[0, 0]) == (reason != "")
+    if reason == "out_of_range":
+        numbers = (found.std_error, found.low, found.high, found.effect_size, found.change.low, found.change.high)
+        assert [float(each[0, 0]) for each in numbers] == pytest.approx([np.nan] * 6, nan_ok=True)
     if model == [0.1] * 40:
         assert (found.delta[0, 0], found.p[0, 0]) == (0, 1)
 

@@ -286,8 +286,7 @@ def _is_out_of_range(arms: Arms) -> NDArray[np.bool_]:
     squares = np.stack([np.diagonal(each.cross, axis1=-2, axis2=-1)[..., 0] for each in (arms.model, arms.baseline)])
     means = np.stack([each.means[..., 0] for each in (arms.model, arms.baseline)])
     is_lost = moments.may_lose_squares(squares, means) | ~(squares <= moments.SQUARES[1])
-    is_beyond: NDArray[np.bool_] = is_lost.any(axis=0)
-    return is_beyond
+    return np.asarray(is_lost.any(axis=0), dtype=np.bool_)
 
 
 def describe_shared_users(row: Mapping[str, Any]) -> str:

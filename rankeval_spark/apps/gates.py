@@ -422,11 +422,13 @@ def with_exact_test(gate: Gate, row: Mapping[str, Any], evidence: Evidence, verd
 
     An interval is always that of t. Where few users differ, the test is exact, and the two may disagree: for 5 users
     better and none worse the interval leaves 0 out, and p is .0625. So a gain that passes needs its test too, and a
-    rule that allows a loss does not fail where the test finds a gain.
+    rule that allows a loss does not fail where the test finds a gain. Of models that serve different users, too few
+    values other than 0 leave neither a test nor an interval that means something.
     ``row`` is one of ``comparisons``, or for a change from the previous night of ``metrics``.
     """
     value = evidence.gain(is_relative=False).value
-    if verdict.outcome not in DECIDED or math.isnan(value) or value == 0:
+    has_few = evidence.n_others is not None and row["reason"] == "few_differences"
+    if verdict.outcome not in DECIDED or math.isnan(value) or (value == 0 and not has_few):
         return verdict
     p = 2 * min(evidence.p_less, evidence.p_greater)
     is_of_t = not math.isnan(p) and evidence.is_of_t and evidence.std_error != 0
@@ -438,11 +440,12 @@ def with_exact_test(gate: Gate, row: Mapping[str, Any], evidence: Evidence, verd
         is_contradicted = verdict.bound >= 0 and not is_gain
     else:
         is_contradicted = verdict.bound <= 0 and is_gain
-    if is_of_t or not is_contradicted:
+    if not has_few and (is_of_t or not is_contradicted):
         return verdict
     delta, low, high = evidence.difference
     places = decimals([(high - low) / 2], [delta])
     found = f"{signed(delta, places)} ({interval(low, high, places, has_sign=True)}, {evidence.n_users:,} users)"
     test = "for a test" if math.isnan(p) else f"for the interval: the exact test gives {p_in_words(p)}"
-    text = f"{evidence.what} differs from {evidence.versus} by {found}, but too few users differ {test}: not judged."
+    few = "have a value other than 0" if has_few else "differ"
+    text = f"{evidence.what} differs from {evidence.versus} by {found}, but too few users {few} {test}: not judged."
     return GateVerdict("too_few_users", math.nan, math.nan, text)

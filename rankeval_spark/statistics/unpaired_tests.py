@@ -275,7 +275,7 @@ def _why_untested(arms: Arms, delta: Values, std_error: Values, least_users: int
     their number, times the share of the smaller model in the larger one, is below 10.
     """
     fewest, most = (take(arms.model.n, arms.baseline.n) for take in (np.minimum, np.maximum))
-    is_few = (arms.n_nonzero > 0) & (arms.n_nonzero * fewest / np.maximum(most, 1) < MIN_NONZERO)
+    is_few = arms.n_nonzero * fewest / np.maximum(most, 1) < MIN_NONZERO
     names = [NO_USERS, "one_user", "few_users", "few_differences", OUT_OF_RANGE, "undefined"]
     is_beyond, is_undefined = _is_out_of_range(arms), np.isnan(delta * std_error)
     return np.select([fewest == 0, fewest == 1, fewest < least_users, is_few, is_beyond, is_undefined], names, "")

@@ -285,6 +285,16 @@ def test_what_an_exact_test_of_few_differences_does_not_bear_out_is_not_judged(
     assert row["verdict"] == verdict
 
 
+@pytest.mark.parametrize("rule", [{"margin": 0.1}, {"least_gain": 0}, {"least_gain": -0.1}, {"alpha": 0.05}])
+@pytest.mark.parametrize("delta", [0.0, 0.02, -0.02])
+def test_users_of_two_models_with_few_values_decide_no_rule(rule: dict[str, float], delta: float) -> None:
+    arms: dict[str, Any] = {"test": "unpaired", "n_baseline_users": 500, "n_with_both": 0, "freedom": 998.0}
+    arms |= {"reason": "few_differences"}
+    (row,) = judged({"measure": "nDCG@10", **rule}, comparisons=[comparison("als", delta, None, **arms)])
+    assert row["verdict"] == "too_few_users"
+    assert row["explanation"].endswith("but too few users have a value other than 0 for a test: not judged.")
+
+
 @pytest.mark.parametrize(
     ("delta", "changes"), [(-0.005, {"method": "exact"}), (0.0, {"method": "equal", "ci_low": 0.0, "ci_high": 0.0})]
 )

@@ -280,6 +280,9 @@ class _Judge:
             value,
             has_too_few_groups=self._gate.group_kind is not None and row[C.VALUE] is None and row["is_small"],
             unsupported=self._lacking_support([row]),
+            possible=(min(0.0, self._measure.bounds[0]), math.inf)
+            if self._gate.compares_groups
+            else self._measure.bounds,
         )
 
     def _lacking_support(self, rows: Sequence[Row]) -> str:

@@ -65,6 +65,7 @@ class Evidence:
     has_too_few_groups: bool = False  # the value compares groups, and fewer than two are large enough
     unsupported: str = ""  # what of it too few users decide by large weights, in words; empty where it has support
     withheld: str = ""  # why there is a baseline and no difference, in words; empty where there is one
+    possible: tuple[float, float] = (-math.inf, math.inf)  # least and greatest value that the measure can have
 
     def gain(self, *, is_relative: bool) -> Estimate:
         """Return the difference or relative change; where lower is better, with its sign changed."""
@@ -152,9 +153,10 @@ def certain_bounds(
     end, bound, needed = (value.low, low, "or more") if is_short else (value.high, high, "or less")
     text += f". {_what_it_takes(evidence, low, high)}"
     if not (is_short and is_over):
-        least = wording.number(bound + value.value - end, _decimals(value, low, high))
-        own = f"; with {evidence.n_users:,} users it passes at {least} {needed}"
-        text += own if value.high - value.low < high - low else ""
+        least = bound + value.value - end
+        at = f"it passes at {wording.number(least, _decimals(value, low, high))} {needed}"
+        own = at if evidence.possible[0] <= least <= evidence.possible[1] else "no value passes"
+        text += f"; with {evidence.n_users:,} users {own}" if value.high - value.low < high - low else ""
     return GateVerdict("undecided", end, bound, f"{evidence.what} {text}: undecided.")
 
 

@@ -96,6 +96,16 @@ def test_undecided_says_what_it_would_take(low: float, high: float, what: str) -
     assert what in gates.certain_bounds(BETTER, 0.95, low=low, high=high).sentence
 
 
+@pytest.mark.parametrize(
+    ("possible", "low", "high"), [((0.0, 0.33), 0.325, math.inf), ((0.305, math.inf), -math.inf, 0.312)]
+)
+def test_a_value_that_no_measure_has_is_not_asked_for(possible: tuple[float, float], low: float, high: float) -> None:
+    """With half an interval of 0.01, values have to be 0.335 or more, or 0.302 or less."""
+    evidence = dataclasses.replace(BETTER, possible=possible)
+    sentence = gates.certain_bounds(evidence, 0.95, low=low, high=high).sentence
+    assert sentence.endswith("; with 1,200 users no value passes: undecided.")
+
+
 def test_without_an_interval_nothing_is_certain() -> None:
     point = dataclasses.replace(BETTER, value=Estimate(0.32))
     verdict = gates.certain_bounds(point, 0.95, low=0.1)

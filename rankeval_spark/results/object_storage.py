@@ -13,7 +13,7 @@ import tempfile
 import time
 import uuid
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
@@ -196,18 +196,26 @@ class ObjectStorage(Storage):
         with self._errors(path):
             batches = self._store.list(prefix=path)
             keys = [entry["path"] for batch in batches for entry in batch]
-            if own := [key for key in keys if key.startswith(f"{path}/")] or [path]:
-                self._store.delete(own)
+            self._delete([key for key in keys if key.startswith(f"{path}/")] or [path])
         self._logs = {folder: names for folder, names in self._logs.items() if not folder.startswith(f"{path}/")}
         super().remove(path)
 
     def forget(self, paths: Iterable[str]) -> None:
         if gone := list(paths):
             with self._errors(gone[0]):
-                self._store.delete(gone)
+                self._delete(gone)
             for path in gone:
                 self._logs.get(path.rpartition("/")[0], {}).pop(path.rpartition("/")[2], None)
                 self._path(path).unlink(missing_ok=True)
+
+    def _delete(self, paths: Sequence[str]) -> None:
+        """Delete objects, those that are gone already too: S3 passes over them, and Azure stops at the first."""
+        try:
+            self._store.delete(paths)
+        except FileNotFoundError:
+            for path in paths:
+                with suppress(FileNotFoundError):
+                    self._store.delete(path)
 
     @contextmanager
     def listed(self, folder: str) -> Iterator[None]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlencode
 
 import deltalake
 import pyarrow as pa
@@ -19,7 +23,7 @@ from rankeval_spark.errors import InputError
 from rankeval_spark.inputs import places
 from rankeval_spark.results import Results, object_storage
 from rankeval_spark.results.object_storage import ObjectStorage
-from tests.stores.conftest import BUCKET
+from tests.stores.conftest import ACCOUNT, BUCKET, KEY
 from tests.support import nights as workspaces
 from tests.support.cli import rankeval, without_session
 from tests.support.nights import FIRST, SECOND, Workspace
@@ -157,3 +161,38 @@ def test_the_config_names_the_server_and_no_secret_is_written(
     runs = Results(root).runs().to_pylist()
     assert runs
     assert not [text for text in [*written, repr(runs).encode()] if PLANTED.encode() in text]
+
+
+@pytest.mark.in_ci
+def test_a_night_with_a_shared_access_signature_needs_no_key_and_writes_it_nowhere(
+    azure: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    # Of the container: azurite does not take that of an account for deleting several objects at once.
+    rights = {"sp": "racwdl", "se": "2099-01-01T00:00:00Z", "sv": "2021-08-06", "sr": "c"}
+    signed = [rights["sp"], "", rights["se"], f"/blob/{ACCOUNT}/{BUCKET}", "", "", "", rights["sv"], "c", *[""] * 7]
+    digest = hmac.digest(base64.b64decode(KEY), "\n".join(signed).encode(), hashlib.sha256)
+    signature = base64.b64encode(digest).decode()
+    token = urlencode({**rights, "sig": signature})
+    for name, value in {**azure.environment(), "AZURE_STORAGE_SAS_TOKEN": token}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_KEY")
+    object_stores.cached_store.cache_clear()
+    made = workspaces.workspace(tmp_path / "workspace")
+    root = f"az://{BUCKET}/by-a-signature"
+    with without_session():
+        told = [rankeval("run", made.config, "--date", day, f"--set=results.root={root}") for day in (FIRST, SECOND)]
+        told += [rankeval("show", root)]
+    assert [each.code for each in told] == [0, 0, 0], [each.err for each in told]
+    storage = ObjectStorage(root)
+    storage.create("there", b"1")
+    storage.forget(["missing", "there"])  # Azure refuses to delete the first, S3 does not
+    storage.remove("missing")
+    assert "there" not in storage.names("")
+    monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", token.replace("sig=", "sig=not"))
+    object_stores.cached_store.cache_clear()
+    monkeypatch.setattr(object_storage, "open_objects", cache(ObjectStorage))
+    refused = rankeval("show", root)
+    assert refused.code == 2, refused.err
+    assert "Permission denied" in refused.message
+    for secret in (signature, quote(signature, safe="")):
+        assert not [each for each in (*told, refused) if secret in f"{each.out}{each.err}"]

@@ -183,7 +183,7 @@ def _running(command: Sequence[str], port: int, variables: Mapping[str, str] | N
                 time.sleep(0.1)
             yield
         finally:
-            server.terminate()
+            server.kill()  # azurite waits a minute and a half for connections that are open
 
 
 def _put(port: int, path: str, headers: Mapping[str, str]) -> int:

@@ -389,5 +389,8 @@ def _conclusions(found: Reproduction) -> Iterator[str]:
         yield "equal, but for the rounding of sums" if any(table.n_rounded for table in found.tables) else "equal"
         return
     names = ", ".join(table.table for table in found.tables if not table.is_equal)
+    compared = found.run.night.config.comparisons
+    if "comparisons" in names and compared is not None and compared.covariate is not None:
+        yield f"covariates are those that {compared.covariate} has now: it may have run again, or lost users since"
     changed = ", ".join(read.name for read in found.inputs if read.is_changed)
     yield f"different: {names}" + (f"; other inputs than then: {changed}" if changed else "")

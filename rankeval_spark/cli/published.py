@@ -15,6 +15,7 @@ from rich.markup import escape
 from rankeval_spark import __version__, columns as C, schemas
 from rankeval_spark.apps import gates, run_history
 from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions, maintain_root
+from rankeval_spark.apps.published.comparison import compare_two_best
 from rankeval_spark.apps.published.report import report_of
 from rankeval_spark.apps.published.rescoring import past_nights, plan_scoring, score_night
 from rankeval_spark.apps.published_runs import (
@@ -110,7 +111,8 @@ def _name_winner(root: str, night: PastNight, config: EvaluationConfig, judged: 
     pairs = results.arrow(schemas.COMPARISONS.name, **where, test=list(C.DECIDING)).to_pylist()
     baseline = config.comparisons.baseline if config.comparisons else None
     requested = [(measure.label, measure.k) for measure in night.measures.measures]
-    return tables.winner_sentence(judged, means, pairs, requested=requested, baseline=baseline)
+    compare = partial(compare_two_best, root, night)
+    return tables.winner_sentence(judged, means, pairs, requested=requested, baseline=baseline, compare=compare)
 
 
 RUN_COLUMNS: Final = (

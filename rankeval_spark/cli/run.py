@@ -22,7 +22,8 @@ from rankeval_spark.apps.nightly.look_ahead import LookAhead, wants_spark
 from rankeval_spark.apps.nightly.metrics_file import metrics_text
 from rankeval_spark.apps.nightly.night import NightResult, PreparedNight, planned_inputs, prepare_night, run_night
 from rankeval_spark.apps.nightly.night_plan import NightPlan, evaluation_name
-from rankeval_spark.apps.published_runs import published_dates
+from rankeval_spark.apps.published.comparison import compare_two_best
+from rankeval_spark.apps.published_runs import published_dates, published_nights
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.shared_options import config_and_dates, new_session, require_file, write_atomically
 from rankeval_spark.cli.terminal import (
@@ -250,7 +251,13 @@ def verdict_in_words(result: NightResult, config: EvaluationConfig) -> str:
     """Return the verdict of all rules, and which model may ship, or leads, against the next best one."""
     requested = [(measure.label, measure.k) for measure in config.measure_set.measures]
     baseline = config.comparisons.baseline if config.comparisons else None
-    given: dict[str, Any] = {"requested": requested, "baseline": baseline}
+    root, days = config.results.location, [result.evaluation_date]
+
+    def compare(*of_all: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - the measure, its means and pairs
+        (night,) = published_nights(root, evaluation=result.evaluation, dates=days)
+        return compare_two_best(root, night, *of_all)
+
+    given: dict[str, Any] = {"requested": requested, "baseline": baseline, "compare": compare}
     winner = tables.winner_sentence(result.gates, result.means, result.pairs, **given)
     return f"{tables.gates_sentence(result.gates)} {winner}".strip()
 

@@ -256,13 +256,18 @@ def winner_sentence(
     *,
     requested: Sequence[tuple[str, int]],
     baseline: str | None,
+    compare: Callable[[tuple[str, int], Sequence[Row], Sequence[Row]], list[dict[str, Any]]],
 ) -> str:
-    """Return which model may ship, or leads, against the next best one; empty where no rule could be judged."""
+    """Return which model may ship, or leads, against the next best one; empty where no rule could be judged.
+
+    ``compare`` returns the comparison of the two best models by a measure, if ``pairs`` lacks it.
+    """
     if not is_decided(gates):
         return ""
     known = list(dict.fromkeys((row[C.MEASURE], row[C.K]) for row in means))
     first = deciding_measure(known, [key for key in requested if key in known], gates, pairs)
-    return str(winner_of(gates, means, pairs, first=first, baseline=baseline))
+    of_best = [] if first is None else compare(first, means, pairs)
+    return str(winner_of(gates, means, [*pairs, *of_best], first=first, baseline=baseline))
 
 
 def is_decided(rows: Sequence[Row]) -> bool:

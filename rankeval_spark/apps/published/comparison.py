@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -17,10 +17,13 @@ from rankeval_spark.config import Comparisons
 from rankeval_spark.config.inference import family_of
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
-from rankeval_spark.measures import Measure, MeasureSet
+from rankeval_spark.measures import Measure, MeasureSet, with_cutoff
+from rankeval_spark.report import defaults
+from rankeval_spark.report.figures.forest_plot import pair_row
+from rankeval_spark.report.figures.means import ranked_rows
 from rankeval_spark.result_rows.metric_rows import SUPPORT
 from rankeval_spark.results import results_of
-from rankeval_spark.results.table_scans import to_rows
+from rankeval_spark.results.table_scans import DamagedResultsError, to_rows
 from rankeval_spark.statistics import multiple_testing
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT
 from rankeval_spark.statistics.power import detectable
@@ -30,7 +33,11 @@ if TYPE_CHECKING:
 
     from rankeval_spark.apps.published_runs import PastNight
     from rankeval_spark.config import EvaluationConfig
+    from rankeval_spark.report.defaults import MeasureKey
+    from rankeval_spark.report.tables import Row
     from rankeval_spark.statistics import Correction
+
+MAX_PAIRED: Final = 300_000  # users of whom the two best models are compared for a verdict alone, in about a second
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,23 @@ def compare_nights(root: str, now: PastNight, before: PastNight, selection: Comp
             now, before, measures, [name for name in names if not sides[0].has_same_slice(name, sides[1])]
         ),
     )
+
+
+def compare_two_best(
+    root: str, night: PastNight, measure: MeasureKey, means: Sequence[Row], pairs: Sequence[Row]
+) -> list[dict[str, Any]]:
+    """Compare the two models with the best means over all users; nothing where that was done, or cannot be."""
+    if defaults.better_of(measure[0]) == "neither":
+        return []
+    of_measure = [row for row in means if (row[C.MEASURE], row[C.K]) == measure]
+    known = [row for row in ranked_rows(of_measure, measure) if row["value"] is not None]
+    names = [row["model"] for row in known[:2]]
+    if not names[1:] or known[0]["users"] > MAX_PAIRED or pair_row(pairs, measure, *names):
+        return []
+    try:
+        return compare_models(root, night, names[1], ComparisonSelection(names[:1], [with_cutoff(*measure)])).rows
+    except (ConfigError, InputError, DamagedResultsError):  # the verdict says that they were not compared
+        return []
 
 
 def compare_models(root: str, night: PastNight, baseline: str, selection: ComparisonSelection) -> ComparisonResult:

@@ -10,15 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
-from rankeval_spark.apps.published.comparison import ComparisonSelection, compare_models
+from rankeval_spark.apps.published.comparison import compare_two_best
 from rankeval_spark.apps.published_runs import published_nights
 from rankeval_spark.engine.arrays import combine_chunks
 from rankeval_spark.engine.buckets import is_drawn
 from rankeval_spark.errors import ConfigError, InputError, warn_user
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.report import defaults
-from rankeval_spark.report.figures.forest_plot import pair_row
-from rankeval_spark.report.figures.means import leaderboard_rows
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns
 from rankeval_spark.report.night import MAX_NIGHTS, Night, chosen_run
 from rankeval_spark.report.page import report
@@ -36,8 +33,6 @@ if TYPE_CHECKING:
 
 MAX_USERS: Final = 10_000
 """Users whose values are read; of more, a sample is drawn. Figures have bins, so that more would look the same."""
-
-MAX_PAIRED: Final = 300_000  # users of whom the two best models are compared for the page alone, in about a second
 
 _NIGHT: Final = (C.EVALUATION, C.EVALUATION_DATE)
 
@@ -174,18 +169,8 @@ def _add_best_pair(root: str, tables: ReportTables, night: Night) -> ReportTable
     """Add the comparison of the two best models from their users, if the night did not make it and has the users."""
     if night.first is None or not tables.user_metrics.num_rows or "has_support" not in night.metrics.column_names:
         return tables
-    if defaults.better_of(night.first[0]) == "neither":
-        return tables
-    known = [row for row in leaderboard_rows(night.means, night.first) if row["value"] is not None]
-    names = [row["model"] for row in known[:2]]
-    if not names[1:] or known[0]["users"] > MAX_PAIRED or pair_row(night.pairs, night.first, *names):
-        return tables
-    asked = ComparisonSelection(names[:1], [with_cutoff(*night.first)])
     of_night = published_nights(root, evaluation=night.evaluation, dates=[night.day])[0]
-    try:
-        return replace(tables, best_pair=compare_models(root, of_night, names[1], asked).rows)
-    except (ConfigError, InputError, DamagedResultsError):  # the page says that they were not compared
-        return tables
+    return replace(tables, best_pair=compare_two_best(root, of_night, night.first, rows_of(night.means), night.pairs))
 
 
 def _read_sample(scan: Any, columns: list[str], share: float) -> pa.Table:  # noqa: ANN401 - a dataset

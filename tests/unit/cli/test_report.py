@@ -234,6 +234,11 @@ def test_the_two_best_models_are_compared_whatever_the_baseline(tmp_path: Path) 
     compared = rankeval("compare", made.root, "--against", found[2], "--measure", "nDCG@2", "--json")
     (delta,) = [row["delta"] for row in json.loads(compared.out)]
     assert found[1] == f"+{delta:.{len(found[1].partition('.')[2])}f}"
+    workspace = nights.workspace(tmp_path / "judged", gates=[{"measure": "nDCG@2", "at_least": 0}])
+    judged = rankeval("gate", made.root, "--config", workspace.config)
+    assert f"{found[1]} against {found[2]} (" in judged.out, judged.out
+    ran = rankeval("run", workspace.config, "--date", FIRST)
+    assert re.search(r"models by nDCG@2, [0-9.]+: \S+ against \w+ \(", ran.out), ran.out
 
 
 def test_a_night_whose_users_were_deleted_is_reported_without_them(tmp_path: Path) -> None:

@@ -371,6 +371,10 @@ def _input_faults(keys: Mapping[str, Any], inputs: Inputs) -> Iterator[Fault]:
     if results and results.examples and "comparisons" in keys and compared is None:
         found, fix = f"{results.examples}, and no comparisons", "add comparisons: {baseline: ...}, or remove it"
         yield Fault("/results/examples", found, "a model against which users win or lose", fix)
+    of_all = keys.get("models") or models or ()
+    if results and results.examples and compared and of_all and {*of_all} <= {*(compared.split or ())}:
+        found = f"{results.examples}, while comparisons.split has every model"
+        yield Fault("/results/examples", found, "users with two models, of whom one wins", "remove it")
     names_lists = C.LIST_ID in inputs.held_out.columns
     if policies and names_lists and policies.is_attributed and policies.lists != "pooled":
         found = "a list of each judgement, and policies.attribution, which finds lists by time"

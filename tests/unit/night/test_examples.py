@@ -153,3 +153,7 @@ def test_examples_are_off_by_default_and_need_a_comparison(done: Workspace, tmp_
     refused = rankeval("validate", again.config)
     assert refused.code == 2
     assert "results.examples (line 29): found 5, and no comparisons" in refused.message
+    arms = {"pop": 0.5, "als": 0.5}
+    again.change(models=[*arms], comparisons={"baseline": "pop", "split": arms})
+    refused = rankeval("validate", again.config)
+    assert "found 5, while comparisons.split has every model; expected users with two models" in refused.message

@@ -63,15 +63,16 @@ def number(value: float | None, places: int | None = None) -> str:
 
 
 def signed(value: float | None, places: int | None = None) -> str:
-    """Format a difference with its sign and a true minus.
+    """Format a difference with its sign and a true minus; one that rounds to 0 has no sign.
 
-    >>> signed(0.0123, 3), signed(-0.5, 1), signed(0.0, 2), signed(None)
+    >>> signed(0.0123, 3), signed(-0.5, 1), signed(-0.001, 2), signed(None)
     ('+0.012', '−0.5', '0.00', 'undefined')
     """
     if value is None or math.isnan(value):
         return UNDEFINED
     text = number(abs(value), places)
-    return f"{'+' if value > 0 else '−' if value < 0 else ''}{text}"
+    sign = "" if not text.strip("0.,") else "+" if value > 0 else "−"
+    return f"{sign}{text}"
 
 
 NO_SUPPORT: Final = "undecided: too little support"  # of a value that few users decide by large weights

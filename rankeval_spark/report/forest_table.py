@@ -51,13 +51,15 @@ def forest_table(title: str, rows: Sequence[Row]) -> Forest | None:
     decided.sort(key=lambda row: (row["outcome"] != "worse", -abs(row["delta"])))
     shown = [row for row in drawn if row["is_all"] or row in decided[:MAX_SHOWN]]
     others = [row for row in drawn if row not in shown]
-    n_others = wording.count(len(others), "other slice" if decided[MAX_SHOWN:] else "slice")
+    n_others, more = wording.count(len(others), "other slice" if decided[MAX_SHOWN:] else "slice"), decided[MAX_SHOWN:]
+    hidden = {word: sum(row["outcome"] == word for row in more) for word in ("worse", "better", "different")}
+    n_decided = ", ".join(f"{n} {word}" for word, n in hidden.items() if n)
     return Forest(
         title,
         f"{wording.count(n_slices, 'slice')}: {said}" if n_slices else "",
         _plot(shown or others[:1]),
         _plot(others[:MAX_FOLDED]) if others else None,
-        n_others if decided[MAX_SHOWN:] else f"{n_others} undecided or not tested",
+        f"{n_others}, {n_decided}" if more else f"{n_others} undecided or not tested",
         max(0, len(others) - MAX_FOLDED),
     )
 

@@ -48,7 +48,7 @@ def change_lines(rows: Sequence[Row]) -> ChangeLines:
         if row["delta_mix"] is not None:
             sizes[row[C.SLICE]] = sizes.get(row[C.SLICE], 0.0) + abs(row["delta_mix"])
     for slice_ in sorted(sizes, key=lambda name: -sizes[name])[:MAX_SLICES]:
-        for name, words in (("delta_mix", "other shares"), ("delta_within", "other means")):
+        for name, words in (("delta_mix", "mix of"), ("delta_within", "within")):
             cells = []
             for model, of_all in all_users.items():
                 own = [row for row in rows if (row[C.SLICE], row[C.MODEL_ID]) == (slice_, model)]
@@ -57,7 +57,7 @@ def change_lines(rows: Sequence[Row]) -> ChangeLines:
                 total = sum(row[name] for row in known) if known else None
                 note = f"{wording.group_name(most[C.SLICE_VALUE])} {wording.signed(most[name], places)}" if most else ""
                 cells.append(_part_cell(of_all, total, places, note))
-            lines.append((f"{words} by {wording.crossed(slice_)}", cells))
+            lines.append((f"{words} {wording.crossed(slice_)}", cells))
     counts = [(words, *(first.get(f"{start}{end}") for start in ("n_earlier_", "n_"))) for end, words in INPUTS.items()]
     inputs = [f"{words} {then:,} → {now:,}" for words, then, now in counts if then is not None and now is not None]
     title = f"What changed {with_cutoff(first[C.MEASURE], first[C.K])} since {first['earlier_date']}"
@@ -83,8 +83,8 @@ def changes_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - 
     found = change_lines(rows)
     share = night.tables.user_share
     lead = (
-        f"{found.title}: users who left, came and stayed add up to the change of the mean, and so do other shares and "
-        "other means of each slice. "
+        f"{found.title}: users who left, came and stayed add up to the change of the mean. So do the mix of a slice, "
+        "whose values have other shares of the users, and what changed within them; the greatest part is named. "
     )
     lead += "" if share >= 1 else f"Of {wording.percent(share)} of the users, the same on both nights. "
     table = [[Cell(words), *cells] for words, cells in found.lines]

@@ -172,8 +172,8 @@ def test_causes_of_a_change_agree_on_terminal_page_and_in_programs(
         "users who came": "-0.004 (10 users)",
         "the same users": "-0.164 (70 users)",
         "mean on 2026-01-09": "0.331",
-        "other shares by country": "-0.000 (DE -0.000)",
-        "other means by country": "-0.175 (DE -0.095)",
+        "mix of country": "0.000 (DE 0.000)",
+        "within country": "-0.175 (DE -0.095)",
     }
     assert "Rows then and now: log 330 → 320, judgements 80 → 80." in told.out
     page = tmp_path / "report.html"

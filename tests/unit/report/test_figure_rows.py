@@ -136,7 +136,7 @@ def test_decided_slices_are_shown_by_slicing_and_losses_before_gains() -> None:
         *[("", ["all users"]), ("age", ["L0", "L1"]), ("country", ["C6", "C5", "C4", "C3"])],
     ]
     assert found.counts == "11 slices: 7 better, 2 worse, 2 undecided"
-    assert found.others == "4 other slices"
+    assert found.others == "4 other slices, 3 better"
     assert found.folded is not None
     assert [row["group"] for _, shown in found.folded.groups for row in shown] == ["U", "C2", "C1", "C0"]
     rest = forest_table("als", forest_rows_of([comparison("", 0.05), comparison("U", 0.3)]))

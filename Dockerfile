@@ -22,3 +22,5 @@ FROM process AS spark
 USER 0
 RUN pip install --no-cache-dir -c /opt/wheels/constraints.txt "$(ls /opt/wheels/*.whl)[spark,java]"
 USER 10001
+# Starts Spark once, which fetches Delta's jars: a night needs no network for them.
+RUN python -c "from rankeval_spark import build_session; build_session('image').stop()"

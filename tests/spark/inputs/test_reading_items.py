@@ -31,9 +31,8 @@ def test_lists_and_days_of_the_catalogue_come_out_the_same(spark: SparkSession, 
     spark.createDataFrame([KNOWN, UNKNOWN], schema).write.format(form).save(str(tmp_path / "items"))
     path = str(tmp_path / "items")
     source = read(spark, schemas.ITEMS, format=form, path=path, columns={"categories": "genres"})
-    assert [source.frame.schema[name].dataType.simpleString() for name in ITEM_COLUMNS] == [
-        field.type for field in schemas.ITEMS.fields
-    ]
+    types = {field.name: field.type for field in schemas.ITEMS.fields}
+    assert {name: source.frame.schema[name].dataType.simpleString() for name in types} == types
     assert rows(source.frame, *ITEM_COLUMNS) == [KNOWN, UNKNOWN]
 
 

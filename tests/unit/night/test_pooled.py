@@ -82,5 +82,5 @@ def test_a_night_that_is_not_pooled_says_why(made: Workspace) -> None:
 
 def test_a_call_has_one_night() -> None:
     frame = {"user_id": ["a"], "item_id": ["x"], "score": [1.0]}
-    with pytest.raises(ConfigError, match=r"comparisons=\), nights: found 7; expected one night"):
+    with pytest.raises(ConfigError, match=r"comparisons=\)\.nights: found 7; expected one night"):
         evaluate(frame, frame, measures=["RR"], baseline="pop", comparisons={"nights": 7})

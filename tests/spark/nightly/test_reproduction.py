@@ -15,7 +15,7 @@ from rankeval_spark.config import load_config
 from rankeval_spark.results import Results
 from rankeval_spark.spark.plans import table_diff
 from rankeval_spark.spark.session import on_demand
-from tests.support import nights, two_nights
+from tests.support import arms, nights, two_nights
 from tests.support.arrow_frames import where
 from tests.support.cli import rankeval
 from tests.support.frames import frame_of
@@ -170,6 +170,18 @@ def test_what_nights_before_decide_is_not_repeated(tmp_path: Path) -> None:
     assert again.code == 0, again.out
     assert "rules 1 of gates, which look at nights before" in again.out
     assert "comparisons of the test pooled, which look at the nights before" in again.out
+
+
+def test_a_night_whose_covariates_lost_a_user_says_so(tmp_path: Path) -> None:
+    own, split = arms.nights_of_a_test(tmp_path), {"baseline": "a", "split": {"a": 0.5, "b": 0.5}}
+    run_night(on_demand(nights.no_session), load_config(own.config), FIRST)
+    own.change(comparisons={**split, "covariate": FIRST.isoformat()})
+    run_id = run_night(on_demand(nights.no_session), load_config(own.config), nights.SECOND).run_id
+    user = Results(own.root).user_metrics(date=FIRST)["user_id"][0].as_py()
+    assert rankeval("maintain", own.root, "--erase-user", user).code == 0
+    done = rankeval("reproduce", own.root, "--run-id", run_id)
+    assert done.code == 7, done.out
+    assert f"covariates are those that {FIRST} has now" in " ".join(done.out.split())
 
 
 def test_rows_are_matched_by_key_and_rounding_is_no_difference(spark: SparkSession) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,8 +16,6 @@ from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.support.nights import Workspace
 
 SPLIT: Final = {"baseline": "a", "split": {"a": 0.5, "b": 0.5}}
@@ -93,20 +90,6 @@ def test_a_comparison_with_another_baseline_says_that_it_is_without_covariates(w
     assert {model: words in " ".join(done.err.split()) for model, done in said.items()} == {"a": False, "b": True}
     back = rankeval("plan", workspace.root, "--against", "previous", "--date", SECOND)
     assert "found 'previous'; expected a model of" in back.err
-
-
-def test_a_night_whose_covariates_lost_a_user_says_so_when_it_is_reproduced(
-    workspace: Workspace, tmp_path: Path
-) -> None:
-    root = str(shutil.copytree(workspace.root, tmp_path / "results"))
-    run_id, user = (
-        Results(root).arrow(table, date=day).to_pylist()[0][name]
-        for table, day, name in (("comparisons", SECOND, "run_id"), ("user_metrics", FIRST, "user_id"))
-    )
-    assert rankeval("maintain", root, "--erase-user", user).code == 0
-    done = rankeval("reproduce", root, "--run-id", run_id)
-    assert done.code == 7
-    assert f"covariates are those that {FIRST} has now" in " ".join(done.out.split())
 
 
 def test_a_config_evaluated_in_a_notebook_has_no_covariates(workspace: Workspace) -> None:

@@ -253,7 +253,7 @@ def verdict_in_words(result: NightResult, config: EvaluationConfig) -> str:
     baseline = config.comparisons.baseline if config.comparisons else None
     root, days = config.results.location, [result.evaluation_date]
 
-    def compare(*of_all: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - the measure, its means and pairs
+    def compare(*of_all: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - the measure and rows
         (night,) = published_nights(root, evaluation=result.evaluation, dates=days)
         return compare_two_best(root, night, *of_all)
 

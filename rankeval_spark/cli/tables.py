@@ -256,17 +256,18 @@ def winner_sentence(
     *,
     requested: Sequence[tuple[str, int]],
     baseline: str | None,
-    compare: Callable[[tuple[str, int], Sequence[Row], Sequence[Row]], list[dict[str, Any]]],
+    compare: Callable[..., list[dict[str, Any]]],
 ) -> str:
     """Return which model may ship, or leads, against the next best one; empty where no rule could be judged.
 
-    ``compare`` returns the comparison of the two best models by a measure, if ``pairs`` lacks it.
+    ``compare`` takes the deciding measure and these rows, and returns the comparison of the two best models that
+    ``pairs`` lacks.
     """
     if not is_decided(gates):
         return ""
     known = list(dict.fromkeys((row[C.MEASURE], row[C.K]) for row in means))
     first = deciding_measure(known, [key for key in requested if key in known], gates, pairs)
-    of_best = [] if first is None else compare(first, means, pairs)
+    of_best = [] if first is None else compare(first, gates, means, pairs, baseline)
     return str(winner_of(gates, means, [*pairs, *of_best], first=first, baseline=baseline))
 
 

@@ -53,9 +53,7 @@ def winner_of(
 ) -> Winner:
     """Return the model to ship and why: the best of those that meet every rule, against the next best one."""
     board = [] if first is None else ranked_rows([row for row in means if _key(row) == first], first)
-    names = [row["model"] for row in board if row["value"] is not None and row["has_support"]]
-    unmet, passed = ({row[C.MODEL_ID] for row in gates if row["verdict"] in kind} for kind in (UNMET, {PASSED}))
-    passing = [name for name in names if name in passed - unmet - {baseline}] if "" not in unmet else []
+    names, unmet, passing = _candidates(gates, board, baseline)
     may_ship = bool(passing) and not unmet
     if first is None or not names:
         return NO_WINNER
@@ -68,8 +66,7 @@ def winner_of(
     if defaults.better_of(first[0]) == "neither":
         text = f"Neither side of {measure} is better, so it names no best model.{others}"
         return Winner(passing[0] if may_ship else "", text, may_ship)
-    best = (passing or names)[0]
-    rival = next((name for name in names if name != best), None)
+    best, rival = _two_best(names, passing)
     if rival is None:
         return Winner(best, f"No other model has a value of {measure}.{others}", may_ship)
     value = next(row["text"] for row in board if row["model"] == best)
@@ -81,6 +78,31 @@ def winner_of(
         role = "the baseline" if rival == baseline else "which does not meet every rule"
         text = f"{rival}, {role}, has the best {measure}. {best} has {value}: {compared}."
     return Winner(best, text + others, may_ship)
+
+
+def two_best(
+    gates: Sequence[Row], means: Sequence[Row], first: MeasureKey, baseline: str | None
+) -> tuple[str, str] | None:
+    """Return the model that :func:`winner_of` names and the one that it is compared with; None without two."""
+    board = ranked_rows([row for row in means if _key(row) == first], first)
+    names, _, passing = _candidates(gates, board, baseline)
+    best, rival = _two_best(names, passing) if names else ("", None)
+    return None if rival is None else (best, rival)
+
+
+def _candidates(
+    gates: Sequence[Row], board: Sequence[Row], baseline: str | None
+) -> tuple[list[str], set[str], list[str]]:
+    """Return the models with a value, best first, those that a rule stops, and those that meet every rule."""
+    names = [row["model"] for row in board if row["value"] is not None and row["has_support"]]
+    unmet, passed = ({row[C.MODEL_ID] for row in gates if row["verdict"] in kind} for kind in (UNMET, {PASSED}))
+    return names, unmet, [name for name in names if name in passed - unmet - {baseline}] if "" not in unmet else []
+
+
+def _two_best(names: Sequence[str], passing: Sequence[str]) -> tuple[str, str | None]:
+    """Return the best model that meets every rule, or of all, and the best other one."""
+    best = (passing or names)[0]
+    return best, next((name for name in names if name != best), None)
 
 
 def _compare(pairs: Sequence[Row], measure: MeasureKey, model: str, other: str) -> str:

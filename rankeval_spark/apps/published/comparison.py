@@ -20,7 +20,7 @@ from rankeval_spark.errors import ConfigError, Fault, InputError, nearest
 from rankeval_spark.measures import Measure, MeasureSet, with_cutoff
 from rankeval_spark.report import defaults
 from rankeval_spark.report.figures.forest_plot import pair_row
-from rankeval_spark.report.figures.means import ranked_rows
+from rankeval_spark.report.winner import two_best
 from rankeval_spark.result_rows.metric_rows import SUPPORT
 from rankeval_spark.results import results_of
 from rankeval_spark.results.table_scans import DamagedResultsError, to_rows
@@ -108,18 +108,22 @@ def compare_nights(root: str, now: PastNight, before: PastNight, selection: Comp
 
 
 def compare_two_best(
-    root: str, night: PastNight, measure: MeasureKey, means: Sequence[Row], pairs: Sequence[Row]
+    root: str,
+    night: PastNight,
+    measure: MeasureKey,
+    gates: Sequence[Row],
+    means: Sequence[Row],
+    pairs: Sequence[Row],
+    baseline: str | None,
 ) -> list[dict[str, Any]]:
-    """Compare the two models with the best means over all users; nothing where that was done, or cannot be."""
-    if defaults.better_of(measure[0]) == "neither":
+    """Compare the model that a verdict names with the next best one; nothing where that was done, or cannot be."""
+    found = None if defaults.better_of(measure[0]) == "neither" else two_best(gates, means, measure, baseline)
+    n_users = max((row["n_users"] for row in means if (row[C.MEASURE], row[C.K]) == measure), default=0)
+    if found is None or n_users > MAX_PAIRED or pair_row(pairs, measure, *found):
         return []
-    of_measure = [row for row in means if (row[C.MEASURE], row[C.K]) == measure]
-    known = [row for row in ranked_rows(of_measure, measure) if row["value"] is not None]
-    names = [row["model"] for row in known[:2]]
-    if not names[1:] or known[0]["users"] > MAX_PAIRED or pair_row(pairs, measure, *names):
-        return []
+    best, rival = found
     try:
-        return compare_models(root, night, names[1], ComparisonSelection(names[:1], [with_cutoff(*measure)])).rows
+        return compare_models(root, night, rival, ComparisonSelection([best], [with_cutoff(*measure)])).rows
     except (ConfigError, InputError, DamagedResultsError):  # the verdict says that they were not compared
         return []
 

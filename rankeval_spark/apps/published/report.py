@@ -170,7 +170,8 @@ def _add_best_pair(root: str, tables: ReportTables, night: Night) -> ReportTable
     if night.first is None or not tables.user_metrics.num_rows or "has_support" not in night.metrics.column_names:
         return tables
     of_night = published_nights(root, evaluation=night.evaluation, dates=[night.day])[0]
-    return replace(tables, best_pair=compare_two_best(root, of_night, night.first, rows_of(night.means), night.pairs))
+    of_all = night.gates, rows_of(night.means), night.pairs, night.baseline
+    return replace(tables, best_pair=compare_two_best(root, of_night, night.first, *of_all))
 
 
 def _read_sample(scan: Any, columns: list[str], share: float) -> pa.Table:  # noqa: ANN401 - a dataset

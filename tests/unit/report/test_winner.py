@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rankeval_spark.report.winner import winner_of
+from rankeval_spark.report.winner import two_best, winner_of
 from tests.unit.report.test_figure_rows import comparison, metrics
 
 FIRST = ("nDCG", 10)
@@ -98,3 +98,21 @@ def test_without_means_or_another_model_there_is_nothing_to_compare() -> None:
     assert str(winner_of([], [], [], first=None, baseline=None)) == ""
     alone = winner_of([gate("als")], [metrics("als", 0.1), metrics("knn", None)], [], first=FIRST, baseline=None)
     assert str(alone) == "als may ship. No other model has a value of nDCG@10."
+
+
+@pytest.mark.parametrize(
+    ("gates", "baseline", "wanted"),
+    [
+        ([gate("als"), gate("knn")], "pop", ("als", "knn")),
+        ([gate("als", "failed"), gate("knn", "failed"), gate("pop")], None, ("pop", "als")),
+        ([gate("als"), gate("knn", "failed"), gate("pop")], "als", ("pop", "als")),
+        ([gate("als", "failed"), gate("knn", "failed")], "pop", ("als", "knn")),
+    ],
+)
+def test_the_model_that_is_named_is_compared_with_the_best_other_one(
+    gates: list[dict[str, Any]], baseline: str | None, wanted: tuple[str, str]
+) -> None:
+    assert two_best(gates, MEANS, FIRST, baseline) == wanted
+    named = winner_of(gates, MEANS, [], first=FIRST, baseline=baseline)
+    assert f"not compared with {wanted[1]}" in named.text
+    assert named.model == wanted[0]

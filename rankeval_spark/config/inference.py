@@ -25,7 +25,8 @@ def _require_models(models: tuple[str, ...]) -> tuple[str, ...]:
     return models
 
 
-ModelName = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+MAX_NAME: Final = 200  # characters of the name of a model
+ModelName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_NAME)]
 Models = Annotated[tuple[ModelName, ...], AfterValidator(_require_models), each_once("model")]
 MeasureText = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 SplitShare = Annotated[Number, Field(gt=0, lt=1)]

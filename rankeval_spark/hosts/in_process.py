@@ -24,7 +24,14 @@ from rankeval_spark.in_process.input_checks import (
     warn_of_merged_lists,
     warn_of_unread_times,
 )
-from rankeval_spark.inputs.arrow.reading import MAX_MEMORY, Tables, physical_bytes, refuse_large, to_source
+from rankeval_spark.inputs.arrow.reading import (
+    MAX_MEMORY,
+    Tables,
+    physical_bytes,
+    refuse_large,
+    to_source,
+    unite_models,
+)
 from rankeval_spark.inputs.input_columns import read_inputs, refuse_missing
 from rankeval_spark.inputs.places import release_copies
 from rankeval_spark.refusals import raise_as_call
@@ -54,10 +61,10 @@ def of_call(
     refuse_large(frames)
 
     def read(name: str, frame: object, schema: Schema) -> Source:
-        return to_source(name, frame, schema, getattr(inputs, name), request.time_zone)
+        return to_source(name, frame, schema, getattr(inputs, schema.name), request.time_zone)
 
     with raise_as_call():
-        tables = Tables(**read_inputs(frames, request, read, expected="a table"), are_checked=False)
+        tables = Tables(**read_inputs(frames, request, read, unite_models, expected="a table"), are_checked=False)
     release_copies(above=physical_bytes() * MAX_MEMORY)
     refuse_missing(tables.all(), request)
     if request.policies.is_attributed:

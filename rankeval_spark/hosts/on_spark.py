@@ -19,7 +19,7 @@ from rankeval_spark.errors import Fault, InputError, kind_of
 from rankeval_spark.hosts.host import Host
 from rankeval_spark.inputs.input_columns import IS_UNPARSABLE, read_inputs, refuse_missing
 from rankeval_spark.inputs.spark.probes import cached_partitions, estimated_bytes
-from rankeval_spark.inputs.spark.reading import Source, Sources, from_frame, read_all
+from rankeval_spark.inputs.spark.reading import Source, Sources, from_frame, read_all, unite_models
 from rankeval_spark.refusals import raise_as_call
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.spark.plans import bands, result_frames, usable_rows, user_rows
@@ -65,11 +65,11 @@ def of_call(
     def read(name: str, frame: object, schema: Schema) -> Source:
         if not isinstance(frame, DataFrame):
             fix = "spark.createDataFrame makes one of a pandas DataFrame, spark.read of files"
-            raise InputError(Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", expected, fix))
-        return from_frame(name, frame, schema, getattr(inputs, name), request.time_zone)
+            raise InputError(Fault(name, f"a {kind_of(frame)}", expected, fix))
+        return from_frame(name, frame, schema, getattr(inputs, schema.name), request.time_zone)
 
     with raise_as_call():
-        sources = Sources(**read_inputs(frames, request, read, expected=expected))
+        sources = Sources(**read_inputs(frames, request, read, unite_models, expected=expected))
     require_packages(sources.recommendations.frame.sparkSession)
     return OnSpark(inputs_of(sources, request, are_checked=False), request)
 

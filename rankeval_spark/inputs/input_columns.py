@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.policies import tie_rule
@@ -208,10 +208,28 @@ def input_schemas(
     return {**{schema.name: schema for schema in read}, "segments": segments_schema(segments, numbers=numbers)}
 
 
+class FramesByModel(dict[str, Any]):
+    """Frames of a call, by the model whose lists each of them has."""
+
+
+def each_frame(frames: Mapping[str, object]) -> dict[str, object]:
+    """Return every frame of a call by its place, such as ``recommendations['als']`` where a model has its own."""
+    return {
+        place: frame
+        for name, given in frames.items()
+        for place, frame in (
+            {f"{name}[{model!r}]": one for model, one in given.items()}
+            if isinstance(given, FramesByModel)
+            else {name: given}
+        ).items()
+    }
+
+
 def read_inputs(
     frames: Mapping[str, object],  # each input; None where it is not given
     request: Request,
     read: Callable[[str, object, Schema], Read],
+    unite: Callable[[Mapping[str, Read]], Read],  # of the frames of each model, into one of all
     *,
     expected: str,  # what an input is, for messages
 ) -> dict[str, Read]:
@@ -219,20 +237,50 @@ def read_inputs(
     names = tuple(name for name in request.segments if name not in request.slicing.computed)
     by_name = input_schemas(names, numbers=request.slicing.bands, lists=request.policies.lists)
     faults: list[Fault] = []
-    inputs: dict[str, Read] = {}
-    for name, frame in frames.items():
-        if frame is None and name in (LOG, HELD_OUT):
-            faults.append(Fault(f"evaluate({name}=)", "None", expected))
+    read_frames: dict[str, Read] = {}
+    for place, frame in each_frame(frames).items():
+        if frame is None and place not in ("segments", "train", "items"):
+            faults.append(Fault(place, "None", expected))
         elif frame is not None:
             try:
-                inputs[name] = read(name, frame, by_name[name])
+                read_frames[place] = read(place, frame, by_name[place.partition("[")[0]])
             except InputError as error:
                 faults.extend(error.faults)
     if faults:
         raise InputError(*faults)
+    if isinstance(by_model := frames[LOG], FramesByModel):
+        of_models = {f"{LOG}[{model!r}]": model for model in by_model}
+        _refuse_different({place: read_frames[place] for place in of_models})
+        read_frames[LOG] = unite({model: read_frames.pop(place) for place, model in of_models.items()})
+    inputs = {name: read_frames[name] for name in frames if name in read_frames}
     types = {name: source.id_types for name, source in inputs.items()}
     check_id_types(types, own_item=request.policies.own_item, is_call=True)
     return inputs
+
+
+def _refuse_different(sources: Mapping[str, HasColumns]) -> None:
+    """Refuse frames of models that name models themselves, or whose columns or types of ids differ, by their places."""
+    faults, (first, expected) = list[Fault](), next(iter(sources.items()))
+    for place, source in sources.items():
+        if C.MODEL_ID in source.given:
+            fix = "drop it, or give one frame with the rows of all models"
+            faults.append(Fault(place, "a column 'model_id'", "none, because the key names the model", fix))
+        for name, type_ in source.id_types.items():
+            if type_ != expected.id_types[name]:
+                wanted = f"one type for all models; {first} has {expected.id_types[name]}"
+                faults.append(
+                    Fault(place, f"{name} of type {type_}", wanted, f"cast {name} of one to that of the other")
+                )
+        for name in sorted(({*source.given} ^ {*expected.given}) - {C.MODEL_ID, IS_UNPARSABLE}):
+            has_it = name in source.given
+            found, of_first = (
+                f"{'a' if has_it else 'no'} column {name!r}",
+                f"{first} has {'none' if has_it else 'one'}",
+            )
+            fix = f"add it to all models, or drop it from {place if has_it else first}"
+            faults.append(Fault(place, found, f"the same columns for all models; {of_first}", fix))
+    if faults:
+        raise InputError(*faults)
 
 
 def column_fault(where: str, name: str, columns: Sequence[str], wanted_for: str = "", *, fix: str = "") -> Fault:

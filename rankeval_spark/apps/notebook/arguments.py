@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
-import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
+from typing import Any, Final, ParamSpec, TypeVar
 
 from pydantic import ValidationInfo, field_validator
 from typing_extensions import override
@@ -23,11 +23,8 @@ from rankeval_spark.config.request import Request
 from rankeval_spark.config.requested_measures import measures_of
 from rankeval_spark.config.slicing import band_faults
 from rankeval_spark.errors import ConfigError, Fault, InvalidCallError, kind_of, nearest, shortened
-from rankeval_spark.inputs.input_columns import INPUTS
-from rankeval_spark.refusals import SECTION_MODELS
-
-if TYPE_CHECKING:
-    from rankeval_spark.inputs.arrow.file_frames import FileFrame
+from rankeval_spark.inputs.input_columns import INPUTS, FramesByModel
+from rankeval_spark.refusals import SECTION_MODELS, model_faults
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -70,6 +67,8 @@ class Call(Request):
         names = ("recommendations", "held_out", *(name for name in given if name in Inputs.model_fields))
         places = {name: files.get(name, {"format": "parquet", "path": f"data/{name}"}) for name in names}
         located = {name: {**place, **rows.get(name, {})} for name, place in places.items()}
+        if values.get("models") == [*located["recommendations"].get("paths", ())]:
+            values.pop("models")  # which the paths name
         most = {name: value for name, value in rows.items() if name not in FrameInputs().frames}
         return {"evaluation": "notebook", "inputs": {**located, **most}, **values, "results": {"root": "results"}}
 
@@ -123,13 +122,16 @@ def validate_call(arguments: Mapping[str, Any], frames: Mapping[str, object]) ->
     segments = frames["segments"]
     baseline, given = arguments["baseline"], {name: () for name in _NEEDED if arguments.get(name) is not None}
     compared, faults = _merge_baseline(baseline, arguments["comparisons"])
-    paths = [name for name in frames if isinstance(arguments.get(name), str | os.PathLike)]
-    opened = {name: cast("FileFrame", frames[name]) for name in paths}
+    by_model = frames["recommendations"]
+    models = tuple(by_model) if isinstance(by_model, FramesByModel) else None
+    if models and isinstance(named := arguments["models"], list | tuple):
+        faults += model_faults({f"models[{n}]": name for n, name in enumerate(named)}, models)
     values = {
         **{name: arguments[name] for name in Call.model_fields if name in arguments},
+        **({"models": models} if models and arguments["models"] is None else {}),
         "comparisons": compared,
         "given": given if segments is None else {"segments": column_names(segments), **given},
-        "files": {name: frame.as_config() for name, frame in opened.items()},
+        "files": {name: place for name, frame in frames.items() if (place := _place_in_config(frame))},
     }
 
     def locate(place: tuple[str | int, ...]) -> str:
@@ -145,6 +147,18 @@ def validate_call(arguments: Mapping[str, Any], frames: Mapping[str, object]) ->
     if faults:
         raise ConfigError(*faults)
     return call
+
+
+def _place_in_config(frame: Any) -> dict[str, Any]:  # noqa: ANN401 - of any library
+    """Return the keys of a config that say where a frame of files is; of frames by model, a place of each of them."""
+    if not isinstance(frame, FramesByModel):
+        return dict(frame.as_config()) if hasattr(type(frame), "as_config") else {}
+    places = [_place_in_config(one) for one in frame.values()]
+    paths = [place.pop("path", None) for place in places]
+    if None in paths or any(place != places[0] for place in places):  # a config has one format for all models
+        names = (name if re.fullmatch(r"\w[\w.-]*", name) else f"model_{n}" for n, name in enumerate(frame, 1))
+        places, paths = [{"format": "parquet"}], [f"data/recommendations/{name}" for name in names]
+    return {**places[0], "paths": dict(zip(frame, paths, strict=True))}
 
 
 _ARGUMENT: Final = locate_in_call("evaluate")

@@ -52,12 +52,14 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     computed when used. Others are read once, here, and evaluated in this process, without Spark: each result is a
     ``pyarrow.Table``, computed once, when first used. The numbers are the same.
 
+    A dict of recommendations has one frame or path a model: ``{"als": frame, "knn": "knn.parquet"}``.
+
     The path of a table is read in this process too: of Parquet, CSV, JSON lines and TREC, files or a folder, and of
     Delta, on this machine or in an object store, such as ``"s3://bucket/log.parquet"``. The ending names the format.
 
     Parameters
     ----------
-    recommendations : DataFrame, table or path
+    recommendations : DataFrame, table or path, or dict of them by model
         ``user_id``, ``item_id``, ``score`` and/or ``rank`` [, ``model_id``] [, ``list_id``] [, ``recommended_at``]
         [, ``predicted_reward``]. Ids are text or whole numbers, and keep their type in the results; UUIDs become text.
         Where a row is a whole list, ``item_id`` and ``score`` are arrays, or ``recommendations`` is an array of structs
@@ -73,7 +75,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     baseline : str, optional
         Model that the others are compared with, in ``comparisons``.
     models : sequence of str, optional
-        The models expected; those in the log where left out: one job of Spark, with the first result.
+        The models expected; those in the log where left out: one job of Spark, with the first result. Frames by model
+        name them.
     segments : DataFrame, table or path, optional
         ``user_id`` and segment columns, one row a user.
     slices : sequence of str or of sequences of str
@@ -151,7 +154,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         judged = [] if call.inputs.held_out.gains else [*columns["held_out"], *call.inputs.held_out.columns]
         unused = columns["segments"] if not call.slices and not call.slicing.bands else []
         warn_of_likely_mistakes(request, log, judged, unused)
-        if is_spark := is_on_spark(given):
+        if is_spark := is_on_spark(frames):
             import_module("rankeval_spark.spark.version").require_spark()
         host = import_module(f"rankeval_spark.hosts.{'on_spark' if is_spark else 'in_process'}")
         return Evaluation(host.of_call(frames, request, call.inputs), call)

@@ -343,10 +343,10 @@ def _require_json(column: pa.ChunkedArray, path: str, where: str) -> None:
         return
     first = trimmed[0].as_py()
     separator = next((each for each in _SEPARATORS if each in first), _SEPARATORS[-1])
-    input_, _, in_nested = where.partition(".nested.")
+    input_, _, in_nested = where.rpartition(".nested.")
     if input_.startswith("inputs."):
         fix = f"write {input_}.nested.separator: {json.dumps(separator)}"
     else:
         given = {in_nested: path, "separator": separator}
-        fix = f"write inputs={ {input_: {'nested': given}}!r}"
+        fix = f"write inputs={ {input_.partition('[')[0]: {'nested': given}}!r}"
     raise InputError(Fault(where, f"{path!r} with text such as {shortened(first)!r}", _EXPECTED, fix))

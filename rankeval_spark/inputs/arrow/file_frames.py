@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 
+from rankeval_spark import columns as C
 from rankeval_spark.allowed_folders import require_allowed
 from rankeval_spark.config import validate_model
 from rankeval_spark.config.base import resolve_path
@@ -83,7 +85,7 @@ class FileFrame:
 
 
 def open_frame(
-    name: str,  # of the argument
+    name: str,  # of the argument, or the place in it
     path: str | os.PathLike[str],
     format_: str | None = None,  # by default as the name ends, or those of the files in a folder
     date: dt.date | None = None,  # for the placeholder `{date}`
@@ -92,12 +94,12 @@ def open_frame(
 
     Raises ConfigError: the path or the format is not valid. InputError: there is no table that this process reads.
     """
-    text = os.fspath(path)
+    text, input_ = os.fspath(path), name.partition("[")[0]
     ending = ending_of(text.rstrip("/"))
     config: InputConfig = validate_model(
-        _INPUTS[name],
+        _INPUTS[input_],
         {"format": format_ or FORMATS.get(ending, "delta"), "path": text, "options": _tab_option(ending, format_)},
-        locate=lambda place: f"{name}.format" if place == ("format",) else name,
+        locate=lambda place: f"{input_}.format" if place == ("format",) else name,
     )
     if "{date" in text and date is None:
         raise ConfigError(Fault("evaluation_date", "None", f"the date of {text}", f"give it for {name}"))
@@ -109,6 +111,8 @@ def open_frame(
         config = _with_format(name, config, location)
     try:
         table = open_files(config, date or _NO_DATE)
+        if config.format == "trec" and name != input_:  # the key of the model replaces the name of the run
+            table = replace(table, dataset=ds.dataset(table.dataset.to_table().drop_columns(C.MODEL_ID)))
         return FileFrame(name, config, table, (table.count(None), len(table.schema)))
     except ForSparkError as error:
         raise InputError(*_faults(name, config, date or _NO_DATE, error)) from error
@@ -143,7 +147,11 @@ def _with_format(name: str, config: InputConfig, location: str) -> InputConfig:
         names = sorted(f".{ending}" if ending else "no ending" for ending in endings)
         more = f" and {len(names) - MAX_ENDINGS} others" if len(names) > MAX_ENDINGS else ""
         shown = f"{', '.join(names[:MAX_ENDINGS])}{more}"
-        fix = f"name the format: inputs={{{name!r}: {{'format': 'csv'}}}}, or give a frame" if endings else ""
+        fix = (
+            f"name the format: inputs={{{name.partition('[')[0]!r}: {{'format': 'csv'}}}}, or give a frame"
+            if endings
+            else ""
+        )
         raise InputError(Fault(name, f"{f'files of {shown}' if endings else NO_FILES} at {location}", _EXPECTED, fix))
     ((format_, options),) = chosen
     return config.model_copy(update={"format": format_, "options": dict(options)})

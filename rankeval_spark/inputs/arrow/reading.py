@@ -21,7 +21,15 @@ from rankeval_spark.config.inputs import FrameInputs, LogRows, column_and_field
 from rankeval_spark.engine.arrays import to_arrow
 from rankeval_spark.errors import Fault, InputError, first_line, kind_of
 from rankeval_spark.inputs.arrow.canonical import RECOMMENDATIONS, Reading
-from rankeval_spark.inputs.input_columns import IDS, NO_ORDER, GivenInputs, column_fault, missing_faults
+from rankeval_spark.inputs.input_columns import (
+    IDS,
+    LOG,
+    NO_ORDER,
+    GivenInputs,
+    column_fault,
+    each_frame,
+    missing_faults,
+)
 from rankeval_spark.time_zones import UTC
 
 if TYPE_CHECKING:
@@ -74,7 +82,7 @@ class Tables(GivenInputs[Source]):
 
 def refuse_large(frames: Mapping[str, object]) -> None:
     """Refuse inputs that need more memory than the machine has; rows that are unknown before reading do not count."""
-    shapes = [getattr(frame, "shape", ()) for frame in frames.values() if _library_name(frame) in _SIZED]
+    shapes = [getattr(frame, "shape", ()) for frame in each_frame(frames).values() if _library_name(frame) in _SIZED]
     n_rows = [shape[0] for shape in shapes if isinstance(shape, tuple) and shape]
     refuse_rows(sum(n for n in n_rows if isinstance(n, int)))
 
@@ -85,7 +93,7 @@ def refuse_rows(n_rows: int) -> None:
     if needed > memory:
         found = f"{n_rows:,} rows, which need some {needed / 1e9:.0f} GB"
         expected = f"what fits into the {memory / 1e9:.0f} GB of this machine"
-        raise InputError(Fault("evaluate(recommendations=)", found, expected, "give DataFrames of Spark instead"))
+        raise InputError(Fault("recommendations", found, expected, "give DataFrames of Spark instead"))
 
 
 def physical_bytes() -> float:
@@ -100,6 +108,17 @@ def physical_bytes() -> float:
 
 def _library_name(value: object) -> str:
     return type(value).__module__.partition(".")[0]
+
+
+def unite_models(sources: Mapping[str, Source]) -> Source:
+    """Append the logs of models to one another, each row with the name of its model."""
+    rows = [
+        source.table.append_column(C.MODEL_ID, pa.repeat(pa.scalar(model), source.table.num_rows))
+        for model, source in sources.items()
+    ]
+    table = pa.concat_tables(rows, promote_options="permissive")
+    first, unread = next(iter(sources.values())), (name for source in sources.values() for name in source.unread)
+    return Source(LOG, table, first.given | {C.MODEL_ID}, first.id_types, unread=tuple(dict.fromkeys(unread)))
 
 
 def is_table(frame: object) -> bool:
@@ -118,7 +137,7 @@ def table_fault(name: str, frame: object) -> Fault | None:
         fix = f"call {method}() on it"
     else:
         fix = "pandas.DataFrame or pyarrow.table makes one of rows or columns"
-    return Fault(f"evaluate({name}=)", f"a {kind_of(frame)}", _EXPECTED, fix)
+    return Fault(name, f"a {kind_of(frame)}", _EXPECTED, fix)
 
 
 def to_source(
@@ -181,7 +200,7 @@ def _read_chosen_columns(
     except (pa.ArrowException, TypeError, ValueError) as error:
         found = f"a {kind_of(frame)} that Arrow cannot read ({first_line(' '.join(map(str, error.args)))})"
         fix = "give each column values of one type"
-        raise InputError(Fault(f"evaluate({name}=)", found, _EXPECTED, fix)) from error
+        raise InputError(Fault(name, found, _EXPECTED, fix)) from error
 
 
 def _choose_columns(

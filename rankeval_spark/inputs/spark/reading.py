@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING, TypeAlias
 
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, functions as F
 
+from rankeval_spark import columns as C
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.errors import ConfigError, FaultsError, InputError
 from rankeval_spark.inputs.arrow.canonical import Reading
 from rankeval_spark.inputs.filters import RowFilter
-from rankeval_spark.inputs.input_columns import CORRUPT, LOG, GivenInputs, check_id_types, filter_faults, input_schemas
+from rankeval_spark.inputs.input_columns import (
+    CORRUPT,
+    IS_UNPARSABLE,
+    LOG,
+    GivenInputs,
+    check_id_types,
+    filter_faults,
+    input_schemas,
+)
 from rankeval_spark.inputs.spark.canonical_columns import arrow_schema, column, plan_reading
 from rankeval_spark.inputs.spark.opening import open_table, parquet_faults
 from rankeval_spark.time_zones import UTC
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from rankeval_spark.config.evaluation_config import EvaluationConfig
     from rankeval_spark.config.inputs import InputConfig, InputRows
@@ -151,3 +161,25 @@ def from_frame(
     unread = tuple(own for own in frame.columns if own not in (*schema.field_names(), *read))
     table, given = canonical.to_rows(frame), canonical.given
     return Source(name, table, frame, name, "frame", None, given, canonical.id_types, unread=unread, lists=lists)
+
+
+def unite_models(sources: Mapping[str, Source]) -> Source:
+    """Append the logs of models to one another, each row with the name of its model."""
+    is_marked = any(IS_UNPARSABLE in source.given for source in sources.values())
+
+    def unite(frames: Iterable[DataFrame]) -> DataFrame:
+        named = (frame.withColumn(C.MODEL_ID, F.lit(model)) for model, frame in zip(sources, frames, strict=True))
+        return reduce(DataFrame.unionByName, named)
+
+    def with_mark(source: Source) -> DataFrame:
+        has_mark = IS_UNPARSABLE in source.given or not is_marked
+        return source.frame if has_mark else source.frame.withColumn(IS_UNPARSABLE, F.lit(False))
+
+    rows = unite(map(with_mark, sources.values()))
+    lists = [source.lists for source in sources.values() if source.lists is not None]
+    first, unread = next(iter(sources.values())), [name for source in sources.values() for name in source.unread]
+    given = frozenset({C.MODEL_ID}).union(*(source.given for source in sources.values()))
+    whole = unite(lists) if len(lists) == len(sources) else None
+    return Source(
+        LOG, rows, rows, LOG, first.format, None, given, first.id_types, unread=(*dict.fromkeys(unread),), lists=whole
+    )

@@ -11,6 +11,7 @@ import pytest
 from rankeval_spark import evaluate, schemas
 from rankeval_spark.columns import LIST_KEY
 from rankeval_spark.errors import ConfigError, InputError, RefusedCallError
+from tests.support.arrow_frames import judgements as gains, ranking as rankings
 from tests.support.frames import after_run, assert_columns, assert_key, judgements, ranking, table, tuples
 from tests.support.hosts import assert_same
 from tests.support.logs import Logs
@@ -91,6 +92,23 @@ def test_models_that_are_not_named_are_looked_up_once_with_the_first_result(spar
     assert result.metrics.columns
     with no_spark_jobs(spark):
         assert all(frame.columns for frame in (result.user_metrics, result.metrics, result.leaderboard()))
+
+
+def test_frames_by_model_need_no_job_for_their_names(spark: SparkSession) -> None:
+    tables = {"pop": rankings({"u1": "b a", "u2": "c"}), "als": rankings({"u1": "a", "u3": "a b"})}
+    held_out = gains({"u1": {"a": 1}, "u2": {"c": 1, "d": 1}})
+    frames = {name: spark.createDataFrame(rows) for name, rows in tables.items()}
+    asked: dict[str, Any] = {"measures": ["RR", "P@2"], "baseline": "pop"}
+    with no_spark_jobs(spark):
+        result = evaluate(frames, spark.createDataFrame(held_out), **asked)
+        assert tuple(result.host.models) == ("pop", "als")
+    assert_same(result.metrics.toArrow(), evaluate(tables, held_out, **asked).metrics, tolerance=1e-12)
+    ranks = frames["pop"].selectExpr("user_id", "1 AS rank", "1 AS item_id")
+    told = r"\['pop'\]: found item_id of type bigint.*\n.*\['pop'\]: found a column 'rank'"
+    with pytest.raises(InputError, match=told):
+        evaluate({"als": frames["als"], "pop": ranks}, frames["als"], measures=["RR"])
+    with pytest.raises(InputError, match=r"\['pop'\]: found a pyarrow.Table, while recommendations\['als'\] is a Data"):
+        evaluate({"als": frames["als"], "pop": tables["pop"]}, frames["als"], measures=["RR"])
 
 
 def test_results_have_the_declared_columns_and_keys(spark: SparkSession) -> None:

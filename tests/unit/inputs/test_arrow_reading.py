@@ -456,7 +456,7 @@ def test_column_that_is_there_twice_is_refused(frame: object) -> None:
 
 def test_column_of_several_types_is_explained() -> None:
     (fault,) = faults_of(schemas.TRAIN, pd.DataFrame({"user_id": ["u", 1], "item_id": [1, 2]}))
-    assert fault.where == "evaluate(train=)"
+    assert fault.where == "train"
     assert "a pandas.DataFrame that Arrow cannot read (" in fault.found
     assert "column user_id" in fault.found
     assert fault.fix == "give each column values of one type"
@@ -476,7 +476,7 @@ def test_what_is_no_table_is_refused(found: str) -> None:
     frame, fix = NO_TABLES[found]
     assert not is_table(frame)
     expected = "a table that Arrow can read: pandas, polars, pyarrow or DuckDB"
-    assert faults_of(schemas.HELD_OUT, frame) == [Fault("evaluate(held_out=)", found, expected, fix)]
+    assert faults_of(schemas.HELD_OUT, frame) == [Fault("held_out", found, expected, fix)]
 
 
 def test_tables_are_known_by_their_stream() -> None:

@@ -19,7 +19,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --requi
 # A virtual environment holds absolute paths, so one that was moved or copied with its checkout is made anew.
 HERE := $(shell pwd | cksum | cut -d' ' -f1)
 
-.PHONY: help setup setup-test demo doctor zip dist test test-version test-versions test-cluster test-faults test-stores test-peers test-peers-torch test-versions lint types quick unit pytest format docs site notebooks bench bench-scale bench-peers lock clean
+.PHONY: help setup setup-test demo doctor zip cluster-env dist test test-version test-versions test-cluster test-faults test-stores test-peers test-peers-torch test-versions lint types quick unit pytest format docs site notebooks bench bench-scale bench-peers lock clean
 
 help:  ## List the goals
 	@echo "rankeval-spark: make GOAL"
@@ -74,7 +74,7 @@ zip:  ## Make dist/rankeval_spark.zip, for spark-submit --py-files; any Python w
 	@"$$(PYTHON="$(PYTHON)" bash requirements/find-python)" -m zipfile -c dist/rankeval_spark.zip rankeval_spark && echo "==> dist/rankeval_spark.zip"
 
 # The environment is made anew: packed is what is in it. It holds no Spark and no Java, which the cluster has.
-dist: zip  ## Make dist/environment.tar.gz too, the Python packages of workers that have none, for spark-submit --archives
+cluster-env: zip  ## Make dist/environment.tar.gz too, the Python packages of workers that have none, for spark-submit --archives
 	@rm -rf build/workers dist/environment.tar.gz && mkdir -p build
 	@"$$(PYTHON="$(PYTHON)" bash requirements/find-python)" -m venv build/workers
 	@build/workers/bin/python $(INSTALL) -r requirements/build.txt
@@ -215,7 +215,7 @@ COMPILE := UV_PYTHON_DOWNLOADS=never $(VENV)-lock/bin/uv pip compile --quiet --u
 
 lock: $(VENV)-lock/.made  ## Bring requirements/*.txt up to pyproject.toml; ARGS=--upgrade for newer versions
 	@echo "==> locking"
-	@printf '%s\n' pip setuptools wheel | $(COMPILE) $(ARGS) --output-file requirements/build.txt -
+	@printf '%s\n' pip setuptools wheel hatchling hatch-fancy-pypi-readme | $(COMPILE) $(ARGS) --output-file requirements/build.txt -
 	@$(COMPILE) $(ARGS) --extra java --extra spark --extra report --extra stores --output-file requirements/run.txt pyproject.toml
 	@echo venv-pack | $(COMPILE) $(ARGS) --extra stores --constraint requirements/run.txt --output-file requirements/workers.txt pyproject.toml -
 	@$(COMPILE) $(ARGS) --extra java --extra test --constraint requirements/run.txt --output-file requirements/test.txt pyproject.toml
@@ -225,6 +225,7 @@ lock: $(VENV)-lock/.made  ## Bring requirements/*.txt up to pyproject.toml; ARGS
 	done
 	@$(COMPILE) $(ARGS) --override requirements/test-peers-overrides.in --output-file requirements/test-peers.txt requirements/test-peers.in
 	@$(COMPILE) $(ARGS) --output-file requirements/docs.txt requirements/docs.in
+	@$(COMPILE) $(ARGS) --constraint requirements/build.txt --output-file requirements/dist.txt requirements/dist.in
 	@$(COMPILE) $(ARGS) --output-file requirements/store-servers.txt requirements/store-servers.in
 	@$(COMPILE) $(ARGS) --override requirements/test-peers-torch-overrides.in --output-file requirements/test-peers-torch.txt requirements/test-peers-torch.in
 
@@ -233,6 +234,13 @@ $(VENV)-lock/.made:
 	@$(VENV)-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
 	@touch $@
 
+# Two builds of one commit have the same bytes: hatchling writes its own time, or SOURCE_DATE_EPOCH, on every file.
+dist: $(VENV)-dist/.has-peers  ## Make the wheel and the source distribution in dist, ready for an index
+	@rm -f dist/rankeval_spark-*
+	@$(VENV)-dist/bin/python -m build --quiet --no-isolation --outdir dist .
+	@$(VENV)-dist/bin/python -m twine --no-color check --strict dist/rankeval_spark-*
+	@$(VENV)-dist/bin/check-wheel-contents dist/rankeval_spark-*.whl
+
 clean:  ## Remove the environments and everything that was generated; fetched files stay in the cache
-	rm -rf $(VENV) $(VENV)-peers $(VENV)-test-peers $(VENV)-test-peers-torch $(VENV)-docs $(VENV)-store-servers $(SPARKS:%=$(VENV)-spark-%) $(VENV)-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-peers $(VENV)-test-peers $(VENV)-test-peers-torch $(VENV)-docs $(VENV)-dist $(VENV)-store-servers $(SPARKS:%=$(VENV)-spark-%) $(VENV)-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -99,15 +99,15 @@ def test_workers_without_packages_are_named_before_a_row_is_read(
     assert "without numpy, pyarrow; expected numpy and pyarrow in the Python of every worker" in " ".join(
         done.stdout.split()
     )
-    assert "make dist" in done.stdout
+    assert "make cluster-env" in done.stdout
     assert time.monotonic() - started < 120  # 222 s before, of tasks that are repeated
 
 
 @pytest.mark.faults
-def test_archive_of_make_dist_is_all_that_workers_need(own_copy: Workspace, master: str, package: Path) -> None:
+def test_archive_of_make_cluster_env_is_all_that_workers_need(own_copy: Workspace, master: str, package: Path) -> None:
     archive = PROJECT / "dist" / "environment.tar.gz"
     if not archive.exists():
-        subprocess.run(["make", "dist"], cwd=PROJECT, check=True)
+        subprocess.run(["make", "cluster-env"], cwd=PROJECT, check=True)
     own_copy.change(evaluation="archived")
     python = {
         "spark.archives": f"{archive}#environment",

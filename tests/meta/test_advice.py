@@ -1,17 +1,11 @@
-"""What messages and pages advise exists: commands, their options, goals of make, files; and it is in the package."""
+"""What messages and pages advise exists: commands, their options, goals of make, files."""
 
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import sys
-import zipfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
-import pytest
 import typer
 
 from rankeval_spark.cli.main import app
@@ -64,22 +58,3 @@ def test_the_packages_of_delta_are_the_pinned_ones() -> None:
     named = {(place, one[0]) for place, one in advised(re.compile(r"io\.delta:delta-spark_[\w.:]+\w"))}
     assert {place for place, _ in named} >= {"README.md", "docs/operations.md"}
     assert {name for _, name in named} <= {one.package for one in jars.BUILDS.values()}
-
-
-@pytest.mark.slow
-def test_the_wheel_holds_the_template_and_the_schema(tmp_path: Path) -> None:
-    shutil.rmtree(ROOT / "build", ignore_errors=True)  # setuptools packs what an earlier build left there
-    build = ["pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(ROOT)]
-    subprocess.run([sys.executable, "-m", *build], check=True, capture_output=True, cwd=tmp_path)
-    (wheel,) = tmp_path.glob("*.whl")
-    names = zipfile.ZipFile(wheel).namelist()
-    assert {"rankeval_spark/config/template.yaml", "rankeval_spark/config/evaluation.schema.json"} <= set(names)
-
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    command = [sys.executable, "-m", "rankeval_spark", "init", "nightly.yaml"]  # from the wheel, which is a zip
-    done = subprocess.run(
-        command, cwd=folder, env={"PYTHONPATH": str(wheel)}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert sorted(path.name for path in folder.iterdir()) == ["evaluation.schema.json", "nightly.yaml"]

@@ -287,7 +287,7 @@ def require_packages_of_cluster(session: SparkSession) -> None:
     if found := sorted(set(context.parallelize(range(n_tasks), n_tasks).mapPartitions(look).collect())):
         expected = f"{' and '.join(NEEDED)} in the Python of every worker"
         fix = (
-            "make dist, then spark-submit --archives dist/environment.tar.gz#environment "
+            "make cluster-env, then spark-submit --archives dist/environment.tar.gz#environment "
             "--conf spark.pyspark.python=./environment/bin/python; or install requirements/workers.txt on each worker"
         )
         raise EnvironmentFaultError(Fault("Python of the workers", "; ".join(found[:MAX_NAMED]), expected, fix))

@@ -38,7 +38,7 @@ BACKFILL: Final = "30 such nights with the start of the process: rankeval backfi
 
 N_DATES: Final = 30
 FIRST: Final = date(2026, 1, 1)
-_CONFIG: Final = Path(__file__).parents[1] / "conf" / "demo.yaml"
+_CONFIG: Final = Path(__file__).parents[1] / "rankeval_spark" / "demo" / "demo.yaml"
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def command(*arguments: object) -> None:
     """Run a command of the program in a process of its own; a gate that is not met is no failure."""
     done = subprocess.run(
         [sys.executable, "-m", "rankeval_spark", *map(str, arguments)],
-        env={**os.environ, "PYTHONPATH": str(_CONFIG.parents[1])},
+        env={**os.environ, "PYTHONPATH": str(_CONFIG.parents[2])},
         capture_output=True,
         text=True,
         check=False,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os.path
 import shlex
 import time
 from collections.abc import Sequence
@@ -12,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rankeval_spark import allowed_folders, columns as C, schemas
+from rankeval_spark import allowed_folders, columns as C, demo, schemas
 from rankeval_spark.apps.progress import Steps
 from rankeval_spark.apps.published.report import report_of
 from rankeval_spark.apps.published.rescoring import unchanged_dates
@@ -24,7 +22,6 @@ from rankeval_spark.cli.terminal import console, progress
 from rankeval_spark.config import load_config
 from rankeval_spark.demo import TRAINING, open_bandit, prepare
 from rankeval_spark.demo.movielens import DataUnavailableError
-from rankeval_spark.demo.workspace import TABLES
 from rankeval_spark.errors import EnvironmentFaultError
 from rankeval_spark.report.page import require_extra
 from rankeval_spark.results import results_of
@@ -34,16 +31,20 @@ from rankeval_spark.spark.session.builder import build_session
 if TYPE_CHECKING:
     from rankeval_spark.config import EvaluationConfig
 
+CONFIG: Final = Path(demo.__file__).with_name("demo.yaml")  # copied into the workspace
 SHOWN_K: Final = 10
 SHOWN: Final = ("nDCG", "AP", "P", "R", "Success", "RR")  # measures of the tables; the others are variants of these
 
 
-def demo_command(workspace: Path, config_path: Path) -> None:
-    """Prepare the logs, evaluate every date, and show the newest night."""
+def demo_command(workspace: Path) -> None:
+    """Prepare the config and the logs, evaluate every date, and show the newest night."""
     out, started = console(), time.perf_counter()
-    overrides = workspace_overrides(workspace, config_path)
-    config = load_config(config_path, overrides)
-    allowed_folders.require_allowed(("--workspace", str(workspace)), ("results.root", config.results.location))
+    allowed_folders.require_allowed(("--workspace", str(workspace)))
+    config_path = workspace / CONFIG.name
+    if not config_path.exists():  # one that was changed is kept
+        workspace.mkdir(parents=True, exist_ok=True)
+        write_atomically(CONFIG.read_text(encoding="utf-8"), config_path, "--workspace")
+    config = load_config(config_path)
     # Only to train: the nights are computed in this process.
     settings = {**TRAINING, **config.spark.resolved_settings()}
     options: dict[str, Any] = {"master": config.spark.master, "settings": settings}
@@ -81,20 +82,9 @@ def demo_command(workspace: Path, config_path: Path) -> None:
     names = ", ".join(schema.name for schema in (schemas.RUNS, *schemas.PUBLISHED))
     out.print(f"tables in {root}: {names} ({time.perf_counter() - started:.0f} s)", markup=False)
     out.print("try next:")
-    for command in next_commands(root, newest, (str(config_path), *overrides)):
-        out.print(f"  .venv/bin/{command}", markup=False, soft_wrap=True)
-
-
-def workspace_overrides(workspace: Path, config_path: Path) -> list[str]:
-    """Return the overrides by which a config reads the logs of a workspace and publishes there; none by default."""
-    config = load_config(config_path)
-    folder = os.path.relpath(workspace.absolute(), config_path.resolve().parent)
-    written = {name: source.path for name, source in config.inputs.given.items() if name in TABLES}
-    places = {
-        f"inputs.{name}.path": (path, f"{folder}/logs/{name}") for name, path in written.items() if path is not None
-    }
-    places["results.root"] = (config.results.root or "", f"{folder}/results")
-    return [f"{key}={json.dumps(new, ensure_ascii=False)}" for key, (old, new) in places.items() if old != new]
+    prefix = ".venv/bin/" if Path(".venv/bin/rankeval").exists() else ""  # of a clone, where it is not on the PATH
+    for command in next_commands(root, newest, str(config_path)):
+        out.print(f"  {prefix}{command}", markup=False, soft_wrap=True)
 
 
 def without_variants(rows: Sequence[Row]) -> list[Row]:
@@ -138,11 +128,9 @@ def _write_report(config: EvaluationConfig, day: date, path: Path) -> None:
     out.print(f"\nreport: {path} ({seconds:.1f} s), open it in a browser", markup=False, soft_wrap=True)
 
 
-def next_commands(root: str, day: str, rerun: Sequence[str]) -> tuple[str, ...]:
-    """Return commands to try on the tables of the demo. ``rerun`` has the config and its overrides."""
-    folder, (config, *overrides) = shlex.quote(root), map(shlex.quote, rerun)
-    # The rules of conf/demo.yaml need cutoff 10.
-    changes = " ".join(f"--set {change}" for change in (*overrides, "cutoffs=[5,10]"))
+def next_commands(root: str, day: str, config_path: str) -> tuple[str, ...]:
+    """Return commands to try on the tables of the demo."""
+    folder, config = shlex.quote(root), shlex.quote(config_path)
     return (
         f"rankeval show {folder} --k 10",
         f"rankeval gate {folder}",
@@ -150,5 +138,5 @@ def next_commands(root: str, day: str, rerun: Sequence[str]) -> tuple[str, ...]:
         f"rankeval compare {folder} --against previous --measure nDCG --k 10",
         f"rankeval report {folder} --out report.html --date {day}",
         f"rankeval score {folder} --measure \"nDCG(dcg='jk2')@10\" --date {day}",
-        f"rankeval run {config} --date {day} {changes} --dry-run",
+        f"rankeval run {config} --date {day} --set cutoffs=[5,10] --dry-run",  # the rules need cutoff 10
     )

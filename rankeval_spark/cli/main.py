@@ -624,12 +624,11 @@ def doctor(
 
 @_command("rankeval demo", "rankeval demo --workspace /data/demo")
 def demo(
-    workspace: Annotated[Path, typer.Option(help="Folder of the demo's logs, results and report")] = Path("demo"),
-    config: Annotated[Path, typer.Option(help="Config to run; its paths become the workspace's")] = Path(
-        "conf/demo.yaml"
+    workspace: Annotated[Path, typer.Option(help="Folder of the demo's config, logs, results and report")] = Path(
+        "demo"
     ),
 ) -> None:
     """Train three recommenders on MovieLens 100K, evaluate three nights and show the result."""
     from rankeval_spark.cli.demo import demo_command  # noqa: PLC0415 - imports pyspark
 
-    demo_command(workspace, config)
+    demo_command(workspace)

@@ -70,7 +70,7 @@ def test_commands_of_a_page_run(
         for name in names
     }
     roots = dict.fromkeys(("/data/results", "demo/results", "RESULTS"), workspace.root)
-    places = {**inputs, **roots, "gender": "country", "42": "ann", "conf/demo.yaml": str(workspace.config)}
+    places = {**inputs, **roots, "gender": "country", "42": "ann", "demo/demo.yaml": str(workspace.config)}
     for words in block.commands:
         if words[0] in COMMANDS_NOT_RUN:
             continue

@@ -33,7 +33,7 @@ def shown(result: NightResult, monkeypatch: pytest.MonkeyPatch) -> str:
     """Show a result to a user who wants results and faults only."""
     monkeypatch.setattr(sys, "stdout", out := io.StringIO())
     with quietly(True):
-        run.show_result(result, load_config(PROJECT / "conf" / "demo.yaml"))
+        run.show_result(result, load_config(PROJECT / "rankeval_spark" / "demo" / "demo.yaml"))
     return out.getvalue()
 
 

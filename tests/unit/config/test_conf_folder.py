@@ -13,6 +13,7 @@ from rankeval_spark.config import json_schema, load_config, yaml_reader
 PROJECT = Path(__file__).parents[3]
 CONF = PROJECT / "conf"
 TEMPLATE = PROJECT / "rankeval_spark" / "config" / "template.yaml"
+DEMO = PROJECT / "rankeval_spark" / "demo" / "demo.yaml"
 
 
 def test_json_schema_is_current() -> None:
@@ -26,10 +27,10 @@ def test_template_is_valid() -> None:
 
 @pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
 def test_every_config_of_the_folder_is_valid(path: Path) -> None:
-    assert load_config(path).evaluation == ("movielens" if path.stem == "demo" else path.stem)
+    assert load_config(path).evaluation == path.stem
 
 
-@pytest.mark.parametrize("path", [*sorted(CONF.glob("*.yaml")), TEMPLATE], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [*sorted(CONF.glob("*.yaml")), DEMO, TEMPLATE], ids=lambda path: path.stem)
 def test_every_config_is_written_as_the_same_config(path: Path, tmp_path: Path) -> None:
     config, written = load_config(path), tmp_path / path.name
     written.write_text(config.to_yaml(), encoding="utf-8")
@@ -43,7 +44,7 @@ def test_template_names_every_key() -> None:
 
 
 def test_template_shows_the_defaults() -> None:
-    template, bare = load_config(TEMPLATE), load_config(CONF / "demo.yaml")
+    template, bare = load_config(TEMPLATE), load_config(DEMO)
     for name in ("policies", "checks", "intervals"):
         assert getattr(template, name) == getattr(bare, name)
     assert template.slicing.min_slice_size == bare.slicing.min_slice_size
@@ -53,18 +54,18 @@ def test_template_shows_the_defaults() -> None:
 
 
 def test_demo_asks_for_every_measure_at_every_cutoff() -> None:
-    config = load_config(CONF / "demo.yaml")
+    config = load_config(DEMO)
     asked = config.measure_set
     assert len(asked.columns) == 16
     assert asked.ks == (1, 5, 10, 20, 50, 100)
     assert set(asked.requested_ks.values()) == {asked.ks}
-    assert config.results.location == str(CONF.parent / "demo" / "results")
+    assert config.results.location == str(DEMO.with_name("results"))
 
 
 def test_json_schema_knows_what_the_loader_knows() -> None:
     definitions = json_schema.build_schema()["$defs"]
     assert definitions["Policies"]["additionalProperties"] is False
-    for path in (CONF / "demo.yaml", TEMPLATE):
+    for path in (DEMO, TEMPLATE):
         data = yaml_reader.parse(path.read_text(encoding="utf-8"), path.name).data
         assert _unknown(data, json_schema.build_schema(), definitions) == []
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from deltalake import write_deltalake
 
 from rankeval_spark import Results
-from rankeval_spark.cli.demo import workspace_overrides
-from rankeval_spark.config import load_config
+from rankeval_spark.cli.demo import CONFIG
 from rankeval_spark.demo import DemoSettings, dataset
-from rankeval_spark.demo.workspace import TABLES, DemoLogs, fingerprint_of, remember_logs
-from tests.support.cli import PROJECT, rankeval
+from rankeval_spark.demo.workspace import DemoLogs, fingerprint_of, remember_logs
+from tests.support.cli import rankeval
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pytest
 
-CONFIG = PROJECT / "conf/demo.yaml"
 SETTINGS = DemoSettings()
 DATES = SETTINGS.dates
 USERS = ("1", "2", "3")
@@ -59,7 +56,7 @@ def test_everything_of_a_demo_is_in_its_workspace(tmp_path: Path, monkeypatch: p
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("PIP_FIND_LINKS", raising=False)
 
-    done = rankeval("demo", "--workspace", workspace.name, "--config", CONFIG)
+    done = rankeval("demo", "--workspace", workspace.name)
 
     assert done.code == 0, done.err
     nights = Results(str(workspace / "results")).metrics(measure="RR", k=10, slice="all").to_pylist()
@@ -67,14 +64,14 @@ def test_everything_of_a_demo_is_in_its_workspace(tmp_path: Path, monkeypatch: p
     assert found == {(day, model, 1 / 2) for day in DATES for model in MODELS}
     assert (workspace / "report.html").is_file()
     assert f"tables in {workspace / 'results'}: " in done.out
+    assert (workspace / "demo.yaml").read_bytes() == CONFIG.read_bytes()
 
 
-def test_the_paths_of_the_workspace_take_the_place_of_those_of_the_config(tmp_path: Path) -> None:
-    workspace = tmp_path / "it's #1: a demo"
-    config = load_config(CONFIG, workspace_overrides(workspace, CONFIG))
+def test_a_changed_config_of_a_demo_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "demo.yaml").write_text("evaluation: [mine]\n", encoding="utf-8")
+    monkeypatch.setenv("RANKEVAL_CACHE", str(tmp_path / "cache"))
 
-    day = dt.date(2026, 1, 1)
-    assert {name: one.location(day) for name, one in config.inputs.given.items()} == {
-        name: str(workspace / "logs" / name) for name in TABLES
-    }
-    assert config.results.location == str(workspace / "results")
+    done = rankeval("demo", "--workspace", tmp_path)
+
+    assert done.code == 2
+    assert "evaluation" in done.err

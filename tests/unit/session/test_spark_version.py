@@ -94,7 +94,7 @@ def test_without_pyspark_measures_are_explained_and_configs_are_checked(tmp_path
     explained = python(tmp_path, ABSENT, "-m", "rankeval_spark", "measures", "nDCG")
     assert explained.returncode == 0, explained.stderr
 
-    config = str(PROJECT / "conf" / "demo.yaml")
+    config = str(PROJECT / "rankeval_spark" / "demo" / "demo.yaml")
     checked = python(tmp_path, ABSENT, "-m", "rankeval_spark", "validate", config)
     assert checked.returncode == 0, checked.stderr
 

@@ -103,6 +103,9 @@ class Plots:
     Those of means and comparisons need aggregates only. Those of single users (:meth:`pr_curve`, :meth:`user_values`,
     :meth:`user_differences`) read a few columns of ``user_metrics``, which on Spark come to the driver.
 
+    ``measure``, ``measures`` and ``labels`` are requested ones, as ``"nDCG@10"`` or without the cutoff for a curve;
+    ``against`` are those of the other axis. ``model`` and ``models`` are some of the log, all where left out, and
+    ``slices`` some of the call. ``baseline`` is the model to compare with, by default that of the call.
     ``look``: colours and width; `figures.NOTEBOOK_DARK` fits a dark notebook.
     """
 
@@ -199,7 +202,11 @@ class Published(Protocol):
 
 
 class PublishedPlots:
-    """Figures of published nights as Altair charts; by default the newest night of the only evaluation."""
+    """Figures of published nights as Altair charts; by default the newest night of the only evaluation.
+
+    ``date`` and ``evaluation`` name another night. ``measure`` and ``measures`` are of those nights, as ``"nDCG@10"``;
+    ``model`` is one of them, all where left out; ``baseline`` is by default the one of the night's config.
+    """
 
     def __init__(self, results: Published, look: Look = NOTEBOOK) -> None:
         self._results = results

@@ -1,15 +1,23 @@
-"""The pages that are made from the code are current, and the examples in the others valid."""
+"""Pages made from the code are current, examples in others are valid, and the API reference is complete."""
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
+import rankeval_spark
+import rankeval_spark.errors
+import rankeval_spark.report.notebook
 from rankeval_spark.config import load_config
 
 ROOT = Path(__file__).parents[2]
@@ -46,3 +54,38 @@ def test_examples_of_configs_are_valid(example: str, tmp_path: Path) -> None:
     path = tmp_path / "example.yaml"
     path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     assert load_config(path).evaluation == config["evaluation"]
+
+
+def documented() -> dict[str, object]:
+    """Find what the API reference shows, by its name there."""
+    names = re.findall(r"^::: rankeval_spark\.([\w.]+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.M)
+    return {name: attrgetter(name)(rankeval_spark) for name in names}
+
+
+def shown_members(shown: object) -> Iterator[tuple[str, Any]]:
+    """Yield the functions and properties that the page shows of a class, or what it shows itself."""
+    if not inspect.isclass(shown):
+        yield "", shown
+        return
+    plugins = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["plugins"]
+    (options,) = (one["mkdocstrings"]["handlers"]["python"]["options"] for one in plugins if "mkdocstrings" in one)
+    for name, member in vars(shown).items():
+        is_shown = not any(re.search(pattern.removeprefix("!"), name) for pattern in options["filters"])
+        if is_shown and (callable(member) or isinstance(member, property | cached_property)):
+            yield name, member
+
+
+def test_every_public_name_is_in_the_api_reference() -> None:
+    assert [name for name in rankeval_spark.__all__ if name not in {*documented(), "__version__"}] == []
+
+
+@pytest.mark.parametrize("name", documented())
+def test_the_api_reference_says_what_each_method_and_each_parameter_is(name: str) -> None:
+    shown = documented()[name]
+    for member_name, member in shown_members(shown):
+        function = getattr(member, "fget", None) or getattr(member, "func", None) or member
+        text = f"{inspect.getdoc(function)}\n{inspect.getdoc(shown)}"
+        assert function.__doc__, f"{name}.{member_name}"
+        has_parameters = inspect.isfunction(function)
+        parameters = [one for one in inspect.signature(function).parameters if one != "self"] if has_parameters else ()
+        assert [one for one in parameters if not re.search(rf"\b{one}\b", text)] == [], f"{name}.{member_name}"

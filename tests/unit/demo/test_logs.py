@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from rankeval_spark.demo import workspace
-from rankeval_spark.demo.workspace import AlsSettings, DemoSettings
+from rankeval_spark.demo.models import AlsSettings
+from rankeval_spark.demo.workspace import DemoSettings
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import sparse
 
 from rankeval_spark.demo import models
-from rankeval_spark.demo.models import Factors
+from rankeval_spark.demo.models import AlsSettings
 
 
 def training(*liked_by_user: list[int], n_items: int, n_users: int | None = None) -> models.Training:
@@ -75,12 +75,26 @@ def test_disliked_items_count_as_seen_but_not_as_liked() -> None:
     assert lists(models.item_knn(past, n=3, liked_rating=4.0, n_neighbours=3)) == {}
 
 
-def test_factors_rank_by_inner_product_also_below_zero_and_skip_the_unknown() -> None:
-    past = training([1], [1], n_items=4, n_users=3)
-    users = Factors(np.array([1, 2]), np.array([[1.0, 0.0], [0.0, 1.0]]))
-    items = Factors(np.array([1, 2, 3]), np.array([[9.0, 9.0], [-1.0, 2.0], [3.0, -4.0]]))
+def test_factors_of_als_minimise_the_weighted_squared_error() -> None:
+    """In every direction from the factors of the items, which are fitted last, the loss of Hu et al. grows."""
+    rng, settings = np.random.default_rng(1), AlsSettings(rank=3, alpha=2.0, regularisation=0.3, iterations=4)
+    liked = sparse.csr_matrix((rng.random((8, 6)) < 0.4).astype(float))
+    users, items = models.fit_als(liked, settings)
 
-    recommended = models.matrix_factorisation(past, n=10, users=users, items=items)
+    def loss(factors: models.FloatMatrix) -> float:
+        wanted = liked.toarray()
+        error = (1 + settings.alpha * wanted) * (wanted - users @ factors.T) ** 2
+        of_items = (wanted.sum(axis=0) * (factors**2).sum(axis=1)).sum()
+        return float(error.sum() + settings.regularisation * of_items)
 
-    assert lists(recommended) == {1: [3, 2], 2: [2, 3]}
-    assert recommended["score"].to_list() == [3.0, -1.0, 2.0, -4.0]
+    steps = [1e-4 * rng.normal(size=items.shape) for _ in range(20)]
+    assert min(loss(items + step) + loss(items - step) for step in steps) > 2 * loss(items)
+    slopes = [(loss(items + step) - loss(items - step)) / np.linalg.norm(step) for step in steps]
+    np.testing.assert_allclose(slopes, 0, rtol=0, atol=1e-7)
+
+
+def test_als_serves_users_and_items_with_a_liked_interaction_alone() -> None:
+    recommended = models.matrix_factorisation(
+        training([1, 2], [2, 3], [1, 3], n_items=5, n_users=4), AlsSettings(rank=2), n=5, liked_rating=4.0
+    )
+    assert lists(recommended) == {1: [3], 2: [1], 3: [2]}

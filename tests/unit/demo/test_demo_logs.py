@@ -6,17 +6,16 @@ import datetime as dt
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import pytest
+from deltalake import DeltaTable
 
 from rankeval_spark.demo import DemoLogs, DemoSettings, dataset, prepare
 from rankeval_spark.demo.dataset import rolling_cuts
-from rankeval_spark.demo.workspace import AlsSettings
+from rankeval_spark.demo.models import AlsSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     import pandas as pd
-    from pyspark.sql import SparkSession
 
 DATA = dataset.make_dataset(n_users=40, n_items=200, n_interactions=440, n_least=6)
 SETTINGS = DemoSettings(
@@ -46,18 +45,18 @@ TYPES = {
 }
 
 
-def prepared(spark: SparkSession, workspace: Path, settings: DemoSettings = SETTINGS) -> tuple[DemoLogs, list[str]]:
+def prepared(workspace: Path, settings: DemoSettings = SETTINGS) -> tuple[DemoLogs, list[str]]:
     """Prepare the logs; return them with what was said."""
     said: list[str] = []
-    return prepare(spark, workspace, said.append, settings=settings, dataset=DATA), said
+    return prepare(workspace, said.append, settings=settings, dataset=DATA), said
 
 
-def test_logs_hold_unseen_items_of_every_model_and_date(spark: SparkSession, tmp_path: Path) -> None:
-    logs, said = prepared(spark, tmp_path / "a demo")
-    frames = {name: spark.read.format("delta").load(str(logs.table(name))) for name in TYPES}
-    recommendations = frames["recommendations"].toPandas()
+def test_logs_hold_unseen_items_of_every_model_and_date(tmp_path: Path) -> None:
+    logs, said = prepared(tmp_path / "a demo")
+    frames = {name: DeltaTable(logs.table(name)).to_pandas() for name in TYPES}
+    recommendations = frames["recommendations"]
 
-    assert {name: dict(frame.dtypes) for name, frame in frames.items()} == TYPES
+    assert {name: types_of(logs.table(name)) for name in TYPES} == TYPES
     assert len(recommendations) == logs.n_recommendations
     assert not recommendations.duplicated(["evaluation_date", "model_id", "user_id", "item_id"]).any()
     assert recommendations.groupby(["evaluation_date", "model_id", "user_id"]).size().max() == 20
@@ -77,6 +76,11 @@ def test_some_users_of_the_data_above_start_without_a_past() -> None:
     assert set(first.held_out["user_id"]) - set(first.train["user_id"])
 
 
+def types_of(table: Path) -> dict[str, str]:
+    """Type of each column of a Delta table."""
+    return {field.name: field.type.type for field in DeltaTable(table).schema().fields}
+
+
 def pairs(frame: pd.DataFrame) -> set[tuple[str, str]]:
     """User and item of each row, as strings."""
     return set(zip(frame["user_id"].astype(str), frame["item_id"].astype(str), strict=True))
@@ -87,14 +91,12 @@ def users_of(recommendations: pd.DataFrame, model_id: str) -> set[str]:
     return set(recommendations.loc[recommendations["model_id"] == model_id, "user_id"])
 
 
-@pytest.mark.slow
-def test_logs_are_kept_until_the_settings_change(spark: SparkSession, tmp_path: Path) -> None:
-    first, _ = prepared(spark, tmp_path)
-    again, said = prepared(spark, tmp_path)
-    changed, _ = prepared(spark, tmp_path, replace(SETTINGS, n_recommendations=5))
+def test_logs_are_kept_until_the_settings_change(tmp_path: Path) -> None:
+    first, _ = prepared(tmp_path)
+    again, said = prepared(tmp_path)
+    changed, _ = prepared(tmp_path, replace(SETTINGS, n_recommendations=5))
 
     assert (first.was_reused, again.was_reused, changed.was_reused) == (False, True, False)
     assert again == replace(first, was_reused=True)
     assert "kept" in said[-1]
-    recommendations = spark.read.format("delta").load(str(changed.table("recommendations")))
-    assert recommendations.count() == changed.n_recommendations < first.n_recommendations
+    assert DeltaTable(changed.table("recommendations")).count() == changed.n_recommendations < first.n_recommendations

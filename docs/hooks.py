@@ -26,6 +26,7 @@ DECISION_BOOST: Final = 0.2
 """Factor of the score that the search gives to a decision."""
 
 _ROLE: Final = re.compile(r":(?:class|func|meth|mod):(?=<code>)")
+_NO_BRACKETS: Final = str.maketrans("[]", "()")
 _LINK: Final = re.compile(r"\]\((?!\w+:)([^)#\s]+)")
 
 
@@ -94,7 +95,8 @@ def _notebook(path: Path) -> Iterator[tuple[str, str]]:
             figure = f"{path.stem}-{number}.svg"
             if "image/svg+xml" in output.get("data", {}):
                 yield f"notebooks/{figure}", "".join(output["data"]["image/svg+xml"])
-                parts.append(f"![What the cell above draws]({figure})")
+                said = " ".join("".join(output["data"]["text/plain"]).splitlines()[:2])  # title and caption
+                parts.append(f"![{said.translate(_NO_BRACKETS)}]({figure})")
             else:
                 parts.append(_shown(output))
     parts.append(f'<a href="{path.name}" download>This page as a notebook</a>\n')

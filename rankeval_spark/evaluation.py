@@ -92,7 +92,7 @@ class Evaluation(Generic[Frame]):
     def plot(self) -> notebook.Plots:
         """Figures of the results: ``plot.leaderboard()``, ``plot.forest()``, ``plot.curves()`` and more.
 
-        They need the extra ``report``; each is a chart of Altair, to be shown, changed or saved.
+        They need the extra ``report``. Each is shown without a network, and ``save("figure.png")`` writes it.
         """
         return notebook.Plots(self)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 from rankeval_spark import columns as C, wording
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.report import defaults, figures
-from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look
+from rankeval_spark.report.figures.charts import NOTEBOOK, NOTEBOOK_DARK, Look
 from rankeval_spark.report.figures.means import Marks
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns, parse_measure
 from rankeval_spark.report.night import MAX_NIGHTS, configured_baseline, newest_runs, redefined_nights
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rankeval_spark.config.request import Request
+    from rankeval_spark.report.figures import Figure
 
 MAX_MODELS: Final = 20
 MAX_MEASURES: Final = 12
@@ -98,7 +99,10 @@ class Evaluated(Protocol):
 
 
 class Plots:
-    """Figures of an evaluation, each a chart of Altair; the numbers behind it are computed when it is drawn.
+    """Figures of an evaluation, shown without a network; the numbers behind one are computed when it is drawn.
+
+    Each is a :class:`~rankeval_spark.report.figures.Figure`: ``figure.save("figure.png")`` writes it, and
+    ``figure.chart`` is the chart of Altair.
 
     Those of means and comparisons need aggregates only. Those of single users (:meth:`pr_curve`, :meth:`user_values`,
     :meth:`user_differences`) read a few columns of ``user_metrics``, which on Spark come to the driver.
@@ -106,56 +110,57 @@ class Plots:
     ``measure``, ``measures`` and ``labels`` are requested ones, as ``"nDCG@10"`` or without the cutoff for a curve;
     ``against`` are those of the other axis. ``model`` and ``models`` are some of the log, all where left out, and
     ``slices`` some of the call. ``baseline`` is the model to compare with, by default that of the call.
-    ``look``: colours and width; `figures.NOTEBOOK_DARK` fits a dark notebook.
+    ``look``: colours and width. ``plot.dark`` has the same figures on a dark background.
     """
 
     def __init__(self, evaluation: Evaluated, look: Look = NOTEBOOK) -> None:
         self._evaluation = evaluation
         self._look = look
 
-    def with_look(self, look: Look) -> Plots:
-        """Return the same figures in another look."""
-        return Plots(self._evaluation, look)
+    @property
+    def dark(self) -> Plots:
+        """The same figures on a dark background."""
+        return Plots(self._evaluation, NOTEBOOK_DARK)
 
-    def leaderboard(self, *measures: str) -> Chart:
+    def leaderboard(self, *measures: str) -> Figure:
         """Draw each model's mean with its interval, best first; of the first measure where none is named."""
         return figures.leaderboard(
             self._evaluation.metrics, measures=measures or (self._default_measure(),), **self._options
         )
 
-    def curves(self, *labels: str) -> Chart:
+    def curves(self, *labels: str) -> Figure:
         """Draw means over cutoffs, a line a model; of every measure with two cutoffs or more where none is named."""
         return figures.curves(self._evaluation.metrics, measures=labels, **self._options)
 
-    def forest(self, measure: str | None = None, *, model: str | None = None) -> Chart:
+    def forest(self, measure: str | None = None, *, model: str | None = None) -> Figure:
         """Draw the differences from the baseline by slice, the greatest gain first; a panel a model."""
         named = measure or self._default_measure(is_compared=True)
         return figures.forest(self._evaluation.comparisons, measure=named, model=model, look=self._look)
 
-    def groups(self, measure: str | None = None, *, slices: Sequence[str] = ()) -> Chart:
+    def groups(self, measure: str | None = None, *, slices: Sequence[str] = ()) -> Figure:
         """Draw the means of the groups of each slicing, so that the gaps between them are seen."""
         named = measure or self._default_measure()
         return figures.groups(self._evaluation.metrics, measure=named, slices=slices, **self._options)
 
-    def tradeoffs(self, measure: str | None = None, *, against: Sequence[str] = ()) -> Chart:
+    def tradeoffs(self, measure: str | None = None, *, against: Sequence[str] = ()) -> Figure:
         """Draw accuracy against coverage, novelty, popularity and whatever else was measured."""
         named = measure or self._default_measure()
         return figures.tradeoffs(self._evaluation.metrics, measure=named, against=against, **self._options)
 
-    def pr_curve(self, *models: str) -> Chart:
+    def pr_curve(self, *models: str) -> Figure:
         """Draw precision over recall, the mean over the curves of some users; a panel a model."""
         columns = [*KEY, C.K, C.N_RELEVANT, C.N_RECOMMENDED, *curve_columns()]
         users = select_for_figure(self._evaluation.user_metrics, columns, k=C.WHOLE_LIST)
         return figures.pr_curve(self._evaluation.metrics, users, models=models, **self._options)
 
-    def user_values(self, measure: str | None = None, *, models: Sequence[str] = ()) -> Chart:
+    def user_values(self, measure: str | None = None, *, models: Sequence[str] = ()) -> Figure:
         """Draw how the values of single users are spread; a panel a model."""
         named = measure or self._default_measure(is_of_users=True)
         return figures.user_values(self._user_rows(named), measure=named, models=models, **self._options)
 
     def user_differences(
         self, measure: str | None = None, *, baseline: str | None = None, models: Sequence[str] = ()
-    ) -> Chart:
+    ) -> Figure:
         """Draw how the differences of single users from a baseline are spread; a panel a model."""
         named, other = measure or self._default_measure(is_of_users=True), baseline or self._options["baseline"]
         if other is None:
@@ -202,7 +207,7 @@ class Published(Protocol):
 
 
 class PublishedPlots:
-    """Figures of published nights as Altair charts; by default the newest night of the only evaluation.
+    """Figures of published nights, shown without a network; by default the newest night of the only evaluation.
 
     ``date`` and ``evaluation`` name another night. ``measure`` and ``measures`` are of those nights, as ``"nDCG@10"``;
     ``model`` is one of them, all where left out; ``baseline`` is by default the one of the night's config.
@@ -212,7 +217,12 @@ class PublishedPlots:
         self._results = results
         self._look = look
 
-    def history(self, *measures: str, evaluation: str | None = None, baseline: str | None = None) -> Chart:
+    @property
+    def dark(self) -> PublishedPlots:
+        """The same figures on a dark background."""
+        return PublishedPlots(self._results, NOTEBOOK_DARK)
+
+    def history(self, *measures: str, evaluation: str | None = None, baseline: str | None = None) -> Figure:
         """Draw means of the last 60 nights, a line a model; a line across marks a new definition of the measure."""
         name, days = self._find_nights(evaluation)
         shown = days[-MAX_NIGHTS:]
@@ -227,7 +237,7 @@ class PublishedPlots:
 
     def leaderboard(
         self, *measures: str, date: Day = None, evaluation: str | None = None, baseline: str | None = None
-    ) -> Chart:
+    ) -> Figure:
         """Draw each model's mean of a night with its interval, best first."""
         rows = self._read_night("metrics", date, evaluation)
         if baseline is None:
@@ -238,7 +248,7 @@ class PublishedPlots:
 
     def forest(
         self, measure: str | None = None, *, date: Day = None, evaluation: str | None = None, model: str | None = None
-    ) -> Chart:
+    ) -> Figure:
         """Draw the differences from the baseline by slice, the greatest gain first; a panel a model."""
         rows = self._read_night("comparisons", date, evaluation)
         return figures.forest(rows, measure=measure, model=model, look=self._look)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
-from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +20,7 @@ from rankeval_spark.report.figures.charts import (
     import_altair,
     import_extra,
 )
+from rankeval_spark.report.figures.figure import as_json, drawing_library, import_converter, script_hash
 from rankeval_spark.report.night import Night, answer
 from rankeval_spark.report.page_parts import Drawer, swatches
 from rankeval_spark.report.sections import BUILDERS, SHORT
@@ -32,9 +29,7 @@ if TYPE_CHECKING:
     from rankeval_spark.report.tables import ReportTables
 
 _ENGINE: Final = ("jinja2", Fault("report", "no jinja2", "the engine of the page", INSTALL))
-_CONVERTER: Final = ("vl_convert", Fault("report", "no vl_convert", "the scripts that draw", INSTALL))
 _IN_CODE: Final = re.compile(r"`([^`]+)`")
-_UNSAFE: Final = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 def report(
@@ -84,7 +79,7 @@ def require_extra() -> None:
     """Raise EnvironmentFaultError if a library of the extra ``report`` is missing, before any row is read."""
     import_altair()
     import_extra(*_ENGINE)
-    import_extra(*_CONVERTER)
+    import_converter()
 
 
 def _split_code(text: str) -> list[tuple[bool, str]]:
@@ -94,14 +89,6 @@ def _split_code(text: str) -> list[tuple[bool, str]]:
     [(False, 'set '), (True, 'slices'), (False, ' first')]
     """
     return [(place % 2 == 1, part) for place, part in enumerate(_IN_CODE.split(text)) if part]
-
-
-def as_json(value: object) -> str:
-    """Return JSON that no HTML parser reads as markup."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for character, escaped in _UNSAFE.items():
-        text = text.replace(character, escaped)
-    return text
 
 
 def _palette_variables() -> str:
@@ -118,21 +105,6 @@ def _palette_variables() -> str:
     )
 
 
-@cache
-def drawing_library() -> str:
-    """Return Vega-Embed, Vega-Lite and Vega as one script, in the version that Altair writes for."""
-    version = ".".join(str(import_altair().SCHEMA_VERSION).lstrip("v").split(".")[:2])
-    bundle: str = import_extra(*_CONVERTER).javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)
-    # Nothing in it may end its element: the text of an end tag occurs in strings only.
-    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
-
-
 def read_own_file(name: str) -> str:
     """Read a file that is shipped with the page."""
     return resources.files("rankeval_spark.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def script_hash(script: str) -> str:
-    """Return the hash by which a content security policy admits this script only."""
-    digest = hashlib.sha256(script.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"

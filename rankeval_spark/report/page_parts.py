@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from rankeval_spark.report.figures.charts import BASELINE_SHAPE, PAGE, NothingToDrawError, import_altair, styles
 
 if TYPE_CHECKING:
+    from rankeval_spark.report.figures import Figure
     from rankeval_spark.report.forest_table import Forest
 
 MAX_ROWS: Final = 600  # rows of a table in a page; the page says how many are left out
 Tone: TypeAlias = Literal["good", "bad", "open", "plain"]  # the first three have a sign in addition to a colour
-Figure: TypeAlias = dict[str, Any]  # a chart's `id`, `title`, `summary` for screen readers, `height` and `note`
+Drawn: TypeAlias = dict[str, Any]  # a chart's `id`, `title`, `summary` for screen readers, `height` and `note`
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Block:
 
     title: str = ""
     notes: Sequence[str] = ()
-    figures: Sequence[Figure] = ()
+    figures: Sequence[Drawn] = ()
     forest: Forest | None = None
     tables: Sequence[TableView] = ()
     terms: Sequence[tuple[str, Sequence[str], str]] = ()  # name, lines that describe it, and code
@@ -92,29 +93,24 @@ class Drawer:
         self.specs: dict[str, Any] = {}
 
     def draw(
-        self,
-        title: str,
-        summary: str,
-        make: Callable[..., Any],
-        *frames: object,
-        note: str = "",
-        **options: object,
-    ) -> list[Figure]:
+        self, title: str, make: Callable[..., Figure], *frames: object, note: str = "", **options: object
+    ) -> list[Drawn]:
         """Draw a figure by a function of :mod:`rankeval_spark.report.figures`; none if there is no value."""
         import_altair()
         from altair.utils import schemapi  # noqa: PLC0415 - an extra
 
         with schemapi.debug_mode(False):  # the tests check each part, which takes a third of the time
             try:
-                spec = make(*frames, look=PAGE, baseline=self._baseline, **options).to_dict(validate=False)
+                figure = make(*frames, look=PAGE, baseline=self._baseline, **options)
+                spec = figure.chart.to_dict(validate=False)
             except NothingToDrawError:
                 return []
         for name in ("$schema", "config", "title"):  # the title is text of the page
             spec.pop(name, None)
         number, height = f"figure-{len(self.specs) + 1}", int(spec.get("height") or DEFAULT_HEIGHT)
         self.specs[number] = spec
-        found = {"id": number, "title": title, "summary": summary, "height": height, "note": note}
-        return [found]
+        summary = f"{figure.title}. {figure.caption}"
+        return [{"id": number, "title": title, "summary": summary, "height": height, "note": note}]
 
 
 def swatches(models: Sequence[str], *, baseline: str | None) -> list[dict[str, str]]:

@@ -20,7 +20,6 @@ from rankeval_spark.report.figures.means import (
     group_rows,
     leaderboard_rows,
     slicings,
-    tradeoff_rows,
 )
 from rankeval_spark.report.figures.users import (
     N_CURVES,
@@ -33,7 +32,7 @@ from rankeval_spark.report.figures.users import (
 )
 from rankeval_spark.report.forest_table import forest_table
 from rankeval_spark.report.night_changes import changes_section
-from rankeval_spark.report.page_parts import Block, Cell, Figure, Section, TableView, Tone
+from rankeval_spark.report.page_parts import Block, Cell, Drawn, Section, TableView, Tone
 from rankeval_spark.report.tables import Row, keep, rows_of
 from rankeval_spark.statistics.paired_tests import why_withheld
 from rankeval_spark.statistics.unpaired_tests import describe_shared_users
@@ -79,14 +78,10 @@ def leaderboard_section(night: Night, drawer: Drawer) -> Section:
     """Build the section of the means over all users."""
     if night.first is None:
         return Section(hint="This night has no rows over all users.")
-    drawn: list[Figure] = []
+    drawn: list[Drawn] = []
     for measure in night.headlines:
         name = with_cutoff(*measure)
-        rows = leaderboard_rows(night.means, measure)
-        values = "; ".join(f"{row['model']} {row['text']} ({row['interval']})" for row in rows)
-        summary = f"{name} by model, {defaults.order_in_words(measure[0])}: {values}"
-        options: dict[str, Any] = {"note": _question(measure[0]), "measures": [name]}
-        drawn += drawer.draw(name, summary, figures.leaderboard, night.means, **options)
+        drawn += drawer.draw(name, figures.leaderboard, night.means, note=_question(measure[0]), measures=[name])
     level = next((row["ci_level"] for row in rows_of(night.means, ["ci_level"])), 0.95)
     n_all, table = len(night.known), _means_table(night)
     left = ""
@@ -249,10 +244,9 @@ def curves_section(night: Night, drawer: Drawer) -> Section:
     if not labels:
         hint = "Request a measure at two cutoffs or more, such as `cutoffs: [1, 5, 10, 20]`."
         return Section(hint=hint)
-    drawn: list[Figure] = []
+    drawn: list[Drawn] = []
     for label in labels:
-        summary = f"{label} over the cutoff k, a line a model. The table of all means has every number."
-        drawn += drawer.draw(label, summary, figures.curves, night.means, note=_question(label), measures=[label])
+        drawn += drawer.draw(label, figures.curves, night.means, note=_question(label), measures=[label])
     if not drawn:
         return Section(hint=NO_VALUES)
     lead = "The mean at each cutoff, k on a logarithmic scale, with the band of its interval. One measure a question."
@@ -264,7 +258,7 @@ def history_section(night: Night, drawer: Drawer) -> Section:
     computed = defaults.measures_of(night.history)
     first = night.first or defaults.headline_measure(computed)
     failed = [f"{day}: the night failed ({why})." for day, why in night.failures.items()]
-    drawn: list[Figure] = []
+    drawn: list[Drawn] = []
     if night.n_nights <= 1:
         hint = f"{wording.count(night.n_nights, 'night')} with means so far; more nights make a line."
         return Section(hint=hint, blocks=[Block(notes=failed)] if failed else [])
@@ -272,9 +266,8 @@ def history_section(night: Night, drawer: Drawer) -> Section:
     has_bounds = False
     for measure in night.headlines or ([first] if first else []):
         name = with_cutoff(*measure)
-        summary = f"{name} over {wording.count(night.n_nights, 'night')}, a line a model."
         options: dict[str, Any] = {"note": _question(measure[0]), "measures": [name], "marks": night.marks}
-        drawn += drawer.draw(name, summary, figures.history, night.history, **options)
+        drawn += drawer.draw(name, figures.history, night.history, **options)
         marks = night.marks(measure)
         has_bounds = has_bounds or bool(marks.bounds)
         for change in marks.redefined.items():
@@ -299,11 +292,9 @@ def precision_recall_section(night: Night, drawer: Drawer) -> Section:
     if not means:
         return Section(hint=NO_CURVES)
     users = night.user_metrics if night.user_metrics.num_rows else None
-    drawn: list[Figure] = []
+    drawn: list[Drawn] = []
     for model in sorted({row["model"] for row in means})[:MAX_MODELS]:
-        values = ", ".join(f"{row['text']} at {row['recall']:g}" for row in means if row["model"] == model)
-        summary = f"Interpolated precision of {model} over recall: {values}"
-        drawn += drawer.draw(model, summary, figures.pr_curve, night.means, users, models=[model])
+        drawn += drawer.draw(model, figures.pr_curve, night.means, users, models=[model])
     sample = NO_USERS
     if users is not None:
         sample = (
@@ -324,12 +315,9 @@ def distributions_section(night: Night, drawer: Drawer) -> Section:
     if measure is None or not values:
         return Section(hint="No measure of this night has a value for a user.")
     name = with_cutoff(*measure)
-    drawn: list[Figure] = []
+    drawn: list[Drawn] = []
     for model in sorted(values)[:MAX_MODELS]:
-        at_zero = wording.percent(float((values[model] == 0).mean()))
-        users = wording.count(len(values[model]), "user")
-        summary = f"Distribution of {name} over {users} of {model}: {at_zero} at exactly 0."
-        drawn += drawer.draw(model, summary, figures.user_values, night.user_metrics, measure=name, models=[model])
+        drawn += drawer.draw(model, figures.user_values, night.user_metrics, measure=name, models=[model])
     share = night.tables.user_share
     sample = f"a sample of {wording.percent(share)} of the users, chosen by a hash of their id"
     whom = "all users" if share >= 1 else sample
@@ -342,7 +330,7 @@ def _user_differences(night: Night, drawer: Drawer, measure: MeasureKey) -> list
     if night.baseline is None:
         return []
     name = with_cutoff(*measure)
-    drawn: list[Figure] = []
+    drawn: list[Drawn] = []
     differences = differences_by_model(night.user_metrics, measure, baseline=night.baseline)
     withheld = {
         row[C.MODEL_ID]
@@ -351,9 +339,8 @@ def _user_differences(night: Night, drawer: Drawer, measure: MeasureKey) -> list
     }
     for model in sorted(set(differences) - withheld)[:MAX_MODELS]:
         said = win_phrase(differences[model], measure)
-        title, summary = f"{model} − {night.baseline}", f"Distribution of the differences of {name}: {said}"
         options: dict[str, Any] = {"note": said, "measure": name, "models": [model]}
-        drawn += drawer.draw(title, summary, figures.user_differences, night.user_metrics, **options)
+        drawn += drawer.draw(f"{model} − {night.baseline}", figures.user_differences, night.user_metrics, **options)
     notes = [f"Difference of {name} on the same user, in bins; users without a difference are counted, not drawn."]
     return [Block("Differences of the same user", notes, drawn)] if drawn else []
 
@@ -364,11 +351,10 @@ def groups_section(night: Night, drawer: Drawer) -> Section:
     if night.first is None or not computed:
         return Section(hint="Set `slices` in the config, such as `slices: [country]`.")
     name = with_cutoff(*night.first)
-    drawn: list[Figure] = []
+    drawn: list[Drawn] = []
     for slicing in computed[:MAX_SLICINGS]:
         shown = wording.crossed(slicing)
-        summary = f"{name} of each group of {shown} by model. The tables below have every number."
-        drawn += drawer.draw(shown, summary, figures.groups, night.metrics, measure=name, slices=[slicing])
+        drawn += drawer.draw(shown, figures.groups, night.metrics, measure=name, slices=[slicing])
     if not drawn:
         return Section(hint=NO_VALUES)
     lead = (
@@ -444,13 +430,11 @@ def tradeoffs_section(night: Night, drawer: Drawer) -> Section:
         hint = f"Request measures such as {measures}, which read `inputs.train`."
         return Section(hint=hint)
     accuracy = with_cutoff(*night.first)
-    drawn: list[Figure] = []
+    drawn: list[Drawn] = []
     for measure in [*reversed(others.values())][:MAX_TRADEOFFS]:
-        name, rows = with_cutoff(*measure), tradeoff_rows(night.means, night.first, measure)
-        values = "; ".join(f"{row['model']} {row['y_text']} at {row['x_text']}" for row in rows)
-        summary = f"{name} against {accuracy}: {values}"
+        name = with_cutoff(*measure)
         options: dict[str, Any] = {"note": _question(measure[0]), "measure": accuracy, "against": [name]}
-        drawn += drawer.draw(name, summary, figures.tradeoffs, night.means, **options)
+        drawn += drawer.draw(name, figures.tradeoffs, night.means, **options)
     if not drawn:
         return Section(hint=NO_VALUES)
     lead = f"What else the lists are like, each upright against {accuracy}, with intervals both ways."

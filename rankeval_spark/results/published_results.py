@@ -378,7 +378,7 @@ class Results(Generic[Frame]):
     def plot(self) -> PublishedPlots:
         """Figures: ``plot.history()`` over nights, ``plot.leaderboard()`` and ``plot.forest()`` of one.
 
-        They need the extra ``report``; each is a chart of Altair, to be shown, changed or saved.
+        They need the extra ``report``. Each is shown without a network, and ``save("figure.png")`` writes it.
         """
         from rankeval_spark.report.notebook import PublishedPlots  # noqa: PLC0415 - scipy takes a moment
 

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from rankeval_spark.report.figures import leaderboard
 from tests.report.conftest import HOSTILE, LONG
+from tests.support import report_tables
+from tests.support.report_tables import Plan
 
 if TYPE_CHECKING:
     from tests.report.conftest import Opened, Opener
@@ -305,6 +308,25 @@ def test_folded_figures_are_opened_and_drawn_for_paper_and_folded_again(open_pag
     assert opened.run("[...document.querySelectorAll('.chart')].every((one) => one.querySelector('svg'))") is True
     opened.run("window.dispatchEvent(new Event('afterprint'))")
     assert opened.run("document.querySelectorAll('details:not([open])').length") == n_folded
+
+
+# ---- figures of a notebook -----------------------------------------------------------------------------------------
+
+
+def test_a_saved_figure_and_a_cell_of_a_notebook_are_drawn_offline(
+    open_page: Opener, pages: dict[str, Path], tmp_path: Path
+) -> None:
+    figure = leaderboard(report_tables.nights(Plan(n_nights=1)).metrics, measures=["nDCG@10"])
+    figure.save(tmp_path / "figure.html")
+    cell = f"<!DOCTYPE html><title>cell</title><div>{figure._repr_mimebundle_()['image/svg+xml']}</div>"
+    (tmp_path / "cell.html").write_text(cell, encoding="utf-8")
+    for name in ("figure", "cell"):
+        pages[name] = tmp_path / f"{name}.html"
+        opened = open_page(name, offline=True)
+        opened.page.locator("svg .mark-symbol path").first.wait_for(state="visible")
+        assert figure.title in opened.page.locator("svg text").all_text_contents()
+        assert opened.console == []
+        assert [url for url in opened.requests if not url.startswith(("file:", "data:"))] == []
 
 
 # ---- names, tooltips and accessibility ------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """Runs the notebooks of ``docs/notebooks`` cell by cell, and stores what they show.
 
 ``python -m tests.support.notebooks`` (``make notebooks``) runs all of them, or those that are named, and writes their
-output. No Jupyter is needed: a cell is Python, and what its last line is worth is shown as Jupyter would show it.
-Figures are stored as SVG, which every page can show.
+output. No Jupyter is needed: a cell is Python, and what its last line is worth is shown as Jupyter would show it. Of a
+figure, SVG and text are stored: its chart would be most of the file.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-import altair as alt
-
 from tests.support.code import ROOT
 
 FOLDER: Final = ROOT / "docs" / "notebooks"
@@ -28,7 +26,7 @@ NOTEBOOKS: Final = {path.stem: path for path in sorted(FOLDER.glob("*.ipynb"))}
 Cell: TypeAlias = dict[str, Any]
 Output: TypeAlias = dict[str, Any]
 
-_METHODS: Final = {"text/html": "_repr_html_", "image/svg+xml": "_repr_svg_"}
+_STORED: Final = {"text/plain", "text/html", "image/svg+xml"}
 
 
 def code_cells(notebook: dict[str, Any]) -> list[Cell]:
@@ -39,7 +37,7 @@ def code_cells(notebook: dict[str, Any]) -> list[Cell]:
 def run(notebook: dict[str, Any], folder: Path) -> list[list[Output]]:
     """Run the cells from top to bottom in a folder; return the outputs of each."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    with _inside(folder), alt.renderers.enable("svg"):
+    with _inside(folder):
         return [_run_cell("".join(cell["source"]), namespace) for cell in code_cells(notebook)]
 
 
@@ -48,7 +46,6 @@ def texts(outputs: list[Output]) -> list[str]:
     return [
         "".join(output["text"] if output["output_type"] == "stream" else output["data"].get("text/plain", ""))
         for output in outputs
-        if output["output_type"] == "stream" or "image/svg+xml" not in output["data"]
     ]
 
 
@@ -77,16 +74,12 @@ def _run_cell(source: str, namespace: dict[str, Any]) -> list[Output]:
 
 
 def _result(value: object) -> Output:
-    data: dict[str, Any] = {"text/plain": _lines(repr(value))}
-    bundle = getattr(value, "_repr_mimebundle_", None)
-    if isinstance(value, alt.TopLevelMixin) and bundle is not None:
-        found = bundle(None, None)
-        data = {"image/svg+xml": _lines((found[0] if isinstance(found, tuple) else found)["image/svg+xml"])}
-    else:
-        for kind, method in _METHODS.items():
-            text = getattr(value, method, lambda: None)()
-            if text is not None:
-                data[kind] = _lines(text)
+    found = {"text/plain": repr(value), "text/html": getattr(value, "_repr_html_", lambda: None)()}
+    if hasattr(value, "_repr_mimebundle_"):
+        found |= value._repr_mimebundle_(include=_STORED)
+    data = {
+        kind: _lines(shown) if isinstance(shown, str) else shown for kind, shown in found.items() if shown is not None
+    }
     return {"output_type": "execute_result", "execution_count": None, "metadata": {}, "data": data}
 
 

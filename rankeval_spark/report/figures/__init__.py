@@ -1,4 +1,4 @@
-"""Figures as functions: result frames of any library in, charts of Altair out.
+"""Figures as functions: result frames of any library in, a :class:`Figure` out.
 
 What their arguments have in common:
 
@@ -13,6 +13,7 @@ What their arguments have in common:
 from __future__ import annotations
 
 from rankeval_spark.report.figures.charts import NOTEBOOK, NOTEBOOK_DARK, PAGE, Look
+from rankeval_spark.report.figures.figure import Figure
 from rankeval_spark.report.figures.forest_plot import forest
 from rankeval_spark.report.figures.means import Marks, curves, groups, history, leaderboard, tradeoffs
 from rankeval_spark.report.figures.users import pr_curve, user_differences, user_values
@@ -21,6 +22,7 @@ __all__ = [
     "NOTEBOOK",
     "NOTEBOOK_DARK",
     "PAGE",
+    "Figure",
     "Look",
     "Marks",
     "curves",

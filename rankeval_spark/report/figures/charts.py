@@ -243,15 +243,11 @@ def config_of(look: Look) -> dict[str, Any]:
             "anchor": "start",
             "frame": "group",
             "offset": 10,
-            "limit": 420,
+            "subtitleColor": palette.muted,
+            "subtitleFontSize": 11.5,
+            "subtitlePadding": 5,
+            "subtitleLineHeight": 15,
+            "limit": 560,
         },
         "legend": {"labelColor": palette.ink, "labelFontSize": 12, "labelLimit": LABEL_LIMIT, "padding": 0},
     }
-
-
-def combine_panels(panels: Sequence[Any], look: Look) -> Chart:
-    """Combine panels below one another and set their config; a page sets it once for all of its charts."""
-    chart = panels[0] if len(panels) == 1 else import_altair().vconcat(*panels, spacing=26)
-    if look.width != "container":
-        chart.config = config_of(look)  # a method would copy the chart
-    return chart

@@ -12,6 +12,7 @@ from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import defaults
 from rankeval_spark.report.figures import charts
 from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError, Palette
+from rankeval_spark.report.figures.figure import Figure, combine_panels, count_users, intervals_of, list_names, night_of
 from rankeval_spark.report.tables import Row, distinct, keep, rows_of
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld
 
@@ -46,7 +47,7 @@ def forest(
     model: str | None = None,
     baseline: str | None = None,
     look: Look = NOTEBOOK,
-) -> Chart:
+) -> Figure:
     """Draw the differences of a model from the baseline with their intervals, by slice, the greatest gain first.
 
     A filled triangle that points up is significantly better, one that points down worse, a hollow circle undecided: the
@@ -72,11 +73,20 @@ def forest(
     if first is None or not pairs:
         fix = "compare with evaluate(..., baseline=...)"
         raise NothingToDrawError(Fault("comparisons", "no row", "at least one", fix))
-    panels = [
-        _forest_panel(forest_rows(table, first, model=compared, baseline=other), first, (compared, other), look)
-        for other, compared in pairs
-    ]
-    return charts.combine_panels(panels, look)
+    drawn = {pair: forest_rows(table, first, model=pair[1], baseline=pair[0]) for pair in pairs}
+    panels = [_forest_panel(rows, first, (compared, other), look) for (other, compared), rows in drawn.items()]
+    of_first, name = keep(table, **{C.MEASURE: first[0], C.K: first[1]}), with_cutoff(*first)
+    is_unpaired = C.UNPAIRED in of_first["test"].to_pylist()
+    users = count_users(row["users"] for rows in drawn.values() for row in rows)
+    others = {other for other, _ in pairs}
+    models = list_names([*(f"{compared} − {other}" for other, compared in pairs)], "pair of models")
+    caption = (
+        f"Mean difference of {name} {'between the users of each model' if is_unpaired else 'on the same users'}, over "
+        f"all users and by slice, with {intervals_of(of_first)}. Filled marks are decided by a p that is adjusted for "
+        f"all tests of their family; the intervals are not adjusted. {models}; {users} in a row.{night_of(table)}"
+    )
+    whom = f"from {min(others)}" if len(others) == 1 else "between models"
+    return combine_panels(panels, look, f"Differences of {name} {whom}", caption)
 
 
 def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: str) -> list[dict[str, Any]]:

@@ -14,6 +14,14 @@ from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report import defaults
 from rankeval_spark.report.figures import charts
 from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError
+from rankeval_spark.report.figures.figure import (
+    Figure,
+    combine_panels,
+    count_users,
+    intervals_of,
+    list_names,
+    night_of,
+)
 from rankeval_spark.report.tables import Row, all_users_rows, distinct, rows_of
 
 if TYPE_CHECKING:
@@ -46,13 +54,27 @@ class Marks:
 
 def leaderboard(
     metrics: object, *, measures: Sequence[str] = (), baseline: str | None = None, look: Look = NOTEBOOK
-) -> Chart:
+) -> Figure:
     """Draw each model's mean over all users with its interval, best first, else the highest: a panel a measure."""
-    table, panels = defaults.read_frame(metrics, NEEDED, what="metrics"), []
-    for measure in find_measures(table, measures):
+    table, panels, drawn = defaults.read_frame(metrics, NEEDED, what="metrics"), [], []
+    found = find_measures(table, measures)
+    for measure in found:
         rows = charts.require_rows(leaderboard_rows(table, measure), with_cutoff(*measure))
         panels.append(_leaderboard_panel(rows, measure, baseline, look))
-    return charts.combine_panels(panels, look)
+        drawn += rows
+    names = list_names((with_cutoff(*measure) for measure in found), "measure")
+    orders = " or ".join(dict.fromkeys(defaults.order_in_words(label) for label, _ in found))
+    caption = (
+        f"Mean of {names} over all users, {orders}, with {intervals_of(table)}. {_of_whom(table, drawn, baseline)}"
+    )
+    return combine_panels(panels, look, f"{names} by model", caption)
+
+
+def _of_whom(table: pa.Table, rows: Sequence[Row], baseline: str | None, *, each: str = "") -> str:
+    """Return the sentences of a caption on users, models and night."""
+    models = list_names(sorted({row["model"] for row in rows}), "model", baseline=baseline)
+    users = f"{count_users(row['users'] for row in rows)}{each}. " if "users" in rows[0] else ""
+    return f"{users}Models: {models}.{night_of(table)}"
 
 
 def leaderboard_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
@@ -95,12 +117,14 @@ def _leaderboard_panel(rows: Sequence[Row], measure: MeasureKey, baseline: str |
 
 def curves(
     metrics: object, *, measures: Sequence[str] = (), baseline: str | None = None, look: Look = NOTEBOOK
-) -> Chart:
+) -> Figure:
     """Draw means over cutoffs with intervals: a panel a measure, by default those with two cutoffs or more."""
     alt, table = charts.import_altair(), defaults.read_frame(metrics, NEEDED, what="metrics")
-    panels = []
-    for label in list(measures) or curve_labels(defaults.measures_of(all_users_rows(table))):
+    panels, drawn = [], []
+    labels = list(measures) or curve_labels(defaults.measures_of(all_users_rows(table)))
+    for label in labels:
         rows = charts.require_rows(curve_rows(table, label), label)
+        drawn += rows
         ticks = charts.axis(
             "k", values=sorted({row["k"] for row in rows}), format="d", grid=False, labelOverlap="greedy"
         )
@@ -112,7 +136,9 @@ def curves(
     if not panels:
         fix = "request several, such as nDCG@5, nDCG@10"
         raise NothingToDrawError(Fault("curves", "measures of one cutoff", "a measure at two cutoffs or more", fix))
-    return charts.combine_panels(panels, look)
+    names, whom = list_names(labels, "measure"), _of_whom(table, drawn, baseline)
+    caption = f"Mean over all users at each cutoff k, a logarithmic axis, with bands of {intervals_of(table)}. {whom}"
+    return combine_panels(panels, look, f"{names} over the cutoff", caption)
 
 
 def curve_labels(computed: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> list[str]:
@@ -136,7 +162,7 @@ def history(
     baseline: str | None = None,
     marks: Callable[[MeasureKey], Marks] | None = None,
     look: Look = NOTEBOOK,
-) -> Chart:
+) -> Figure:
     """Draw means over nights with their intervals, a line a model: a panel a measure.
 
     The frame is ``Results(...).metrics()`` of several nights of one evaluation. ``marks`` returns the events of a
@@ -146,11 +172,16 @@ def history(
     if C.EVALUATION_DATE not in table.column_names:
         fix = "a history is drawn of Results(...).metrics(), which has several nights"
         raise ConfigError(Fault("history", f"a frame without {C.EVALUATION_DATE}", "published metrics", fix))
-    panels = []
-    for measure in find_measures(table, measures):
+    panels, drawn, found = [], [], find_measures(table, measures)
+    for measure in found:
         rows = charts.require_rows(history_rows(table, measure), with_cutoff(*measure))
         panels.append(_history_panel(rows, measure, baseline, Marks() if marks is None else marks(measure), look))
-    return charts.combine_panels(panels, look)
+        drawn += rows
+    names, nights = list_names((with_cutoff(*measure) for measure in found), "measure"), {row["date"] for row in drawn}
+    caption = (
+        f"Mean over all users of each night, with bands of {intervals_of(table)}. {_of_whom(table, drawn, baseline)}"
+    )
+    return combine_panels(panels, look, f"{names} over {wording.count(len(nights), 'night')}", caption)
 
 
 def history_rows(metrics: pa.Table, measure: MeasureKey) -> list[dict[str, Any]]:
@@ -270,7 +301,7 @@ def groups(
     slices: Sequence[str] = (),
     baseline: str | None = None,
     look: Look = NOTEBOOK,
-) -> Chart:
+) -> Figure:
     """Draw the means of the groups of each slicing, so that the gaps between them are seen: a panel a slicing.
 
     Groups that are too small to be compared are hollow and lie outside of the range. All slicings of the frame share
@@ -290,9 +321,14 @@ def groups(
     means = [row["value"] for of_slicing in rows.values() for row in of_slicing]
     title, span = with_cutoff(*wanted), (min(means, default=0.0), max(means, default=0.0))
     shown = {name: charts.require_rows(rows[name], title) for name in slices or computed}
-    return charts.combine_panels(
-        [_groups_panel(of_slicing, name, title, span, baseline, look) for name, of_slicing in shown.items()], look
+    panels = [_groups_panel(of_slicing, name, title, span, baseline, look) for name, of_slicing in shown.items()]
+    drawn = [row for of_slicing in shown.values() for row in of_slicing]
+    caption = (
+        f"Mean of {title} in each group; a bar runs from the lowest to the highest group of a model. Hollow points are "
+        f"small groups and users of unknown segment, which are not compared. "
+        f"{_of_whom(table, drawn, baseline, each=' a group')}"
     )
+    return combine_panels(panels, look, f"{title} by {list_names(map(wording.crossed, shown), 'slicing')}", caption)
 
 
 def slicings(metrics: pa.Table) -> list[str]:
@@ -375,7 +411,7 @@ def tradeoffs(
     against: Sequence[str] = (),
     baseline: str | None = None,
     look: Look = NOTEBOOK,
-) -> Chart:
+) -> Figure:
     """Draw an accuracy measure against each measure beyond accuracy in ``against`` (default: all), a panel each."""
     table = defaults.read_frame(metrics, NEEDED, what="metrics")
     (accuracy,) = find_measures(table, [] if measure is None else [measure])
@@ -384,11 +420,14 @@ def tradeoffs(
     if not others:
         fix = "request measures such as CatalogCoverage@10 or MIUF@10, with train="
         raise NothingToDrawError(Fault("tradeoffs", "no measure beyond accuracy", "at least one", fix))
-    panels = []
+    panels, drawn = [], []
     for other in others:
         rows = charts.require_rows(tradeoff_rows(table, accuracy, other), with_cutoff(*other))
         panels.append(_tradeoff_panel(rows, accuracy, other, baseline, look))
-    return charts.combine_panels(panels, look)
+        drawn += rows
+    names, whom = list_names((with_cutoff(*other) for other in others), "measure"), _of_whom(table, drawn, baseline)
+    caption = f"Means over all users, a point a model, with {intervals_of(table)} both ways. {whom}"
+    return combine_panels(panels, look, f"{names} against {with_cutoff(*accuracy)}", caption)
 
 
 def beyond_accuracy(computed: Sequence[MeasureKey], requested: Sequence[MeasureKey] = ()) -> list[MeasureKey]:

@@ -16,6 +16,7 @@ from rankeval_spark.measures.names import measure_of
 from rankeval_spark.report import defaults
 from rankeval_spark.report.figures import charts, means as means_figures
 from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError
+from rankeval_spark.report.figures.figure import Figure, combine_panels, count_users, intervals_of, list_names, night_of
 from rankeval_spark.report.tables import all_users_rows, distinct, keep, rows_of
 from rankeval_spark.statistics.hashed_random import hash_ids
 from rankeval_spark.statistics.paired_tests import ListCounts, are_too_few, subtract
@@ -42,14 +43,15 @@ def pr_curve(
     models: Sequence[str] = (),
     baseline: str | None = None,
     look: Look = NOTEBOOK,
-) -> Chart:
+) -> Figure:
     """Draw interpolated precision over recall: the mean with its interval over curves of single users, a panel a model.
 
     ``metrics`` have rows ``IPrec(recall=...)``, such as of ``measures=["IPrec@0", "IPrec@0.1", ...]``. With
     ``user_metrics`` of the same, the curves of 50 users, chosen by a hash of their id, are drawn faintly, and a line
     shows how much of the relevant items the lists could have held on average.
     """
-    means = curve_means(defaults.read_frame(metrics, means_figures.NEEDED, what="metrics"))
+    table = defaults.read_frame(metrics, means_figures.NEEDED, what="metrics")
+    means = curve_means(table)
     if not means:
         fix = "request IPrec@0, IPrec@0.1, ..., IPrec@1"
         raise NothingToDrawError(Fault("pr_curve", "no rows of IPrec", "precision at levels of recall", fix))
@@ -61,7 +63,16 @@ def pr_curve(
         sample = [] if users is None else user_curves(users, model)
         ceiling = None if users is None else mean_recall_ceiling(users, model)
         panels.append(_pr_curve_panel(model, of_model, sample, ceiling, styles_by_model[model].colour, look))
-    return charts.combine_panels(panels, look)
+    of_users = (
+        f" Faint lines are {N_CURVES} users at most, chosen by a hash of their id; the dashed line is the recall that "
+        "the lists could reach by their length, on average."
+    )
+    caption = (
+        f"Interpolated precision at levels of recall: the mean over {count_users(row['users'] for row in means)} with "
+        f"bands of {intervals_of(table)}.{of_users * (users is not None)} "
+        f"Models: {list_names(list(models) or everyone, 'model', baseline=baseline)}.{night_of(table)}"
+    )
+    return combine_panels(panels, look, "Precision over recall", caption)
 
 
 def level_of(label: str) -> float | None:
@@ -85,6 +96,7 @@ def curve_means(metrics: pa.Table) -> list[dict[str, Any]]:
             "high": row[C.VALUE] if row["ci_high"] is None else row["ci_high"],
             "text": wording.number(row[C.VALUE], 3),
             "interval": wording.mean_interval(row, 3),
+            "users": row["n_users"],
         }
         for row in rows_of(everyone, measure=wanted)
         if row[C.VALUE] is not None
@@ -168,7 +180,7 @@ def user_values(
     models: Sequence[str] = (),
     baseline: str | None = None,
     look: Look = NOTEBOOK,
-) -> Chart:
+) -> Figure:
     """Draw how the values of users are spread on the same axes: a panel a model, users at exactly 0 in an own bar."""
     table = defaults.read_frame(user_metrics, NEEDED, what="user_metrics")
     wanted = parse_measure(measure)
@@ -181,12 +193,24 @@ def user_values(
     if not shown:
         raise NothingToDrawError(Fault("user_metrics", f"no user with a value of {measure}", "at least one"))
     panels = [_bars_panel(model, bins[model], styles_by_model[model].colour, channels, look) for model in shown]
-    return charts.combine_panels(panels, look)
+    name, zeros = with_cutoff(*wanted), [float((values[model] == 0).mean()) for model in shown]
+    at_zero = (
+        f"; those at exactly 0 are the hollow bar ({', '.join(map(wording.percent, zeros))})" if any(zeros) else ""
+    )
+    whom = f"{_of_users(shown, values, baseline)}{night_of(table)}"
+    caption = f"Users by their value of {name}, in bins{at_zero}. {whom}"
+    return combine_panels(panels, look, f"{name} of single users", caption)
+
+
+def _of_users(models: Sequence[str], values: Mapping[str, Any], baseline: str | None) -> str:
+    """Return the sentence of a caption on models and their users."""
+    users = count_users(len(values[model]) for model in models)
+    return f"Models, with {users} each: {list_names(models, 'model', baseline=baseline)}."
 
 
 def user_differences(
     user_metrics: object, *, measure: str, baseline: str, models: Sequence[str] = (), look: Look = NOTEBOOK
-) -> Chart:
+) -> Figure:
     """Draw how differences of users from the baseline are spread; those without one are counted in the title."""
     table = defaults.read_frame(user_metrics, NEEDED, what="user_metrics")
     wanted = parse_measure(measure)
@@ -197,10 +221,14 @@ def user_differences(
     edges = difference_edges(list(found.values()))
     bins = {model: difference_bins(of_model, edges, wanted) for model, of_model in found.items()}
     channels = _shared_channels(f"difference of {with_cutoff(*wanted)}", wanted, edges, bins.values())
-    titles = {model: f"{model}: {win_phrase(found[model], wanted)}" for model in models or sorted(found)}
-    return charts.combine_panels(
-        [_difference_panel(title, bins[key], channels, look) for key, title in titles.items()], look
+    shown, name = list(models) or sorted(found), with_cutoff(*wanted)
+    said = {model: f"{model}: {win_phrase(found[model], wanted)}" for model in shown}
+    panels = [_difference_panel(title, bins[key], channels, look) for key, title in said.items()]
+    caption = (
+        f"Users by their difference of {name} from {baseline}, in bins; those without a difference are counted, not "
+        f"drawn: {'; '.join(said.values())}. {_of_users(shown, found, baseline)}{night_of(table)}"
     )
+    return combine_panels(panels, look, f"Differences of {name} from {baseline}, by user", caption)
 
 
 def parse_measure(measure: str) -> MeasureKey:

@@ -63,7 +63,7 @@ def result() -> Evaluation:
     ],
 )
 def test_each_figure_is_a_valid_chart(result: Evaluation, name: str, marks: set[str]) -> None:
-    spec = getattr(result.plot, name)().to_dict(validate=True)
+    spec = getattr(result.plot, name)().chart.to_dict(validate=True)
     found = {layer["mark"]["type"] for panel in spec.get("vconcat", [spec]) for layer in _layers(panel)}
     assert found == marks
 
@@ -83,9 +83,9 @@ def _rows(panels: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", ["user_values", "user_differences"])
 def test_the_bars_of_all_models_have_the_same_axes(result: Evaluation, name: str) -> None:
-    spec = getattr(result.plot, name)().to_dict()
+    spec = getattr(result.plot, name)().chart.to_dict()
     panels = spec.get("vconcat", [spec])
-    alone = getattr(result.plot, name)(models=[panels[0]["title"].partition(":")[0]]).to_dict()
+    alone = getattr(result.plot, name)(models=[panels[0]["title"].partition(":")[0]]).chart.to_dict()
     for channel in ("x", "y"):
         (shared,) = set().union(*(_domains(panel, channel) for panel in panels))
         assert _domains(alone, channel) == {shared}
@@ -114,7 +114,7 @@ def test_figures_of_few_users_stay_in_the_range_of_the_measure(name: str, n_user
     given = {"segments": segments, "slices": ["tier"], "min_slice_size": 1, "baseline": "popular"}
     catalogue = pa.table({"item_id": list(items)})
     plot = evaluate(log, held_out, **sections(measures=MEASURES, items=catalogue, **given)).plot
-    spec = getattr(plot, name)().to_dict(validate=True)
+    spec = getattr(plot, name)().chart.to_dict(validate=True)
     ends = [row[end] for row in _drawn(spec) for end in ENDS if row.get(end) is not None]
     assert ends
     assert all((-1 if name == "forest" else 0) <= end <= 1 for end in ends)
@@ -137,11 +137,11 @@ def test_the_groups_of_all_slicings_have_the_same_axis() -> None:
     tables = LOGS.tables()
     regions = pa.array(["north" if number % 3 else "south" for number in range(tables.segments.num_rows)])
     drawn = evaluated(segments=tables.segments.append_column("region", regions), slices=["tier", "region"])
-    spec = drawn.plot.groups().to_dict()
+    spec = drawn.plot.groups().chart.to_dict()
     (shared,) = set().union(*(_domains(panel, "x") for panel in spec["vconcat"]))
     means = [row["value"] for row in _rows(spec["vconcat"]) if "value" in row]
     assert shared == pytest.approx((min(means), max(means)), rel=0, abs=1e-6)  # what is drawn has six digits
-    assert _domains(drawn.plot.groups(slices=["region"]).to_dict(), "x") == {shared}
+    assert _domains(drawn.plot.groups(slices=["region"]).chart.to_dict(), "x") == {shared}
 
 
 def test_a_history_is_a_valid_chart_of_published_metrics(nights: ReportTables) -> None:
@@ -150,8 +150,8 @@ def test_a_history_is_a_valid_chart_of_published_metrics(nights: ReportTables) -
         redefined={date(2026, 1, 2): "was a; is b"},
         failures={date(2026, 1, 3): "no rows"},
     )
-    chart = figures.history(nights.metrics, measures=["nDCG@10"], baseline="popular", marks=lambda _: marks)
-    spec = chart.to_dict(validate=True)
+    figure = figures.history(nights.metrics, measures=["nDCG@10"], baseline="popular", marks=lambda _: marks)
+    spec = figure.chart.to_dict(validate=True)
     assert [layer["mark"]["type"] for layer in spec["layer"]] == [
         *("line", "text", "area", "line", "point", "rule", "text", "text"),
     ]
@@ -165,23 +165,23 @@ def test_a_history_needs_dates(result: Evaluation) -> None:
 @pytest.mark.parametrize("convert", [pa.Table.to_pandas, pl.from_arrow, lambda table: table.to_batches()[0]])
 def test_frames_of_every_library_give_the_same_chart(result: Evaluation, convert: Any) -> None:  # noqa: ANN401 - a frame
     metrics = result.metrics.combine_chunks()
-    wanted = figures.leaderboard(metrics, measures=["nDCG@3"]).to_dict()
-    assert figures.leaderboard(convert(metrics), measures=["nDCG@3"]).to_dict() == wanted
+    wanted = figures.leaderboard(metrics, measures=["nDCG@3"]).chart.to_dict()
+    assert figures.leaderboard(convert(metrics), measures=["nDCG@3"]).chart.to_dict() == wanted
 
 
 def test_of_several_nights_the_newest_is_drawn(nights: ReportTables) -> None:
     newest = keep(nights.metrics, evaluation_date=date(2026, 1, 3))
-    drawn = [figures.leaderboard(table, measures=["nDCG@10"]).to_dict() for table in (nights.metrics, newest)]
+    drawn = [figures.leaderboard(table, measures=["nDCG@10"]).chart.to_dict() for table in (nights.metrics, newest)]
     assert drawn[0] == drawn[1]
 
 
 def test_a_chart_of_several_measures_has_a_panel_each(result: Evaluation) -> None:
-    spec = result.plot.leaderboard("nDCG@5", "P@3").to_dict()
+    spec = result.plot.leaderboard("nDCG@5", "P@3").chart.to_dict()
     assert [panel["title"] for panel in spec["vconcat"]] == ["nDCG@5", "P@3"]
 
 
 def test_a_dark_notebook_has_its_own_colours(result: Evaluation) -> None:
-    dark = result.plot.with_look(figures.NOTEBOOK_DARK).leaderboard().to_dict()
+    dark = result.plot.dark.leaderboard().chart.to_dict()
     assert dark["config"]["background"] == figures.NOTEBOOK_DARK.palette.surface
 
 
@@ -198,7 +198,7 @@ def test_a_measure_that_was_not_requested_is_an_error_with_the_nearest(result: E
 
 
 def test_a_forest_names_its_measure(result: Evaluation) -> None:
-    spec = result.plot.forest("nDCG@5").to_dict()
+    spec = result.plot.forest("nDCG@5").chart.to_dict()
     assert all(panel["title"].endswith(", nDCG@5") for panel in spec.get("vconcat", [spec]))
 
 
@@ -214,7 +214,7 @@ def test_without_a_baseline_a_forest_says_how_to_compare() -> None:
         alone.plot.forest()
     with pytest.raises(ConfigError, match="baseline"):
         alone.plot.user_differences()
-    assert alone.plot.user_differences(baseline="popular").to_dict()
+    assert alone.plot.user_differences(baseline="popular").chart.to_dict()
 
 
 @pytest.mark.filterwarnings("ignore:segments= is given")

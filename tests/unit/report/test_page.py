@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark.errors import EnvironmentFaultError
-from rankeval_spark.report.page import as_json, drawing_library, report, script_hash
+from rankeval_spark.report.figures.figure import as_json, drawing_library, script_hash
+from rankeval_spark.report.page import report
 from tests.support import report_tables
 from tests.support.html import Element, parsed
 from tests.support.report_tables import FIRST_NIGHT, Plan, failed, published, runs, together

@@ -336,9 +336,9 @@ COMPARISONS: Final = Schema(
           primary (primary measures on all users), slices (the same in slices) or exploratory (all other measures and
           cutoffs)
         family_size bigint! Number of p-values in the family
-        detectable double Difference that the test finds with a probability of at least 80 %: two-sided, at the
-          strictest step of the correction of its family; NULL for tests other than t, unpaired and pooled, and if
-          method is exact or equal
+        detectable double Difference that the test finds with a probability of 80 %, or 73 to 97 % where differences of
+          few users are very skewed: two-sided, at the strictest step of the correction of its family; NULL for tests
+          other than t, unpaired and pooled, and if method is exact or equal
         reason string Why p_value is NULL: no_common_users, no_users (unpaired: no user of a model has a value),
           few_common_lists (withheld: n_with_both is below a tenth of the smaller of n_with_baseline and n_with_model;
           compare the means of population 'run', or name the models of an A/B test in comparisons.split),

@@ -14,7 +14,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.errors import nearest
 from rankeval_spark.measures import with_cutoff
 from rankeval_spark.report.winner import UNMET
-from rankeval_spark.statistics import distributions, gates as arithmetic
+from rankeval_spark.statistics import gates as arithmetic
 from rankeval_spark.statistics.gates import Estimate, Evidence, GateVerdict
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT, why_withheld
 from rankeval_spark.wording import decimals, interval, p_in_words, signed, slice_name
@@ -300,7 +300,6 @@ class _Judge:
         unsupported = self._lacking_support([other for other in metrics if _key(other) in both])
         difference = _estimate(row, "delta", "ci")
         freedom = row["n_users"] - 1.0 if row.get("freedom") is None else row["freedom"]
-        half = (difference.high - difference.low) / 2
         # The two-sided p is split; all tests of ``comparisons`` are symmetric.
         p, delta = _nan_if_none(row["p_value"]), difference.value
         p_less = p_greater = math.nan if math.isnan(p) else 1.0
@@ -313,7 +312,7 @@ class _Judge:
             row[C.BASELINE_MODEL_ID],
             difference,
             _estimate(row, "relative_delta", "relative_ci"),
-            half / float(distributions.t_quantile((1 + row["ci_level"]) / 2, freedom)) if freedom > 0 else math.nan,
+            _nan_if_none(row.get("std_error")),
             freedom,
             p_less,
             p_greater,

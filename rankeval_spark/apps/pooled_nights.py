@@ -49,12 +49,11 @@ def pool_nights(
         if schemas.USER_METRICS.name in gone.get((night.evaluation, night.evaluation_date), ()):
             history.warnings.append(f"{LEFT_OUT}: {night}, whose users rankeval maintain deleted")
             earlier.remove(night)
-    means_of_users = [each for each in request.measure_set.measures if each.is_mean_of_users]
-    if request.policies.unit != "user" or not means_of_users:
-        history.warnings.append("comparisons.nights: only means over users are pooled, and there is none")
+    if not request.pooled_measures:
+        history.warnings += request.comparison_notes
         return None
     keys = {key for night in earlier for key, then in night.definitions.items() if then == facts.definitions.get(key)}
-    measures = [each for each in means_of_users if (each.label, each.k) in keys]
+    measures = [each for each in request.pooled_measures if (each.label, each.k) in keys]
     if not measures:
         none_alike = "comparisons.nights: no measure is defined as on a night before, so none is pooled"
         history.warnings.extend([none_alike] if earlier else [])

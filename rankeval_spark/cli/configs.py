@@ -40,7 +40,7 @@ def validate_command(path: Path, overrides: Sequence[str], day: str | None, *, i
         "least_comparisons": cost.n_comparisons,
         "most_rows": config.results.most_rows,
         "primary": [str(measure) for measure in config.primary if config.comparisons],
-        "ab_test": _describe_split(config),
+        "ab_test": _describe_comparisons(config),
         "primary_is_named": bool(config.comparisons and config.comparisons.primary),
         "gates": [{"rule": str(gate), "meaning": _meaning_of(gate, config)} for gate in config.gates],
         "rules_alone": [n for n, gate in enumerate(config.gates, 1) if gate.is_comparison and not gate.sequential],
@@ -111,12 +111,12 @@ def _find_last_window(config: EvaluationConfig, day: date) -> dict[str, Any] | N
     }
 
 
-def _describe_split(config: EvaluationConfig) -> list[str]:
-    """Describe the A/B test of a config, and what its policies leave out; empty without one."""
+def _describe_comparisons(config: EvaluationConfig) -> list[str]:
+    """Describe the A/B test of a config, and what its comparisons leave out; empty without either."""
     split = config.comparisons.split if config.comparisons else None
     shares = ", ".join(f"{share:g} of the users to {model}" for model, share in (split or {}).items())
     lines = [f"A/B test: {shares}; these models are compared unpaired"] if split else []
-    return lines + [f"note: {note}" for note in [config.split_note] if note]
+    return lines + [f"note: {note}" for note in config.comparison_notes]
 
 
 def _print_facts(facts: Mapping[str, Any], cost: str, inputs: Sequence[InputSize]) -> None:

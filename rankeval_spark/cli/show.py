@@ -224,7 +224,7 @@ def _print_by_night(rows: Sequence[Row], table_of: Callable[..., Table], *, is_a
     out, nights = console(), dict[str, list[Row]]()
     for row in rows:
         n_nights = row.get("nights") or 1
-        last = f"{n_nights} nights until " if n_nights > 1 else ""
+        last = f"differences of each user over {n_nights} nights until " if n_nights > 1 else ""
         nights.setdefault(f"{row[C.EVALUATION]}, {last}{row[C.EVALUATION_DATE]}", []).append(row)
     for title, rows_of_night in nights.items():
         tables.print_fitted(

@@ -104,9 +104,11 @@ class Gate(Model):
             if found:
                 expected = f"{key} only with least_gain, margin or alpha"
                 yield Fault(f".{key}", f"{found} with {rule}", expected, "remove it")
-        if self.horizon != NIGHTS and not self.sequential:
-            found = f"horizon {self.horizon} alone"
-            yield Fault(".horizon", found, "horizon next to sequential", "set sequential: true")
+        # A recorded config has every key, with its default where it was not given.
+        is_given = "horizon" in self.model_fields_set and "sequential" not in self.model_fields_set
+        if not self.sequential and (is_given or self.horizon != NIGHTS):
+            expected = "sequential: true next to it, without which it has no effect"
+            yield Fault(".horizon", f"horizon {self.horizon} alone", expected, "set sequential: true")
         if self.group_kind and self.is_comparison:
             fix = "group statistics are not compared"
             yield Fault("", f"{rule} with {self.measure}", "at_least or at_most", fix)

@@ -216,21 +216,29 @@ class Request(Model):
     @property
     def notes(self) -> Mapping[str, KindOfMeanings]:
         """Notes on names with several meanings, and on measures whose interval is around a biased value."""
-        found = [*find_biases(self.measure_set.labels), *filter(None, [self.split_note])]
+        found = [*find_biases(self.measure_set.labels), *self.comparison_notes]
         biased: Mapping[str, KindOfMeanings] = dict.fromkeys(found, "biased")
         return {**find_name_notes(self.measures, options_of(self.preset)), **biased}
 
     @property
-    def split_note(self) -> str:
-        """Note on an A/B test that leaves users out by what they did under their model; empty elsewhere."""
-        has_split, policies = bool(self.comparisons and self.comparisons.split), self.policies
-        if not has_split or (policies.population == "run" and policies.zero_relevant != "exclude"):
-            return ""
-        return (
-            f"comparisons.split with population {policies.population!r} and zero_relevant {policies.zero_relevant!r}: "
-            "users who did nothing do not count, so a model that moves more users to act is compared on other users; "
-            "population 'run' with zero_relevant 'zero' counts everyone whom it serves"
-        )
+    def comparison_notes(self) -> list[str]:
+        """Notes on an A/B test that leaves users out by what they did, and on nights without a measure to pool."""
+        policies, asked, notes = self.policies, self.comparisons, list[str]()
+        if asked and asked.split and (policies.population != "run" or policies.zero_relevant == "exclude"):
+            notes.append(
+                f"comparisons.split with population {policies.population!r} and zero_relevant "
+                f"{policies.zero_relevant!r}: users who did nothing do not count, so a model that moves more users to "
+                "act is compared on other users; population 'run' with zero_relevant 'zero' counts everyone whom it "
+                "serves"
+            )
+        if asked and asked.nights > 1 and not self.pooled_measures:
+            notes.append("comparisons.nights: only means over users are pooled, and there is none")
+        return notes
+
+    @property
+    def pooled_measures(self) -> list[Measure]:
+        """Measures that can be compared over several nights: means over users."""
+        return [each for each in self.measure_set.measures if each.is_mean_of_users and self.policies.unit == "user"]
 
     @property
     def draws(self) -> Draws | None:

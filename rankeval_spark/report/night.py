@@ -265,7 +265,7 @@ def _verdict_of_rules(gates: Sequence[Mapping[str, Any]]) -> Answer:
     broken = {row["gate"] for row in gates if tone_of(row["verdict"]) == "bad"}
     n_undecided = sum(row["verdict"] == "undecided" for row in gates)
     n_left = tones["open"] - n_undecided
-    left = f" {wording.count(n_undecided, 'case')} undecided: the interval holds the bound." if n_undecided else ""
+    left = f" {wording.count(n_undecided, 'case')} undecided: no interval that clears the bound." if n_undecided else ""
     left += f" {wording.count(n_left, 'case')} could not be judged." if n_left else ""
     if broken:
         models = sorted({row[C.MODEL_ID] for row in gates if tone_of(row["verdict"]) == "bad"})
@@ -287,11 +287,15 @@ def _verdict_of_rules(gates: Sequence[Mapping[str, Any]]) -> Answer:
 
 def answer(night: Night) -> Answer:
     """Return whether the models of a night may ship, and why."""
-    users = max((row["n_users"] for row in rows_of(night.means, ["n_users"])), default=0)
+    by_size = sorted(rows_of(night.means, [C.MODEL_ID, "n_users"]), key=lambda row: row["n_users"])
+    of_models = {row[C.MODEL_ID]: row["n_users"] for row in by_size}  # the most that a measure has
+    users = [("users", wording.count(max(of_models.values(), default=0)))]
+    if any(row["test"] == C.UNPAIRED for row in night.pairs):  # models of an A/B test have users of their own
+        users = [(f"users of {model}", wording.count(n)) for model, n in sorted(of_models.items())]
     warned, share = [row for row in night.checks if row["verdict"] != "ok"], night.run["sample_share"]
-    counts = {"models": len(night.models), "users": users, "nights": night.n_nights}
+    counts = [("models", wording.count(len(night.models))), *users, ("nights", wording.count(night.n_nights))]
     facts = [
-        *((name, wording.count(n), "") for name, n in counts.items() if n),
+        *((name, n, "") for name, n in counts if n != "0"),
         *([("checks to look at", f"{len(warned)} of {len(night.checks)}", "checks")] if night.checks else []),
         *([("sample", f"{wording.percent(share)} of the users", "")] if share is not None and share < 1 else []),
     ]

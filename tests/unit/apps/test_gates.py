@@ -13,6 +13,7 @@ from rankeval_spark.apps import gates
 from rankeval_spark.config import Comparisons, EvaluationConfig, Gate, validate_model
 from rankeval_spark.config.slicing import Slicing
 from rankeval_spark.errors import ConfigError
+from rankeval_spark.statistics.power import detectable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,7 +37,6 @@ def comparison(
     **changes: object,
 ) -> dict[str, Any]:
     row = metric(model, slice_, values)
-    del row["std_error"]
     half = 0.01
     ends = {"delta": delta, "ci_low": delta - half, "ci_high": delta + half}
     relative = {f"relative_{name}": 2 * end for name, end in ends.items()}
@@ -296,7 +296,11 @@ def test_users_of_two_models_with_few_values_decide_no_rule(rule: dict[str, floa
 
 
 @pytest.mark.parametrize(
-    ("delta", "changes"), [(-0.005, {"method": "exact"}), (0.0, {"method": "equal", "ci_low": 0.0, "ci_high": 0.0})]
+    ("delta", "changes"),
+    [
+        (-0.005, {"method": "exact"}),
+        (0.0, {"method": "equal", "ci_low": 0.0, "ci_high": 0.0, "std_error": 0.0}),
+    ],
 )
 def test_power_is_claimed_of_t_alone(delta: float, changes: dict[str, Any]) -> None:
     rule = {"measure": "nDCG@10", "alpha": 0.05}
@@ -304,8 +308,10 @@ def test_power_is_claimed_of_t_alone(delta: float, changes: dict[str, Any]) -> N
     assert row["verdict"] == "passed"
     assert "no proof of a loss (p = " in row["explanation"]
     assert "would detect" not in row["explanation"]
-    (row,) = judged(rule, comparisons=[comparison("als", -0.005, 0.5, method="t")])
-    assert "the test would detect a loss of 0.0" in row["explanation"]
+    cut = {"method": "t", "ci_low": -0.01, "std_error": 0.02}  # the measure allows no lower end, so half of it is less
+    (row,) = judged(rule, comparisons=[comparison("als", -0.005, 0.5, **cut)])
+    least = float(detectable(0.02, 499, tail=0.05))
+    assert f"the test would detect a loss of {least:.5f} or more in 80 % of samples" in row["explanation"]
 
 
 def test_a_rule_that_too_few_differences_cannot_decide_says_so() -> None:
@@ -532,6 +538,8 @@ def test_a_rule_reads_its_measure_as_the_preset_does() -> None:
         ({"measure": "UserMAD(nDCG)@10", "slice": "country", "at_most": 0.1, "certainty": 0.95}, "has no interval"),
         ({"measure": "nDCG@10", "at_least": 0.1, "sequential": True}, "sequential with at_least"),
         ({"measure": "nDCG@10", "alpha": 0.1, "horizon": 7}, "horizon 7 alone; .* set sequential: true"),
+        ({"measure": "nDCG@10", "alpha": 0.1, "horizon": 30}, "horizon 30 alone; .* without which it has no effect"),
+        ({"measure": "nDCG@10", "alpha": 0.1, "sequential": False, "horizon": 7}, "horizon 7 alone"),
         ({"measure": "nDCG@10", "alpha": 0.1, "sequential": True, "horizon": 1}, "horizon"),
         ({"measure": "GroupGap(nDCG)@10", "slice": "country", "margin": 0.1}, r"margin with GroupGap\(nDCG\)@10"),
     ],
@@ -539,6 +547,11 @@ def test_a_rule_reads_its_measure_as_the_preset_does() -> None:
 def test_a_rule_is_of_one_kind(rule: dict[str, Any], found: str) -> None:
     with pytest.raises(ConfigError, match=found):
         validate_model(Gate, rule)
+
+
+def test_a_recorded_rule_has_every_key_and_is_valid() -> None:
+    rule = Gate(measure="nDCG@10", alpha=0.1)
+    assert validate_model(Gate, rule.model_dump()) == rule
 
 
 def test_a_rule_may_be_about_one_slice() -> None:

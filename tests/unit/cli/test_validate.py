@@ -86,6 +86,15 @@ def test_an_undecided_rule_is_not_met_and_says_so_everywhere(made: Workspace) ->
     assert validate(made).code == 0
 
 
+def test_validate_says_that_ratios_of_sums_are_not_pooled_over_nights(made: Workspace) -> None:
+    asked = {"comparisons": {"baseline": "pop", "nights": 7}, "cutoffs": [2]}
+    said = "note: comparisons.nights: only means over users are pooled, and there is none"
+    made.change(**asked, measures=["P(agg='micro')"])
+    assert said in validate(made).out
+    made.change(**asked, measures=["P(agg='micro')", "P"])
+    assert said not in validate(made).out
+
+
 def test_validate_says_what_each_rule_means(made: Workspace) -> None:
     rules: list[dict[str, Any]] = [
         {"least_gain": 0},

@@ -55,7 +55,10 @@ def test_a_night_publishes_the_mean_difference_of_each_user_over_nights(made: Wo
     assert rankeval("run", made.config, "--date", NOW).code == 6  # again, as a clean run
     again = Results(made.root).comparisons(date=NOW).to_pylist()
     assert [{**each, "run_id": ""} for each in again] == [{**each, "run_id": ""} for each in every]
-    assert "2 nights until 2026-01-09" in rankeval("show", made.root, "--comparisons", "--nights", 7).out
+    assert (
+        "differences of each user over 2 nights until 2026-01-09"
+        in rankeval("show", made.root, "--comparisons", "--nights", 7).out
+    )
     assert "pooled" not in rankeval("show", made.root, "--comparisons", "--json").out
     assert rankeval("gate", made.root).code == 6
     alone = rankeval("compare", made.root, "--against", "pop", "--json").out

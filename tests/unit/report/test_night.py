@@ -273,8 +273,8 @@ def test_an_undecided_rule_is_neither_met_nor_failed() -> None:
     found = verdict_of([undecided, passed])
     assert found.tone == "open"
     assert str(found) == (
-        "Not decided. 1 of 2 rules is not met with the certainty that is asked for. 1 case undecided: the interval "
-        "holds the bound."
+        "Not decided. 1 of 2 rules is not met with the certainty that is asked for. 1 case undecided: no interval "
+        "that clears the bound."
     )
     rule, _ = _rules([undecided, passed])
     assert (rule.tone, rule.summary) == ("open", "1 undecided")

@@ -50,7 +50,7 @@ def pool_nights(
             history.warnings.append(f"{LEFT_OUT}: {night}, whose users rankeval maintain deleted")
             earlier.remove(night)
     if not request.pooled_measures:
-        history.warnings += request.comparison_notes
+        history.warnings.extend(request.comparison_notes)
         return None
     keys = {key for night in earlier for key, then in night.definitions.items() if then == facts.definitions.get(key)}
     measures = [each for each in request.pooled_measures if (each.label, each.k) in keys]

@@ -308,7 +308,11 @@ def test_power_is_claimed_of_t_alone(delta: float, changes: dict[str, Any]) -> N
     assert row["verdict"] == "passed"
     assert "no proof of a loss (p = " in row["explanation"]
     assert "would detect" not in row["explanation"]
-    cut = {"method": "t", "ci_low": -0.01, "std_error": 0.02}  # the measure allows no lower end, so half of it is less
+    cut: dict[str, Any] = {
+        "method": "t",
+        "ci_low": -0.01,
+        "std_error": 0.02,
+    }  # the measure allows no lower end, so half of it is less
     (row,) = judged(rule, comparisons=[comparison("als", -0.005, 0.5, **cut)])
     least = float(detectable(0.02, 499, tail=0.05))
     assert f"the test would detect a loss of {least:.5f} or more in 80 % of samples" in row["explanation"]

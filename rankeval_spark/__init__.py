@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rankeval_spark.apps.notebook.evaluate import evaluate
     from rankeval_spark.config import Comparisons, FrameInputs, Intervals, Policies, Slicing
     from rankeval_spark.evaluation import Evaluation
+    from rankeval_spark.report.result_table import ResultTable
     from rankeval_spark.results import Results
     from rankeval_spark.spark.list_functions import register_functions
     from rankeval_spark.spark.session import build_session
@@ -28,6 +29,7 @@ __all__ = [
     "FrameInputs",
     "Intervals",
     "Policies",
+    "ResultTable",
     "Results",
     "Slicing",
     "__version__",
@@ -43,6 +45,7 @@ __all__ = [
 _HOMES: Final = {
     **dict.fromkeys(("Comparisons", "FrameInputs", "Intervals", "Policies", "Slicing"), "rankeval_spark.config"),
     "Evaluation": "rankeval_spark.evaluation",
+    "ResultTable": "rankeval_spark.report.result_table",
     "Results": "rankeval_spark.results",
     "attributed_interactions": "rankeval_spark.apps.notebook.attributed_interactions",
     "build_session": "rankeval_spark.spark.session.builder",

@@ -19,6 +19,7 @@ from rankeval_spark.hosts.host import Frame, Host
 from rankeval_spark.measures import MAX_CUTOFF
 from rankeval_spark.refusals import model_faults, raise_as_call, refuse_unknown_baseline
 from rankeval_spark.report import notebook
+from rankeval_spark.report.result_table import ResultTable
 from rankeval_spark.result_rows import gap_rows
 from rankeval_spark.result_rows.check_rows import (
     ADVICE,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.statistics import Correction
 
+_SMALL = ("leaderboard", "metrics", "comparisons", "group_metrics", "gaps", "checks")
 _METRICS_KEY = (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K)
 
 
@@ -55,7 +57,8 @@ class Evaluation(Generic[Frame]):
 
     Results of Spark are DataFrames. Small ones (``metrics``, ``comparisons``, ``group_metrics``, ``gaps``, ``checks``,
     ``leaderboard()``) are made by one job at the first use of one of them, and kept. Rows of users and items are
-    planned again at each use. Results of this process are Arrow tables, computed once, in the order of their keys.
+    planned again at each use. Results of this process are tables of :class:`rankeval_spark.ResultTable`, computed once,
+    in the order of their keys; :meth:`as_table` gives small results as such on Spark too.
     """
 
     def __init__(self, host: Host[Frame], asked: Request) -> None:
@@ -65,23 +68,20 @@ class Evaluation(Generic[Frame]):
         self._n_blocks = 0
 
     def __repr__(self) -> str:
-        """Return what was requested and where the results are; nothing is computed for it."""
+        """Return what was requested, the leaderboard if it is known, and the results; nothing is computed for it."""
         asked = ", ".join(map(str, self.request.measure_set.measures))
         results = [
             name for name in vars(Evaluation) if isinstance(getattr(Evaluation, name), property | cached_property)
         ]
         named = ", ".join(name for name in results if not name.startswith("_") and name not in ("plot", "notes"))
+        board = f"\n{self.as_table()!r}" if "_metrics" in vars(self) else ""
         notes = "".join(f"\nnote: {note}" for note, kind in self.request.notes.items() if kind != "options")
-        return (
-            f"{type(self).__name__} of {asked}\nresults: leaderboard(), {named}, gap_tests(), agreement(), hit_ranks()"
-            f"{notes}"
-        )
+        others = f"{named}, gap_tests(), agreement(), hit_ranks()"
+        return f"Evaluation of {asked}{board}\nresults: leaderboard(), {others}{notes}"
 
     def _repr_html_(self) -> str:
         """Show in a notebook what was requested, and the leaderboard if it is known; nothing is computed for it."""
-        is_known = "_metrics" in vars(self)
-        rows = self._build_leaderboard(self.request.measure_set.measures).to_pylist() if is_known else None
-        return notebook.summary(self.request, type(self).__name__, rows)
+        return notebook.summary(self.request, self.as_table()._repr_html_() if "_metrics" in vars(self) else None)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -111,7 +111,7 @@ class Evaluation(Generic[Frame]):
     @cached_property
     def metrics(self) -> Frame:
         """Means with health counts and intervals: ``schemas.METRICS`` without the key of its run."""
-        return self.host.frame(self._metrics)
+        return self.host.frame(self.as_table("metrics"))
 
     @cached_property
     def group_metrics(self) -> Frame:
@@ -120,7 +120,7 @@ class Evaluation(Generic[Frame]):
         Rows ``GroupGap(...)``, ``GroupRatio(...)``, ``UserMAD(...)``, ``WorstGroup(...)`` and ``ItemMAD(...)``; none
         without slices and item slices.
         """
-        return self.host.frame(sort_by_key(self._group_metrics, _METRICS_KEY))
+        return self.host.frame(self.as_table("group_metrics"))
 
     @property
     @raise_as_call()
@@ -147,6 +147,64 @@ class Evaluation(Generic[Frame]):
         ConfigError
             If neither ``baseline=`` nor ``pairs="all"`` was given, or the log has no such baseline.
         """
+        return self.host.frame(self.as_table("comparisons"))
+
+    @cached_property
+    def gaps(self) -> Frame:
+        """Distances between the groups of each slicing: gap with interval, ratio, mean difference, both extremes.
+
+        One row per model, slice, measure and cutoff; small groups and users of unknown segment are left out.
+        """
+        return self.host.frame(self.as_table("gaps"))
+
+    @cached_property
+    @raise_as_call()
+    def checks(self) -> Frame:
+        """Facts about the inputs: ``schemas.CHECKS`` without the key of its run."""
+        return self.host.frame(self.as_table("checks"))
+
+    @raise_as_call()
+    def as_table(self, name: str = "leaderboard") -> ResultTable:
+        """Return a small result as a ResultTable, on Spark too: it shows itself, and writes Markdown and LaTeX.
+
+        Parameters
+        ----------
+        name : str
+            ``leaderboard``, ``metrics``, ``comparisons``, ``group_metrics``, ``gaps`` or ``checks``.
+
+        Returns
+        -------
+        ResultTable
+            The rows of the result of that name. On Spark they are in this process already, once one is computed.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such result.
+        """
+        match name:
+            case "leaderboard":
+                return self._build_leaderboard(self.request.measure_set.measures)
+            case "metrics":
+                rows = self._metrics
+            case "comparisons":
+                rows = self._compare()
+            case "group_metrics":
+                rows = sort_by_key(self._group_metrics, _METRICS_KEY)
+            case "gaps":
+                rows = sort_by_key(to_gaps(self._metrics, self._group_metrics), (C.MODEL_ID, C.SLICE, C.MEASURE, C.K))
+            case "checks":
+                facts = [*self.host.input_facts(self._totals), *self._list_facts]
+                found = to_check_rows(facts, Checks(), expected=self.request.policies.expected_findings)
+                rows = sort_by_key(found, ("input", "check"))
+            case _:
+                raise ConfigError(
+                    Fault("as_table(name=)", repr(name), f"one of: {', '.join(_SMALL)}", nearest(name, _SMALL))
+                )
+        return ResultTable(rows, name)
+
+    def _compare(self) -> pa.Table:
+        """Return the rows of ``comparisons``, and warn of pairs that are withheld."""
         if self.request.comparisons is None or not self.request.measure_set.columns:
             fix = "call evaluate(..., baseline='popular')"
             raise ConfigError(Fault("evaluate(baseline=)", "none", "the model that others are compared with", fix))
@@ -156,24 +214,7 @@ class Evaluation(Generic[Frame]):
         _warn_of_split(self._list_facts)
         if self.request.comparisons is not None and self.request.comparisons.covariate is not None:
             warn_user("comparisons.covariate is read by rankeval run alone: these differences are without covariates")
-        return self.host.frame(sort_by_key(rows, (C.BASELINE_MODEL_ID, *_METRICS_KEY, "test")))
-
-    @cached_property
-    def gaps(self) -> Frame:
-        """Distances between the groups of each slicing: gap with interval, ratio, mean difference, both extremes.
-
-        One row per model, slice, measure and cutoff; small groups and users of unknown segment are left out.
-        """
-        gaps = to_gaps(self._metrics, self._group_metrics)
-        return self.host.frame(sort_by_key(gaps, (C.MODEL_ID, C.SLICE, C.MEASURE, C.K)))
-
-    @cached_property
-    @raise_as_call()
-    def checks(self) -> Frame:
-        """Facts about the inputs: ``schemas.CHECKS`` without the key of its run."""
-        facts = [*self.host.input_facts(self._totals), *self._list_facts]
-        rows = to_check_rows(facts, Checks(), expected=self.request.policies.expected_findings)
-        return self.host.frame(sort_by_key(rows, ("input", "check")))
+        return sort_by_key(rows, (C.BASELINE_MODEL_ID, *_METRICS_KEY, "test"))
 
     def to_config(self) -> str:
         """Return what is evaluated as the YAML of a config: a night of it has the same numbers.
@@ -259,9 +300,8 @@ class Evaluation(Generic[Frame]):
         gaps = gap_rows.find_gaps(self._metrics, asked)
         tests = {GAP_TESTS: sums.GapTests(gap_rows.GapBootstrap.from_request(gaps, self.request, asked.draws))}
         found = self.host.totals(tests)[GAP_TESTS]
-        return self.host.frame(
-            gap_rows.to_gap_test_rows(gaps, found, asked, alpha=1 - self.request.intervals.confidence)
-        )
+        rows = gap_rows.to_gap_test_rows(gaps, found, asked, alpha=1 - self.request.intervals.confidence)
+        return self.host.frame(ResultTable(rows, "gap_tests"))
 
     def _validate_gap_tests(self, given: Mapping[str, Any]) -> GapTests:
         """Validate the arguments of :meth:`gap_tests`, and find its measures; ConfigError with all faults."""
@@ -381,10 +421,11 @@ class Evaluation(Generic[Frame]):
             raise ConfigError(*faults)
         return self.host.hit_ranks(self.ranked_items, model, baseline)
 
-    def _build_leaderboard(self, measures: Sequence[Measure]) -> pa.Table:
-        """Return the leaderboard of some measures, best first by the first."""
+    def _build_leaderboard(self, measures: Sequence[Measure]) -> ResultTable:
+        """Return the leaderboard of some measures, best first by the first, with the comparisons of its models."""
         names = {(measure.label, measure.k): str(measure) for measure in measures}
-        return to_leaderboard(self._metrics, names, is_lower_better=measures[0].better == "lower")
+        rows = to_leaderboard(self._metrics, names, is_lower_better=measures[0].better == "lower")
+        return ResultTable(rows, "leaderboard", comparisons=self._totals.get(COMPARISONS))
 
     @raise_as_call()
     def _models(self) -> Sequence[str]:

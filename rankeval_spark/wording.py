@@ -141,6 +141,15 @@ def percent(share: float | None) -> str:
     return f"{100 * share:.3g} %" if share >= 1 / 10 else f"{100 * share:.2g} %"
 
 
+def signed_percent(share: float | None) -> str:
+    """Format a relative difference; empty for None.
+
+    >>> signed_percent(0.0123), signed_percent(-0.5), signed_percent(None)
+    ('+1.23 %', '−50 %', '')
+    """
+    return "" if share is None else f"{100 * share:+.3g} %".replace("-", "−")
+
+
 def count(value: int | None, noun: str = "") -> str:
     """Format a count, with its noun in singular or plural.
 

@@ -19,19 +19,24 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
+    from rankeval_spark.report.result_table import ResultTable
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.sums.input_checks import InputChecks
     from rankeval_spark.sums.sums import Sum, Writer
 
     Advance: TypeAlias = Callable[[int, int], None]  # what hears how many rows of all are done, from any thread
 
-Frame = TypeVar("Frame", default=Any)  # ``pyspark.sql.DataFrame`` on Spark, ``pyarrow.Table`` in this process
+Frame = TypeVar("Frame", default=Any)  # ``pyspark.sql.DataFrame`` on Spark, ``ResultTable`` in this process
 
 
 class Host(ABC, Generic[Frame]):
     """The inputs of a request, and what is computed of them where they are."""
 
     request: Request
+
+    def __repr__(self) -> str:
+        """Return what evaluates: this process, or Spark."""
+        return "this process" if type(self).__name__ == "InProcess" else "Spark"
 
     @property
     @abstractmethod
@@ -115,7 +120,7 @@ class Host(ABC, Generic[Frame]):
         """Compare the first k items of each list with the baseline's list for that user, if any."""
 
     @abstractmethod
-    def frame(self, table: pa.Table) -> Frame:
+    def frame(self, table: ResultTable) -> Frame:
         """Return a small table as the host hands results out."""
 
     def keep(self) -> None:

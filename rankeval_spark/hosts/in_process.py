@@ -1,4 +1,4 @@
-"""The host in this process: Arrow tables in, Arrow tables out, computed once."""
+"""The host in this process: tables in, light frames over Arrow out, computed once."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from rankeval_spark.inputs.arrow.reading import (
 from rankeval_spark.inputs.input_columns import read_inputs, refuse_missing
 from rankeval_spark.inputs.places import release_copies
 from rankeval_spark.refusals import raise_as_call
+from rankeval_spark.report.result_table import ResultTable
 from rankeval_spark.sums.examples import to_titles
 from rankeval_spark.sums.exposures import TRAIN, CatalogueItems, group_by_catalogue
 from rankeval_spark.sums.grouping import sort_by_key
@@ -76,7 +77,7 @@ def of_call(
     return InProcess(usable)
 
 
-class InProcess(Host[pa.Table]):
+class InProcess(Host[ResultTable]):
     """Usable rows in memory; results are tables in the order of their keys."""
 
     def __init__(self, usable: Usable) -> None:
@@ -140,16 +141,18 @@ class InProcess(Host[pa.Table]):
         return finish_sums(sums, [*found, *input_partials(self.usable, self.input_checks)])
 
     @cached_property
-    def user_metrics(self) -> pa.Table:
-        return sort_by_key(scored_rows.user_rows(self.usable.user_rows), (*C.LIST_KEY, C.K))
+    def user_metrics(self) -> ResultTable:
+        rows = sort_by_key(scored_rows.user_rows(self.usable.user_rows), (*C.LIST_KEY, C.K))
+        return ResultTable(rows, "user_metrics")
 
     @cached_property
-    def user_values(self) -> pa.Table:
-        return scored_rows.to_user_values(self.user_metrics, self.request.measure_set)
+    def user_values(self) -> ResultTable:
+        values = scored_rows.to_user_values(self.user_metrics.to_arrow(), self.request.measure_set)
+        return ResultTable(values, "user_values")
 
     @cached_property
-    def ranked_items(self) -> pa.Table:
-        return scored_rows.to_ranked_items(self.usable)
+    def ranked_items(self) -> ResultTable:
+        return ResultTable(scored_rows.to_ranked_items(self.usable), "ranked_items")
 
     def titles(self, items: Sequence[str]) -> dict[str, str]:
         source = self.usable.tables.items
@@ -159,13 +162,13 @@ class InProcess(Host[pa.Table]):
         named = source.table.select(texts.names).cast(texts)
         return to_titles(named.filter(pc.is_in(named[C.ITEM_ID], value_set=to_texts(items))))
 
-    def hit_ranks(self, ranked: pa.Table, model: str, baseline: str) -> pa.Table:
-        return scored_rows.to_hit_ranks(ranked, model, baseline)
+    def hit_ranks(self, ranked: ResultTable, model: str, baseline: str) -> ResultTable:
+        return ResultTable(scored_rows.to_hit_ranks(ranked.to_arrow(), model, baseline), "hit_ranks")
 
-    def agreement(self, baseline: str, *, k: int, p: float) -> pa.Table:
-        return scored_rows.to_agreement(self.usable, baseline=baseline, k=k, p=p)
+    def agreement(self, baseline: str, *, k: int, p: float) -> ResultTable:
+        return ResultTable(scored_rows.to_agreement(self.usable, baseline=baseline, k=k, p=p), "agreement")
 
-    def frame(self, table: pa.Table) -> pa.Table:
+    def frame(self, table: ResultTable) -> ResultTable:
         return table
 
     def warn(self, metrics: pa.Table, totals: Mapping[str, pa.Table]) -> None:  # noqa: ARG002 - those of Spark

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.slicing import Band
     from rankeval_spark.engine.job import Job
     from rankeval_spark.hosts.host import Advance
+    from rankeval_spark.report.result_table import ResultTable
     from rankeval_spark.schemas import Schema
     from rankeval_spark.spark.plans.moved_rows import MovedRows
     from rankeval_spark.sums.sums import Sum, Writer
@@ -218,10 +219,11 @@ class OnSpark(Host[DataFrame]):
         facts = [*self.input_facts(totals), *to_list_facts(totals[LISTS], self.request)]
         warn_if_nothing_is_measured(metrics, facts, self.request)
 
-    def frame(self, table: pa.Table) -> DataFrame:
+    def frame(self, table: ResultTable) -> DataFrame:
+        found = table.to_arrow()
         # Spark loses rows next to an empty chunk, and refuses a table without chunks.
-        empty = pa.RecordBatch.from_pylist([], schema=table.schema)
-        rows = table.combine_chunks() if table.num_rows else pa.Table.from_batches([empty])
+        empty = pa.RecordBatch.from_pylist([], schema=found.schema)
+        rows = found.combine_chunks() if found.num_rows else pa.Table.from_batches([empty])
         return self.given.recommendations.sparkSession.createDataFrame(rows)
 
     def keep(self) -> None:

@@ -7,7 +7,7 @@ from datetime import date
 from html import escape
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-from rankeval_spark import columns as C, wording
+from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.report import defaults, figures
 from rankeval_spark.report.figures.charts import NOTEBOOK, NOTEBOOK_DARK, Look
@@ -17,22 +17,19 @@ from rankeval_spark.report.night import MAX_NIGHTS, configured_baseline, newest_
 from rankeval_spark.report.tables import select_for_figure, to_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rankeval_spark.config.request import Request
     from rankeval_spark.report.figures import Figure
 
-MAX_MODELS: Final = 20
-MAX_MEASURES: Final = 12
-_CELL: Final = "padding:3px 12px;text-align:{side}"
+MAX_NAMES: Final = 12
+_CELL: Final = "padding:3px 12px;text-align:left"
 _NOT_YET: Final = (
     '<div style="opacity:.8;margin:6px 0">Nothing is computed for this summary; <code>.leaderboard()</code> computes '
     "the means.</div>"
 )
 
 
-def summary(request: Request, name: str, leaderboard: Sequence[Mapping[str, Any]] | None) -> str:
-    """Return the request and the leaderboard, if it is computed, as HTML; ``name`` is that of the class."""
+def summary(request: Request, leaderboard: str | None) -> str:
+    """Return the request and the leaderboard, which is HTML, if it is computed, as HTML."""
     facts = {
         "measures": ", ".join(_first_names(list(map(str, request.measure_set.measures)))),
         "slices": ", ".join("*".join(slicing) for slicing in request.slices),
@@ -40,40 +37,18 @@ def summary(request: Request, name: str, leaderboard: Sequence[Mapping[str, Any]
         "models": ", ".join(_first_names(list(request.models or ()))),
         "users": f"population {request.policies.population}, ties {request.policies.ties}",
     }
-    lines, cell = "", _CELL.format(side="left")
+    lines = ""
     for what, said in ((what, said) for what, said in facts.items() if said):
-        lines += f'<tr><td style="{cell};opacity:.7">{what}</td><td style="{cell}">{escape(said)}</td></tr>'
-    board = _NOT_YET if leaderboard is None else _board_html(leaderboard)
+        lines += f'<tr><td style="{_CELL};opacity:.7">{what}</td><td style="{_CELL}">{escape(said)}</td></tr>'
     of_pairs = [] if request.comparisons is None else ["comparisons", "plot.forest()"]
     names = ["leaderboard()", "metrics", "user_metrics", "checks", "plot.leaderboard()", *of_pairs]
     onward = " · ".join(f"<code>.{name}</code>" for name in names)
-    return f"<div><b>{escape(name)}</b><table>{lines}</table>{board}<div>Go on with {onward}</div></div>"
+    return f"<div><b>Evaluation</b><table>{lines}</table>{leaderboard or _NOT_YET}<div>Go on with {onward}</div></div>"
 
 
 def _first_names(names: Sequence[str]) -> list[str]:
-    shown = list(names[:MAX_MEASURES])
-    return shown if len(names) <= MAX_MEASURES else [*shown, f"and {len(names) - MAX_MEASURES} more"]
-
-
-def _board_html(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Write the leaderboard as an HTML table, cut after 20 models and 12 measures."""
-    names = [name for name in (rows[0] if rows else {}) if name not in (C.MODEL_ID, "n_users")]
-    measures = names[:MAX_MEASURES]
-    head = _row_html("th", ["model", *measures, "users"])
-    body = ""
-    for row in rows[:MAX_MODELS]:
-        numbers = (wording.number(row[name]) for name in measures)
-        body += _row_html("td", [str(row[C.MODEL_ID]), *numbers, wording.count(row["n_users"])])
-    more = {"models": len(rows) - MAX_MODELS, "measures": len(names) - len(measures)}
-    left = [f"{n} more {what}" for what, n in more.items() if n > 0]
-    note = f'<div style="opacity:.7">{" and ".join(left)} in <code>.leaderboard()</code></div>' if left else ""
-    return f'<table style="margin:8px 0"><thead>{head}</thead><tbody>{body}</tbody></table>{note}'
-
-
-def _row_html(tag: str, texts: Sequence[str]) -> str:
-    styles = [_CELL.format(side="right" if place else "left") for place in range(len(texts))]
-    cells = (f'<{tag} style="{style}">{escape(text)}</{tag}>' for style, text in zip(styles, texts, strict=True))
-    return f"<tr>{''.join(cells)}</tr>"
+    shown = list(names[:MAX_NAMES])
+    return shown if len(names) <= MAX_NAMES else [*shown, f"and {len(names) - MAX_NAMES} more"]
 
 
 Frame: TypeAlias = Any  # A result frame of any library
@@ -116,6 +91,10 @@ class Plots:
     def __init__(self, evaluation: Evaluated, look: Look = NOTEBOOK) -> None:
         self._evaluation = evaluation
         self._look = look
+
+    def __repr__(self) -> str:
+        drawn = (f".{name}()" for name, what in vars(Plots).items() if name[0] != "_" and callable(what))
+        return f"figures: {', '.join(drawn)}"
 
     @property
     def dark(self) -> Plots:
@@ -217,12 +196,19 @@ class PublishedPlots:
         self._results = results
         self._look = look
 
+<<<<<<< HEAD
     @property
     def dark(self) -> PublishedPlots:
         """The same figures on a dark background."""
         return PublishedPlots(self._results, NOTEBOOK_DARK)
 
     def history(self, *measures: str, evaluation: str | None = None, baseline: str | None = None) -> Figure:
+=======
+    def __repr__(self) -> str:
+        return "figures: .history(), .leaderboard(), .forest()"
+
+    def history(self, *measures: str, evaluation: str | None = None, baseline: str | None = None) -> Chart:
+>>>>>>> bb59eb8f (results: tables of this process show themselves)
         """Draw means of the last 60 nights, a line a model; a line across marks a new definition of the measure."""
         name, days = self._find_nights(evaluation)
         shown = days[-MAX_NIGHTS:]

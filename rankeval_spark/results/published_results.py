@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from html import escape
 from numbers import Integral
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, cast, overload
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,9 +18,10 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.loading import read_recorded, recorded_values
 from rankeval_spark.config.requested_measures import recorded_definitions
 from rankeval_spark.config.slicing import ReportedSlices
-from rankeval_spark.errors import ConfigError, Fault, InputError, warn_user
+from rankeval_spark.errors import ConfigError, Fault, InputError, visible, warn_user
 from rankeval_spark.measures import MeasureSet, group_statistics, with_cutoff
 from rankeval_spark.report.defaults import find_measure, is_lower_better
+from rankeval_spark.report.result_table import ResultTable
 from rankeval_spark.result_rows.metric_rows import to_leaderboard
 from rankeval_spark.result_rows.night_change_rows import (
     BY_GROUPS,
@@ -53,6 +55,7 @@ from rankeval_spark.results.readers import ArrowReader, require_whole
 from rankeval_spark.results.roots import normalise, storage_at
 from rankeval_spark.results.table_scans import DamagedResultsError, Requested, to_rows
 from rankeval_spark.spark.version import require_spark
+from rankeval_spark.wording import count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,7 +67,7 @@ if TYPE_CHECKING:
     from rankeval_spark.results.run_record import NightKey
     from rankeval_spark.results.table_scans import Filters
 
-Frame = TypeVar("Frame", default=Any)  # `pyarrow.Table` without Spark, `pyspark.sql.DataFrame` with it
+Frame = TypeVar("Frame", default=Any)  # `ResultTable` without Spark, `pyspark.sql.DataFrame` with it
 Deleted = dict[tuple[str, date], frozenset[str]]  # names of tables by evaluation and date
 
 OF_USERS: Final = ("lists", "user_metrics", "examples")
@@ -76,6 +79,7 @@ CHANGE_COLUMNS: Final = (
     *(C.EVALUATION_DATE, "earlier_date", C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K, *USER_COUNTS),
     *(C.VALUE, "earlier_value", "delta", "ci_low", "ci_high", *BY_USERS, *BY_GROUPS, *SHARES, "is_small"),
 )
+MAX_NAMES: Final = 8  # of models, and of measures, in one line
 COUNTS: Final = (C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS)
 
 
@@ -94,7 +98,8 @@ class UserSide:
 class Results(Generic[Frame]):
     """The results of earlier runs, pinned: another run may publish meanwhile, these rows do not change.
 
-    ``Results(root)`` reads in this process, in which there need not be Spark, and gives Arrow tables.
+    ``Results(root)`` reads in this process, in which there need not be Spark, and gives tables of
+    :class:`rankeval_spark.ResultTable`.
     ``Results(root, spark)`` gives DataFrames of a root that the session reaches, too.
 
     Parameters
@@ -116,10 +121,10 @@ class Results(Generic[Frame]):
     have finds no row, and a warning says on which nights there are some. For this the names are read first.
     """
 
-    _checks_names = True  # this package asks for rows that need not be there, and says itself what is missing
+    _is_of_user = True  # this package reads plain Arrow, also rows that need not be there, and says what is missing
 
     @overload
-    def __init__(self: Results[pa.Table], root: str | PathLike[str]) -> None: ...
+    def __init__(self: Results[ResultTable], root: str | PathLike[str]) -> None: ...
     @overload
     def __init__(self: Results[DataFrame], root: str | PathLike[str], spark: SparkSession) -> None: ...
     def __init__(self, root: object, spark: SparkSession | None = None) -> None:
@@ -142,6 +147,37 @@ class Results(Generic[Frame]):
         self._versions: Mapping[str, int] | None = None
         self._history = pa.table({})
 
+    def __repr__(self) -> str:
+        """Return the nights, models and measures; the newest night is read for it, without Spark."""
+        return "\n".join([f"Results of {self._root}", *self._describe()])
+
+    def _repr_html_(self) -> str:
+        lines = "".join(f"<div>{escape(line)}</div>" for line in self._describe())
+        return f"<div><b>Results</b> of {escape(self._root)}{lines}</div>"
+
+    def _describe(self) -> list[str]:
+        """Return a line an evaluation: its nights, and models and measures of the newest; or why there are none."""
+        try:
+            lines, newest = list[str](), dict[str, list[date]]()
+            for name, day in self.nights():
+                newest.setdefault(name, []).append(day)
+            for name, days in newest.items():
+                where = of_nights(days[-1], name)
+                means = self._small.scan(
+                    schemas.METRICS.name, version=self._version_of(schemas.METRICS.name), where=where
+                )
+                models = sorted({*self._small.arrow(means, [C.MODEL_ID])[C.MODEL_ID].to_pylist()})
+                measures = list(dict.fromkeys(with_cutoff(fact.measure, fact.k) for fact in self._computed(where)))
+                nights = f"{days[0]} to {days[-1]}, {len(days):,} nights" if len(days) > 1 else str(days[0])
+                said = [
+                    f"{count(len(some), what)}: {_first(some)}"
+                    for what, some in (("model", models), ("measure", measures))
+                ]
+                lines.append(visible(f"{name}: {nights}; {'; '.join(said)}"))
+        except (InputError, ConfigError, DamagedResultsError) as error:
+            return [str(error)]
+        return lines or ["no night has means"]
+
     def refresh(self) -> Self:
         """Look up again which versions are published; return self."""
         self._versions = None
@@ -153,14 +189,15 @@ class Results(Generic[Frame]):
         Events of damaged files are left out, and a warning names the files with their nights.
         """
         where = of_nights(date, evaluation)
-        if where and self._checks_names:
+        if where and self._is_of_user:
             events = journal.event_table(self._small, columns=C.RUN_KEY, is_lenient=True)
             require_nights(nights_in(events), date, evaluation)
         try:
             self._small.scan(schemas.RUNS.name, where=where)
         except DamagedResultsError:  # found on a local disk, whoever reads it; Spark cannot leave out a file
-            return self._reader.from_arrow(self._small.arrow(self._small.readable_events(where)))
-        return self._reader.frame(self._reader.scan(schemas.RUNS.name, where=where))
+            events = self._small.arrow(self._small.readable_events(where))
+            return self._show(self._reader.from_arrow(events), schemas.RUNS.name)
+        return self._show(self._reader.frame(self._reader.scan(schemas.RUNS.name, where=where)), schemas.RUNS.name)
 
     def lists(self, *, date: Days = None, evaluation: Names = None, **equal: Values) -> Frame:
         """One row a list: ranks and gains of its hits; ``equal`` are columns and the value they must have."""
@@ -209,7 +246,7 @@ class Results(Generic[Frame]):
         ``value`` is NULL only where the measure is undefined. Of all nights without ``date``.
         """
         cutoffs = self._cutoffs(equal)
-        if self._checks_names and cutoffs:
+        if self._is_of_user and cutoffs:
             self._require_names("user_metrics", date, evaluation, equal)
         equal.pop(C.MEASURE, None)
         wide = self._scan(self._reader, "user_metrics", date, evaluation, equal)
@@ -221,7 +258,8 @@ class Results(Generic[Frame]):
             if asked.column is not None
             and (not cutoffs or (asked.measure in cutoffs and asked.k in (cutoffs[asked.measure] or [asked.k])))
         }
-        return self._reader.user_values(wide, requested, [*C.RUN_KEY, *C.LIST_KEY, C.K])
+        values = self._reader.user_values(wide, requested, [*C.RUN_KEY, *C.LIST_KEY, C.K])
+        return self._show(values, "user_values")
 
     def published(self, table: str) -> Frame:
         """Whole published table, by name."""
@@ -297,13 +335,20 @@ class Results(Generic[Frame]):
         return to_rows(journal.event_table(self._small, columns=columns, where=published, is_lenient=True))
 
     def _frame(self, table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]) -> Frame:
-        return self._reader.frame(self._scan(self._reader, table, date, evaluation, equal))
+        return self._show(self._reader.frame(self._scan(self._reader, table, date, evaluation, equal)), table)
+
+    def _show(self, frame: Frame, name: str, comparisons: pa.Table | None = None, *, is_ordered: bool = False) -> Frame:
+        """Return a frame as it is handed out: a ResultTable to users without a session."""
+        if not self._is_of_user or not isinstance(frame, pa.Table):
+            return frame
+        shown: Any = ResultTable(frame, name, comparisons=comparisons, is_ordered=is_ordered)
+        return cast("Frame", shown)
 
     def _scan(
         self, reader: Reader[Any, Any], table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]
     ) -> Any:  # noqa: ANN401 - as `scan`
         version = self._version_of(table)
-        if self._checks_names:
+        if self._is_of_user:
             self._require_names(table, date, evaluation, equal)
         if date is not None and table in OF_USERS:  # a deleted night is not the same as one without rows
             deleted = self.deleted(date=date, evaluation=evaluation)
@@ -319,7 +364,7 @@ class Results(Generic[Frame]):
         try:
             return cutoffs_of(texts)
         except ConfigError:  # a measure of your own, which this process does not have
-            if not self._checks_names:
+            if not self._is_of_user:
                 return cutoffs_of(texts, known=texts)
             labels = {fact.measure for fact in self._computed(())}
             named = {group_statistics.name_of(kind.name, label) for kind in group_statistics.ALL for label in labels}
@@ -421,7 +466,15 @@ class Results(Generic[Frame]):
             raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was computed: {cutoffs}"))
         names = {pair: with_cutoff(*pair) for pair in wanted}
         board = to_leaderboard(rows, names, is_lower_better=is_lower_better(wanted[0][0]))
-        return self._reader.from_arrow(board)
+        return self._show(self._reader.from_arrow(board), "leaderboard", self._pairs_of_all(night))
+
+    def _pairs_of_all(self, night: NightKey) -> pa.Table | None:
+        """Read the comparisons of a night over all users, which mark a leaderboard; None where it is not shown."""
+        version = self.table_versions().get(schemas.COMPARISONS.name)
+        if version is None or self._session is not None:
+            return None
+        where = [*of_nights(night.evaluation_date, night.evaluation), (C.SLICE, "=", C.ALL_USERS)]
+        return self._small.arrow(self._small.scan(schemas.COMPARISONS.name, version=version, where=where))
 
     def history(self, measure: str, *, evaluation: str | None = None, **equal: Values) -> Frame:
         """Follow a mean over nights, oldest first: of all users where ``slice=`` does not say otherwise.
@@ -456,7 +509,8 @@ class Results(Generic[Frame]):
         rows = self._reader.with_texts(rows, "definition", texts, key=C.RUN_ID)
         key, numbers = (C.EVALUATION_DATE, C.MODEL_ID, C.SLICE, C.SLICE_VALUE), (C.VALUE, "ci_low", "ci_high")
         columns = (*key, *numbers, "n_users", "is_small", C.RUN_ID, "definition")
-        return self._reader.ordered(rows, columns=columns, order=[(name, "asc") for name in key])
+        ordered = self._reader.ordered(rows, columns=columns, order=[(name, "asc") for name in key])
+        return self._show(ordered, "history", is_ordered=True)
 
     def worst_users(
         self, measure: str, *, model_id: str, n: int = 20, date: Day | None = None, evaluation: str | None = None
@@ -494,7 +548,8 @@ class Results(Generic[Frame]):
             raise ConfigError(Fault("n", repr(n), "a whole number, 1 or more"))
         side = self._side(measure, model_id, self._choose_night(date, evaluation))
         order = [(C.VALUE, side.worst), (C.N_RELEVANT, "desc"), (C.USER_ID, "asc")]
-        return self._reader.ordered(self._users(side), columns=(C.USER_ID, C.VALUE, *COUNTS), order=order, n=n)
+        users = self._reader.ordered(self._users(side), columns=(C.USER_ID, C.VALUE, *COUNTS), order=order, n=n)
+        return self._show(users, "worst_users")
 
     def user_differences(
         self, measure: str, *, model_id: str, against: Day, date: Day | None = None, evaluation: str | None = None
@@ -544,7 +599,8 @@ class Results(Generic[Frame]):
         paired = self._reader.paired(self._users(side), self._users(other))
         counts = (name for count in COUNTS for name in (count, f"other_{count}"))
         columns = (C.USER_ID, C.VALUE, f"other_{C.VALUE}", "delta", *counts)
-        return self._reader.ordered(paired, columns=columns, order=[("delta", side.worst), (C.USER_ID, "asc")])
+        order = [("delta", side.worst), (C.USER_ID, "asc")]
+        return self._show(self._reader.ordered(paired, columns=columns, order=order), "user_differences")
 
     def what_changed(
         self,
@@ -613,7 +669,8 @@ class Results(Generic[Frame]):
         order = [(name, "ascending") for name in (C.SLICE, C.SLICE_VALUE, C.MODEL_ID)]
         found_rows = rows.sort_by(order).select([*CHANGE_COLUMNS, *inputs])
         is_all = pc.equal(found_rows[C.SLICE], C.ALL_USERS)
-        return self._reader.from_arrow(pa.concat_tables(map(found_rows.filter, (is_all, pc.invert(is_all)))))
+        changes = pa.concat_tables(map(found_rows.filter, (is_all, pc.invert(is_all))))
+        return self._show(self._reader.from_arrow(changes), "what_changed", is_ordered=True)
 
     def register(self, connection: Any = None, *, schema: str | None = None) -> list[str]:  # noqa: ANN401 - of DuckDB
         """Create views of the tables for plain SQL: ``metrics``, ``latest_metrics``, ``nights`` and more.
@@ -703,6 +760,12 @@ class Results(Generic[Frame]):
         return self._reader.users(lists, side.column)
 
 
+def _first(names: Sequence[str]) -> str:
+    """Return the first names of a list, and how many others there are."""
+    more = len(names) - MAX_NAMES
+    return ", ".join(names[:MAX_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+
+
 def _require_one_definition(
     measure: tuple[str, int],
     night: tuple[NightKey, RecordedDefinition],
@@ -725,7 +788,7 @@ def _require_one_definition(
 def results_of(root: str) -> Results[pa.Table]:
     """Read a root for this package, which says itself which names are missing."""
     results = Results(root)
-    results._checks_names = False
+    results._is_of_user = False
     return results
 
 
@@ -739,7 +802,7 @@ def view_statements(results: Results[Any], dialect: str, **options: Any) -> dict
 def results_at(spark: SparkSession, root: str, table_versions: Mapping[str, int]) -> Results[DataFrame]:
     """Read the tables as they were, at the versions that an event of ``runs`` names, while they are retained."""
     results = Results(root, spark)
-    results._versions, results._checks_names = dict(table_versions), False
+    results._versions, results._is_of_user = dict(table_versions), False
     return results
 
 

@@ -27,8 +27,16 @@ if TYPE_CHECKING:
     import pytest
 
 PUBLIC: Final = [
-    *("Comparisons", "Evaluation", "FrameInputs", "Intervals", "Policies", "Results", "Slicing", "__version__"),
-    *("attributed_interactions", "build_session", "evaluate", "evaluate_config", "register_functions", "windows"),
+    *("Comparisons", "Evaluation", "FrameInputs", "Intervals", "Policies", "ResultTable", "Results", "Slicing"),
+    *(
+        "__version__",
+        "attributed_interactions",
+        "build_session",
+        "evaluate",
+        "evaluate_config",
+        "register_functions",
+        "windows",
+    ),
 ]
 
 WINDOWS: Final = {
@@ -49,9 +57,9 @@ EVALUATE: Final = {
     **dict.fromkeys(("policies", "inputs", "slicing", "intervals", "comparisons")),
 }
 EVALUATION: Final = {
-    *("agreement", "cached", "checks", "comparisons", "gap_tests", "gaps", "group_metrics"),
-    *("hit_ranks", "leaderboard", "metrics", "notes", "plot", "ranked_items", "release", "to_config"),
-    *("user_metrics", "user_values"),
+    *("agreement", "as_table", "cached", "checks", "comparisons", "gap_tests", "gaps", "group_metrics"),
+    *("hit_ranks", "leaderboard", "metrics", "notes", "plot", "ranked_items", "release"),
+    *("to_config", "user_metrics", "user_values"),
 }
 RESULTS: Final = {
     "arrow": ("table", "date", "evaluation", "columns", "equal"),
@@ -292,7 +300,7 @@ def test_completion_offers_what_a_plain_install_has(monkeypatch: pytest.MonkeyPa
 
     needing_spark = {"attributed_interactions", "build_session", "register_functions", "windows"}
     assert dir(rankeval_spark) == [name for name in PUBLIC if name not in needing_spark]
-    assert rlcompleter.Completer({"r": rankeval_spark}).attr_matches("r.Res") == ["r.Results("]
+    assert rlcompleter.Completer({"r": rankeval_spark}).attr_matches("r.Results") == ["r.Results("]
 
 
 def test_names_are_offered_without_loading_them() -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from rankeval_spark import __version__, columns as C, evaluate, schemas
+from rankeval_spark import ResultTable, __version__, columns as C, evaluate, schemas
 from rankeval_spark.apps.gates import judge_rows
 from rankeval_spark.config import Comparisons, EvaluationConfig, Gate
 from rankeval_spark.config.slicing import Slicing
@@ -214,8 +214,9 @@ def _body(schema: schemas.Schema) -> pa.Schema:
     return pa.schema([one for one in empty_table(schema).schema if one.name not in C.RUN_KEY])
 
 
-def _of_run(table: pa.Table, run: Mapping[str, Any]) -> pa.Table:
+def _of_run(table: pa.Table | ResultTable, run: Mapping[str, Any]) -> pa.Table:
     """Put the columns of the run first."""
+    table = table.to_arrow() if isinstance(table, ResultTable) else table
     for place, (name, value) in enumerate(run.items()):
         table = table.add_column(place, name, pa.repeat(pa.scalar(value), table.num_rows))
     return table

@@ -68,9 +68,8 @@ def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence
         usable = Usable(of_users, plan.request, os.cpu_count() or 1)
         host = InProcess(usable)
         judged = usable.held_out.select([*schemas.HELD_OUT.key_in(usable.held_out.column_names), C.GAIN])
-        found = UserLists(
-            host.ranked_items, judged, host.user_values, host.titles(_items_in(host.ranked_items, judged))
-        )
+        ranked, values = host.ranked_items.to_arrow(), host.user_values.to_arrow()
+        found = UserLists(ranked, judged, values, host.titles(_items_in(ranked, judged)))
     ids = (table[C.USER_ID].cast(pa.string()).to_pylist() for table in (found.ranked, found.judged))
     there = set(chain.from_iterable(ids))
     expected = f"a user of {night}, with a list or a judgement"

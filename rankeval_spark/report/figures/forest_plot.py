@@ -148,7 +148,7 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
         "outcome": outcome,
         "text": wording.signed(delta, places),
         "interval": wording.interval(row["ci_low"], row["ci_high"], places, has_sign=True) or "none",
-        "relative": _signed_percent(row["relative_delta"]),
+        "relative": wording.signed_percent(row["relative_delta"]),
         "relative_delta": row["relative_delta"],
         "p_adjusted": row["p_adjusted"],
         "said": said,
@@ -161,11 +161,6 @@ def _forest_row(row: Row, places: int) -> dict[str, Any]:
         "note": f"{SIGNS[outcome]} {wording.p_in_words(row['p_adjusted']) if said == outcome else said}",
         "withheld": why_withheld(row),
     }
-
-
-def _signed_percent(share: float | None) -> str:
-    """Format a relative difference; empty for None."""
-    return "" if share is None else f"{100 * share:+.3g} %".replace("-", "−")
 
 
 def _forest_panel(rows: Sequence[dict[str, Any]], measure: MeasureKey, pair: tuple[str, str], look: Look) -> Chart:

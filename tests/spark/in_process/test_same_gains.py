@@ -5,10 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
 import pytest
 
-from rankeval_spark import evaluate, schemas
+from rankeval_spark import ResultTable, evaluate, schemas
 from rankeval_spark.config.inputs import Gains, JudgementRows
 from rankeval_spark.errors import InputError
 from rankeval_spark.inputs.arrow.reading import to_source
@@ -75,5 +74,5 @@ def test_evaluate_takes_events_on_spark(spark: SparkSession) -> None:
     given: dict[str, Any] = {"measures": ["DCG(dcg='inverse')"], "gains": gains}
     on_spark = evaluate(log, events, **sections(**given))
     here = evaluate(log.toArrow(), events.toArrow(), **sections(**given))
-    assert isinstance(here.metrics, pa.Table)
+    assert isinstance(here.metrics, ResultTable)
     assert [row.value for row in on_spark.metrics.collect()] == here.metrics["value"].to_pylist() == [2 / 2]

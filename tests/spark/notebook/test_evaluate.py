@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from rankeval_spark import evaluate, schemas
+from rankeval_spark import ResultTable, evaluate, schemas
 from rankeval_spark.columns import LIST_KEY
 from rankeval_spark.errors import ConfigError, InputError, RefusedCallError
 from tests.support.arrow_frames import judgements as gains, ranking as rankings
@@ -256,7 +256,7 @@ def test_a_small_result_keeps_its_rows_next_to_an_empty_chunk(spark: SparkSessio
     result = evaluate(ranking(spark, {"u": "a"}), judgements(spark, {"u": {"a": 1}}), measures=["P@1"])
     rows = pa.table({"n": [1, 2]})
     chunked = pa.concat_tables([rows, rows.slice(0, 0), rows])
-    assert tuples(result.host.frame(chunked), "n") == [(1,), (1,), (2,), (2,)]
+    assert tuples(result.host.frame(ResultTable(chunked)), "n") == [(1,), (1,), (2,), (2,)]
 
 
 def test_what_a_measure_lacks_is_reported_before_any_job(spark: SparkSession) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from rankeval_spark import columns as C, schemas
+from rankeval_spark import ResultTable, columns as C, schemas
 from rankeval_spark.config.requested_measures import RecordedDefinition
 from rankeval_spark.result_rows.column_types import ARROW_TYPES
 from rankeval_spark.results import MeasureRecord, ResultsStore, RunRecord
@@ -54,9 +54,9 @@ def publish(root: str, run: RunRecord, ranks: Ranks = RANKS) -> dict[str, int]:
         return started.publish(reason=None if ranks else "no rows for this date")
 
 
-def rows_of(table: DataFrame | pa.Table, *, without: Sequence[str] = (C.RUN_ID,)) -> list[str]:
+def rows_of(table: DataFrame | pa.Table | ResultTable, *, without: Sequence[str] = (C.RUN_ID,)) -> list[str]:
     """Rows in a form that can be compared with those of the same reader, whatever their order."""
-    if isinstance(table, pa.Table):
+    if isinstance(table, pa.Table | ResultTable):
         return sorted(map(str, table.drop_columns(list(without)).to_pylist()))
     return sorted(str(row) for row in table.drop(*without).collect())
 

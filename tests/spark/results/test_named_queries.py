@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 
-from rankeval_spark import Results
+from rankeval_spark import Results, ResultTable
 from rankeval_spark.config import load_config
 from tests.support import nights as small
 from tests.support.nights import FIRST, SECOND
@@ -40,7 +39,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_both_readers_answer_alike(spark: SparkSession, root: str, query: str) -> None:
     here = QUERIES[query](Results(root))
     there = QUERIES[query](Results(root, spark)).toArrow()
-    assert isinstance(here, pa.Table)
+    assert isinstance(here, ResultTable)
     assert there.column_names == here.column_names
     rows = [table.to_pylist() for table in (there, here)]
     if query == "latest":  # in no order

@@ -6,10 +6,9 @@ from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
 
-from rankeval_spark import schemas
+from rankeval_spark import ResultTable, schemas
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.results import Results, failpoints, tables
 from rankeval_spark.results.result_tables import ResultTables
@@ -19,6 +18,7 @@ from tests.support.plans import python_nodes
 from tests.support.readers import READERS, sorted_rows
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 COLUMNS = {
@@ -47,11 +47,11 @@ def seen_by(results: Results[Any]) -> dict[str, list[dict[str, Any]]]:
         "user_values": results.user_values(),
         "of_a_night": results.lists(date=nights.FIRST),
     }
-    read = {name: frame if isinstance(frame, pa.Table) else frame.toArrow() for name, frame in frames.items()}
+    read = {name: frame if isinstance(frame, ResultTable) else frame.toArrow() for name, frame in frames.items()}
     return {name: sorted(_rows(table), key=str) for name, table in read.items()}
 
 
-def _rows(table: pa.Table) -> list[dict[str, Any]]:
+def _rows(table: pa.Table | ResultTable) -> list[dict[str, Any]]:
     rows = table.to_pylist(maps_as_pydicts="strict")
     times = [name for name in ("recorded_at",) if name in table.column_names]
     return [{**row, **{name: row[name].astimezone(UTC) for name in times}} for row in rows]
@@ -83,7 +83,7 @@ def test_both_readers_leave_out_damaged_events_and_name_them(spark: SparkSession
     for results in (Results(root), Results(root, spark)):
         with pytest.warns(UserWarning, match=rf"left out: table runs, .*{newest.name}, which is cut off"):
             runs = results.runs()
-        rows = _rows(runs if isinstance(runs, pa.Table) else runs.toArrow())
+        rows = _rows(runs if isinstance(runs, ResultTable) else runs.toArrow())
         assert sorted(rows, key=str) == first
 
 

@@ -196,19 +196,15 @@ class PublishedPlots:
         self._results = results
         self._look = look
 
-<<<<<<< HEAD
+    def __repr__(self) -> str:
+        return "figures: .history(), .leaderboard(), .forest()"
+
     @property
     def dark(self) -> PublishedPlots:
         """The same figures on a dark background."""
         return PublishedPlots(self._results, NOTEBOOK_DARK)
 
     def history(self, *measures: str, evaluation: str | None = None, baseline: str | None = None) -> Figure:
-=======
-    def __repr__(self) -> str:
-        return "figures: .history(), .leaderboard(), .forest()"
-
-    def history(self, *measures: str, evaluation: str | None = None, baseline: str | None = None) -> Chart:
->>>>>>> bb59eb8f (results: tables of this process show themselves)
         """Draw means of the last 60 nights, a line a model; a line across marks a new definition of the measure."""
         name, days = self._find_nights(evaluation)
         shown = days[-MAX_NIGHTS:]

@@ -110,6 +110,11 @@ class ResultTable:
     def __dataframe__(self, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401 - the interchange of data frames
         return self._table.__dataframe__(*arguments, **options)
 
+    def __narwhals_dataframe__(self) -> object:
+        import narwhals  # noqa: PLC0415 - the library that asks, such as Altair, brings it
+
+        return narwhals.from_native(self._table)._compliant_frame
+
     @property
     def columns(self) -> list[str]:
         """Names of the columns, as pandas and polars have them."""

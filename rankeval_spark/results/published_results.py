@@ -18,7 +18,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.loading import read_recorded, recorded_values
 from rankeval_spark.config.requested_measures import recorded_definitions
 from rankeval_spark.config.slicing import ReportedSlices
-from rankeval_spark.errors import ConfigError, Fault, InputError, visible, warn_user
+from rankeval_spark.errors import ConfigError, Fault, InputError, first_fault, visible, warn_user
 from rankeval_spark.measures import MeasureSet, group_statistics, with_cutoff
 from rankeval_spark.report.defaults import find_measure, is_lower_better
 from rankeval_spark.report.result_table import ResultTable
@@ -175,7 +175,7 @@ class Results(Generic[Frame]):
                 ]
                 lines.append(visible(f"{name}: {nights}; {'; '.join(said)}"))
         except (InputError, ConfigError, DamagedResultsError) as error:
-            return [str(error)]
+            return [first_fault(str(error))]
         return lines or ["no night has means"]
 
     def refresh(self) -> Self:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import pyarrow as pa
 import pytest
 
-from rankeval_spark import Results, schemas
+from rankeval_spark import Results, ResultTable, schemas
 from rankeval_spark.config import load_config
 from rankeval_spark.errors import ConfigError, InputError
 from rankeval_spark.results import journal, table_scans
@@ -57,6 +57,29 @@ def test_rows_are_narrowed_down_by_a_value_or_by_several(root: Root) -> None:
     assert found == {(day, measure) for day in (FIRST, SECOND) for measure in ("RR", "nDCG")}
     assert results.metrics(measure=[]).num_rows == 0
     assert results.metrics(evaluation=["nightly"], date=SECOND).num_rows
+
+
+def test_results_show_nights_models_and_measures(root: Root, tmp_path: Path) -> None:
+    results = Results(root.root)
+    assert repr(results).splitlines() == [
+        f"Results of {root.root}",
+        "nightly: 2026-01-01 to 2026-01-02, 2 nights; 2 models: als, pop; "
+        "6 measures: RR@1, RR@2, nDCG@1, nDCG@2, Success@1, Success@2",
+    ]
+    assert "nightly: 2026-01-01 to 2026-01-02, 2 nights; 2 models: als, pop; " in results._repr_html_()
+    assert "expected the results of an earlier run" in repr(Results(tmp_path / "nowhere"))
+
+
+def test_a_leaderboard_of_a_night_has_the_letters_of_its_comparisons(root: Root) -> None:
+    """Two users decide nothing: models have letters, and beat nobody."""
+    board = Results(root.root).leaderboard(k=2)
+    assert type(board) is ResultTable
+    assert repr(board.select(["model_id", "RR@2"])).splitlines() == [
+        "leaderboard: 2 models",
+        "   model    RR@2",
+        "a  als    0.7500",
+        "b  pop    0.5000",
+    ]
 
 
 def test_a_root_may_be_a_path_and_comes_before_the_session(root: Root) -> None:

@@ -121,11 +121,11 @@ class ResultTable:
         return list(self._table.column_names)
 
     def equals(self, other: object, **options: bool) -> bool:
-        """Return whether two tables have the same rows and columns, as :meth:`pyarrow.Table.equals` does."""
+        """Return whether a table has the rows and columns of ``other``; ``options`` as :meth:`pyarrow.Table.equals`."""
         return bool(self._table.equals(other.to_arrow() if isinstance(other, ResultTable) else other, **options))
 
     def group_by(self, keys: str | Sequence[str], **options: Any) -> _Groups:  # noqa: ANN401 - of pyarrow
-        """Group the rows, to be aggregated as those of :meth:`pyarrow.Table.group_by`."""
+        """Group the rows by ``keys``, to be aggregated; ``options`` as :meth:`pyarrow.Table.group_by`."""
         return _Groups(self._table, keys, **options)
 
     def to_arrow(self) -> pa.Table:
@@ -133,7 +133,7 @@ class ResultTable:
         return self._table
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:  # noqa: ANN401 - those of pyarrow
-        """Return a DataFrame of pandas, with the options of :meth:`pyarrow.Table.to_pandas`."""
+        """Return a DataFrame of pandas; ``options`` as :meth:`pyarrow.Table.to_pandas`."""
         found: pd.DataFrame = self._table.to_pandas(**options)
         return found
 

@@ -186,7 +186,7 @@ def test_the_values_of_users_are_those_that_were_published(results: Results[Any]
     found = tables.user_metrics
     published = results.user_metrics(date=FIRST, k=sorted({0, *found["k"].to_pylist()})).select(found.column_names)
     order = [(name, "ascending") for name in ("model_id", "user_id", "list_id", "k")]
-    assert found.sort_by(order).equals(published.sort_by(order))
+    assert published.sort_by(order).equals(found.sort_by(order))
     assert {"ndcg", "rr", "success"} <= set(found.column_names)
     assert len([name for name in found.column_names if name.startswith("iprec")]) == 11
 

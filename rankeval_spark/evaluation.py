@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from numbers import Integral, Real
@@ -9,16 +11,17 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.check_thresholds import Checks
 from rankeval_spark.config.inference import GapTests
 from rankeval_spark.config.loading import locate_in_call, validate_model
-from rankeval_spark.errors import ConfigError, Fault, nearest, warn_user
+from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, nearest, warn_user
 from rankeval_spark.hosts.host import Frame, Host
 from rankeval_spark.measures import MAX_CUTOFF
 from rankeval_spark.refusals import model_faults, raise_as_call, refuse_unknown_baseline
-from rankeval_spark.report import notebook
+from rankeval_spark.report import notebook, trackers
 from rankeval_spark.report.result_table import ResultTable
 from rankeval_spark.result_rows import gap_rows
 from rankeval_spark.result_rows.check_rows import (
@@ -222,6 +225,90 @@ class Evaluation(Generic[Frame]):
         Of frames the config does not know where they are: it names a path of each, which is to be filled in.
         """
         return self._asked.to_yaml()
+
+    def flat_metrics(self, model: str | None = None) -> dict[str, float]:
+        """Return the means over all users as numbers by name, which any experiment tracker takes.
+
+        Parameters
+        ----------
+        model : str, optional
+            Only this model, whose numbers then have no prefix.
+
+        Returns
+        -------
+        dict of str to float
+            Such as ``{"als/ndcg_10": 0.31, "als/ndcg_10.low": 0.29, "als/ndcg_10.high": 0.33, "als/n_users": 943.0}``:
+            the column of the measure in ``user_metrics``, its cutoff, and the ends of its interval. What is undefined
+            is left out.
+
+        Raises
+        ------
+        ConfigError
+            If ``model`` is no model of the evaluation.
+        """
+        if model is not None and (faults := model_faults({"flat_metrics(model=)": model}, self._models())):
+            raise ConfigError(*faults)
+        by_model = self._flatten_metrics()
+        if model is not None:
+            return by_model.get(model, {})
+        return {f"{name}/{key}": value for name, numbers in by_model.items() for key, value in numbers.items()}
+
+    def log_to_mlflow(self, *, experiment: str | None = None, tracking_uri: str | None = None) -> dict[str, str]:
+        """Log each model as a run of MLflow: its :meth:`flat_metrics`, the policies, the config and all means.
+
+        A call that was logged before is not logged again. Inside ``with mlflow.start_run():`` the runs are nested in
+        that one. Where the server cannot be reached, or refuses, a warning says so and nothing is raised.
+
+        Parameters
+        ----------
+        experiment : str, optional
+            Name of the experiment; without it that of the active run, of ``mlflow.set_experiment`` or of the
+            environment, else the name of the evaluation, which is ``"notebook"`` for a call.
+        tracking_uri : str, optional
+            Server or store, such as ``"http://mlflow:5000"``; without it the one that MLflow is set to.
+
+        Returns
+        -------
+        dict of str to str
+            Id of the run of each model; empty if logging failed.
+
+        Raises
+        ------
+        EnvironmentFaultError
+            If the extra ``mlflow`` is not installed.
+        """
+        trackers.import_mlflow()
+        config, table = self.to_config(), self._metrics.drop_columns(["slice_values", "quantiles"])
+        rows = io.BytesIO()
+        pa.csv.write_csv(table, rows)
+        metrics = self._flatten_metrics()
+        compared = self.request.comparisons
+        try:
+            return trackers.log_to_mlflow(
+                metrics,
+                tags={
+                    C.EVALUATION: getattr(self._asked, C.EVALUATION, "notebook"),
+                    C.RUN_ID: hashlib.sha256(config.encode() + rows.getvalue()).hexdigest()[:16],
+                },
+                verdict={},
+                params=trackers.list_params(
+                    {
+                        "preset": self.request.preset,
+                        "policies": self.request.policies.model_dump(mode="json"),
+                        "comparisons": {"baseline": None if compared is None else compared.baseline},
+                    }
+                ),
+                artifacts={"config.yaml": config, "metrics.csv": rows.getvalue().decode()},
+                experiment=experiment,
+                tracking_uri=tracking_uri,
+            )
+        except EnvironmentFaultError as error:
+            warn_user(f"nothing was logged: {error.faults[0]}")
+            return {}
+
+    def _flatten_metrics(self) -> dict[str, dict[str, float]]:
+        rows = self._metrics.filter(pc.field(C.SLICE) == C.ALL_USERS).to_pylist()
+        return trackers.flatten_metrics(rows, self.request.measure_set.measures)
 
     def cached(self) -> Self:
         """Compute the rows of users once for all results that are used afterwards.

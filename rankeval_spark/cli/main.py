@@ -416,6 +416,30 @@ def report(
     report_command(results, out, date_, evaluation, baseline, is_json=json_, hides_users=no_users)
 
 
+@_command(
+    "rankeval log /data/results", "rankeval log /data/results --date 2026-01-03 --tracking-uri http://mlflow:5000"
+)
+def log(
+    results: shared.Root,
+    date_: shared.Night = None,
+    evaluation: shared.EvaluationName = None,
+    tracking_uri: Annotated[
+        str | None, typer.Option(help="Server or store of MLflow; by default MLFLOW_TRACKING_URI", metavar="URI")
+    ] = None,
+    experiment: Annotated[
+        str | None, typer.Option(help="Experiment of MLflow; by default the name of the evaluation", metavar="NAME")
+    ] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Leave out the report of the night")] = False,
+    json_: shared.Json = False,
+) -> None:
+    """Log a published night to MLflow: a run for each model; what is there already is not logged again."""
+    from rankeval_spark.cli.published import log_command  # noqa: PLC0415 - pyarrow takes a moment
+
+    log_command(
+        results, date_, evaluation, tracking_uri=tracking_uri, experiment=experiment, no_report=no_report, is_json=json_
+    )
+
+
 @_command("rankeval runs /data/results", "rankeval runs /data/results --date 2026-01-03 --json")
 def runs(
     results: shared.Root,

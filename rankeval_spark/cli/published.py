@@ -1,4 +1,4 @@
-"""``rankeval gate``, ``runs``, ``report``, ``score``, ``maintain`` and ``reproduce``: commands on a results root."""
+"""Commands on a results root: ``gate``, ``runs``, ``report``, ``log``, ``score``, ``maintain`` and ``reproduce``."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rankeval_spark.apps.maintenance import Maintained, MaintenanceOptions, main
 from rankeval_spark.apps.published.comparison import compare_two_best
 from rankeval_spark.apps.published.report import report_of
 from rankeval_spark.apps.published.rescoring import past_nights, plan_scoring, score_night
+from rankeval_spark.apps.published.tracking import log_night
 from rankeval_spark.apps.published_runs import (
     PastNight,
     chosen_nights,
@@ -215,6 +216,34 @@ def report_command(
         return
     size = out.stat().st_size / 1e6
     console().print(f"wrote {out}, {size:.1f} MB: open it in a browser", markup=False, soft_wrap=True)
+
+
+def log_command(
+    root: str,
+    day: str | None,
+    evaluation: str | None,
+    *,
+    tracking_uri: str | None,
+    experiment: str | None,
+    no_report: bool,
+    is_json: bool,
+) -> None:
+    """Log the night of a date, or the newest of each evaluation, to MLflow; name the runs."""
+    wanted = parse_date(day, where="--date") if day else None
+    rows = []
+    for night in chosen_nights(root, evaluation=evaluation, day=wanted):
+        found = log_night(root, night, experiment=experiment, tracking_uri=tracking_uri, has_report=not no_report)
+        for model, run in found.items():
+            rows.append({C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date, C.MODEL_ID: model})
+            rows[-1]["mlflow_run_id"] = run
+        if not found:
+            say_note(f"{night}: nothing to log, {night.row['reason']}")
+    if is_json:
+        write_out(tables.to_json(rows, (C.EVALUATION, C.EVALUATION_DATE, C.MODEL_ID, "mlflow_run_id"), indent=None))
+        return
+    for row in rows:
+        text = f"{row[C.EVALUATION]} {row[C.EVALUATION_DATE]}: {row[C.MODEL_ID]} is run {row['mlflow_run_id']}"
+        console().print(text, markup=False, soft_wrap=True)
 
 
 def score_command(

@@ -59,7 +59,7 @@ EVALUATE: Final = {
 EVALUATION: Final = {
     *("agreement", "as_table", "cached", "checks", "comparisons", "gap_tests", "gaps", "group_metrics"),
     *("hit_ranks", "leaderboard", "metrics", "notes", "plot", "ranked_items", "release"),
-    *("to_config", "user_metrics", "user_values"),
+    *("flat_metrics", "log_to_mlflow", "to_config", "user_metrics", "user_values"),
 }
 RESULTS: Final = {
     "arrow": ("table", "date", "evaluation", "columns", "equal"),

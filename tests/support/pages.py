@@ -49,6 +49,7 @@ NOT_RUN: Final = {
 """Blocks that no test runs as they are, by their page and how they begin, and why."""
 
 COMMANDS_NOT_RUN: Final = {
+    "log": "needs a server; tests/unit/report/test_trackers.py",
     "score": "changes published nights; tests/unit/night/test_rescoring.py",
     "reproduce": "starts Spark; tests/spark/nightly/test_reproduction.py",
     "maintain": "starts Spark; tests/spark/results/test_maintain.py",

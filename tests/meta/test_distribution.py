@@ -69,6 +69,7 @@ def test_builds_of_a_clone_and_of_the_source_have_the_same_bytes(wheel: Path, sd
     shutil.copytree(ROOT, copy, copy_function=shutil.copyfile, ignore=shutil.ignore_patterns(*NO_SOURCES))
     assert build(copy, "wheel", tmp_path / "wheel").read_bytes() == wheel.read_bytes()
     assert build(copy, "sdist", tmp_path / "sdist").read_bytes() == sdist.read_bytes()
+    assert build(copy, "wheel:editable", tmp_path / "editable").suffix == ".whl"  # as `make setup` installs it
 
 
 def test_the_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -> None:

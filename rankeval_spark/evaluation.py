@@ -17,11 +17,13 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.check_thresholds import Checks
 from rankeval_spark.config.inference import GapTests
 from rankeval_spark.config.loading import locate_in_call, validate_model
-from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, nearest, warn_user
+from rankeval_spark.config.presets import options_of
+from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, listed, nearest, warn_user
 from rankeval_spark.hosts.host import Frame, Host
-from rankeval_spark.measures import MAX_CUTOFF
+from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet
 from rankeval_spark.refusals import model_faults, raise_as_call, refuse_unknown_baseline
 from rankeval_spark.report import notebook, trackers
+from rankeval_spark.report.explanation import Explanation
 from rankeval_spark.report.result_table import ResultTable
 from rankeval_spark.result_rows import gap_rows
 from rankeval_spark.result_rows.check_rows import (
@@ -47,7 +49,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from rankeval_spark.config.request import Request
-    from rankeval_spark.measures import Measure
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.statistics import Correction
 
@@ -79,7 +80,7 @@ class Evaluation(Generic[Frame]):
         named = ", ".join(name for name in results if not name.startswith("_") and name not in ("plot", "notes"))
         board = f"\n{self.as_table()!r}" if "_metrics" in vars(self) else ""
         notes = "".join(f"\nnote: {note}" for note, kind in self.request.notes.items() if kind != "options")
-        others = f"{named}, gap_tests(), agreement(), hit_ranks()"
+        others = f"{named}, gap_tests(), agreement(), hit_ranks(), explain()"
         return f"Evaluation of {asked}{board}\nresults: leaderboard(), {others}{notes}"
 
     def _repr_html_(self) -> str:
@@ -507,6 +508,98 @@ class Evaluation(Generic[Frame]):
         if faults:
             raise ConfigError(*faults)
         return self.host.hit_ranks(self.ranked_items, model, baseline)
+
+    @raise_as_call()
+    def explain(
+        self, user: object, measure: str, *, model: str | None = None, list_id: str | None = None
+    ) -> Explanation:
+        """Explain the value of a user's list: what each rank adds, the ideal list, and the sums.
+
+        Only the rows of that user are read again, at one job of Spark; the number is that of :attr:`user_metrics`.
+
+        Parameters
+        ----------
+        user : str or int
+            Id of the user.
+        measure : str
+            A measure of the evaluation that has values of lists, with its cutoff, such as ``"nDCG@10"``.
+        model : str, optional
+            The model whose list it is; needed where there are several.
+        list_id : str, optional
+            The list, where the user has several of that model.
+
+        Returns
+        -------
+        Explanation
+            Its text shows all; ``value``, ``table`` (a row a rank), ``ideal`` and ``numbers`` are for further use. The
+            column ``contribution`` adds up to the value where the measure is a sum over ranks, with
+            ``numbers["constant"]`` if there is one; elsewhere ``after`` is the value of the list down to each rank.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such user, measure, model or list, or several lists and none is named.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from rankeval_spark import evaluate
+        >>> log = pd.DataFrame({"user_id": 1, "item_id": ["a", "b", "c"], "rank": [1, 2, 3]})
+        >>> held_out = pd.DataFrame({"user_id": 1, "item_id": ["b", "c"]})
+        >>> evaluate(log, held_out, measures=["nDCG@3"]).explain(1, "nDCG@3")
+        nDCG@3 = 0.6934 for user 1
+        DCG@k / IDCG@k
+        rank  item_id  gain  discount    term  contribution
+           1  a                        0.0000        0.0000
+           2  b           1    0.6309  0.6309        0.3869
+           3  c           1    0.5000  0.5000        0.3066
+        sum of terms 1.1309, divided by 1.6309: 0.6934
+        R = 2 of 2 judged items are relevant; 3 places down to rank 3, hits: 2
+        <BLANKLINE>
+        the ideal list, sum of terms 1.6309
+        rank  item_id  gain  discount    term
+           1  b           1    1.0000  1.0000
+           2  c           1    0.6309  0.6309
+        """
+        asked, models, name = self._find_explained(measure), self._models(), str(user)
+        faults = [] if model is None else model_faults({"explain(model=)": model}, models)
+        if model is None and len(models) > 1:
+            faults = [Fault("explain(model=)", "none", f"one of: {', '.join(models)}")]
+        if faults:
+            raise ConfigError(*faults)
+        named = None if list(models) == [C.ONE_MODEL] else tuple(models)
+        changes = {"models": named, "measure_set": MeasureSet.of([asked]), "slices": (), "comparisons": None}
+        host = self.host.of_users([name], self.request.copy_with(**changes))
+        rows = host.totals({sums.TRACES: sums.Traces(asked)})[sums.TRACES]
+        if not rows.num_rows:
+            similar = self.host.similar_users(name)
+            is_there, fix = name in similar, "" if name in similar else nearest(name, similar)
+            found = f"{user!r}, without a judgement or an item that counts" if is_there else repr(user)
+            raise ConfigError(Fault("explain(user=)", found, "a user of the recommendations or judgements", fix))
+        rows = rows.filter(pc.equal(rows[C.MODEL_ID], model or models[0]))
+        lists = sorted(pc.unique(rows[C.LIST_ID]).to_pylist())
+        if not lists:
+            found = f"{model!r}, without a list for the user, who has no judgement"
+            raise ConfigError(Fault("explain(model=)", found, "a model that gave the user a list"))
+        chosen = lists[0] if list_id is None and len(lists) == 1 else list_id
+        if chosen not in lists:
+            found = f"none of {len(lists)} lists" if list_id is None else repr(list_id)
+            expected = "none: there are no lists by name" if lists == [C.ONE_LIST] else f"one of: {listed('', lists)}"
+            raise ConfigError(Fault("explain(list_id=)", found, expected, nearest(list_id or "", lists)))
+        rows = rows.filter(pc.equal(rows[C.LIST_ID], chosen))
+        items = sorted(set(rows[C.ITEM_ID].drop_null().to_pylist()))
+        return Explanation(asked, rows, self.request.policies, self.host.titles(items))
+
+    def _find_explained(self, measure: str) -> Measure:
+        """Return the measure of a text; ConfigError unless it is one of the evaluation with values of lists."""
+        place, known = "explain(measure=)", {str(each): each for each in self.request.measure_set.per_list}
+        if measure not in known:
+            asked = Measure.parse(measure, where=place, defaults=options_of(self.request.preset))
+            if str(asked) not in known:
+                expected = f"a measure of the evaluation with values of lists: {listed(str(asked), [*known])}"
+                raise ConfigError(Fault(place, repr(measure), expected, nearest(str(asked), known)))
+            return known[str(asked)]
+        return known[measure]
 
     def _build_leaderboard(self, measures: Sequence[Measure]) -> ResultTable:
         """Return the leaderboard of some measures, best first by the first, with the comparisons of its models."""

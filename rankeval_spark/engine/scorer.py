@@ -228,9 +228,8 @@ def score_lists(
     judged_only: bool = False,  # policy: whether unjudged items have left the lists
 ) -> Scored:
     """Compute every measure at every cutoff for a batch of compact lists, and count judgements, items and hits."""
-    lists, ks = _to_lists(columns, measures.groups), measures.ks
-    tied_list, tied_rank = parent_indices(columns[C.TIED_RANKS]), to_numpy(columns[C.TIED_RANKS].flatten())
-    spread = spread_ties(lists, tied_list, tied_rank) if tie_rule(ties).value == "mean" else lists
+    lists, tied_list, tied_rank = read_lists(columns, measures.groups)
+    ks, spread = measures.ks, spread_lists(lists, tied_list, tied_rank, ties=ties)
     values = measures.score(spread, judged_only=judged_only)
     if zero_relevant in ("zero", "one"):
         for name, measure in measures.by_column.items():
@@ -251,14 +250,19 @@ def score_lists(
     return Scored(values, {name: np.broadcast_to(count, shape) for name, count in counts.items()})
 
 
-def _to_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists:
-    """Build the batch that kernels read."""
+def spread_lists(lists: Lists, tied_list: IntVector, tied_rank: IntVector, *, ties: str) -> Lists:
+    """Return the batch that kernels read: where the policy of ties asks for means over all orders, spread."""
+    return spread_ties(lists, tied_list, tied_rank) if tie_rule(ties).value == "mean" else lists
+
+
+def read_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> tuple[Lists, IntVector, IntVector]:
+    """Build the batch of compact lists; and list and rank of each item that ties with the one before it."""
 
     def flat(name: str) -> Any:  # noqa: ANN401 - an array of numbers of any type
         return to_numpy(columns[name].flatten())
 
     has_facts = not columns.keys().isdisjoint(C.FACTS)
-    return Lists(
+    lists = Lists(
         to_numpy(columns[C.N_RECOMMENDED]),
         parent_indices(columns[C.HIT_RANKS]),
         judged_list=parent_indices(columns[C.JUDGED_GAINS]),
@@ -269,6 +273,7 @@ def _to_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> Lists
         names=columns[LIST_NAMES].to_pylist() if LIST_NAMES in columns else None,
         empty=_to_empty(columns[C.EMPTY_RANKS]) if C.EMPTY_RANKS in columns else None,
     )
+    return lists, parent_indices(columns[C.TIED_RANKS]), flat(C.TIED_RANKS)
 
 
 def _to_empty(runs: pa.Array) -> Empty:

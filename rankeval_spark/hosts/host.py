@@ -108,6 +108,17 @@ class Host(ABC, Generic[Frame]):
         """Look up the titles of some items in the catalogue, by their ids as text; on Spark by a job of its own."""
 
     @abstractmethod
+    def of_users(self, users: Sequence[str], request: Request) -> Host[Frame]:
+        """Return a host of the rows of some users, by their ids as text, for another request.
+
+        The training data and the catalogue are those of all users; rows that cannot be used are left out in silence.
+        """
+
+    @abstractmethod
+    def similar_users(self, user: str) -> Sequence[str]:
+        """Return ids of users that a wrong id may have been meant for, as text; on Spark by a job."""
+
+    @abstractmethod
     def hit_ranks(self, ranked: Frame, model: str, baseline: str) -> Frame:
         """Return the ranks of the items that are relevant under either of two models, side by side.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from rankeval_spark.inputs.arrow.reading import Source
     from rankeval_spark.schemas import Schema
     from rankeval_spark.sums.sums import Sum, Writer
+
+MAX_SIMILAR: Final = 20_000  # ids that a wrong one is compared with: some tenths of a second
 
 
 def of_call(
@@ -161,6 +164,24 @@ class InProcess(Host[ResultTable]):
         texts = pa.schema([(name, pa.string()) for name in (C.ITEM_ID, C.TITLE)])
         named = source.table.select(texts.names).cast(texts)
         return to_titles(named.filter(pc.is_in(named[C.ITEM_ID], value_set=to_texts(items))))
+
+    def of_users(self, users: Sequence[str], request: Request) -> InProcess:
+        tables, wanted = self.usable.tables, to_texts(users)
+
+        def keep_users(source: Source) -> Source:
+            is_kept = pc.is_in(source.table[C.USER_ID].cast(pa.string()), value_set=wanted)
+            return replace(source, table=source.table.filter(is_kept), unreadable=None)
+
+        log, held_out = keep_users(tables.recommendations), keep_users(tables.held_out)
+        kept = replace(tables, recommendations=log, held_out=held_out, are_checked=True)
+        return InProcess(Usable(kept, request, self.usable.n_threads))
+
+    def similar_users(self, user: str) -> Sequence[str]:
+        tables = self.usable.tables
+        inputs = (tables.recommendations.table, tables.held_out.table)
+        ids = pa.concat_arrays([pc.unique(table[C.USER_ID]).cast(pa.string()) for table in inputs]).unique()
+        is_near = pc.less_equal(pc.abs(pc.subtract(pc.utf8_length(ids), len(user))), 1)
+        return [str(each) for each in ids.filter(is_near)[:MAX_SIMILAR].to_pylist()]
 
     def hit_ranks(self, ranked: ResultTable, model: str, baseline: str) -> ResultTable:
         return ResultTable(scored_rows.to_hit_ranks(ranked.to_arrow(), model, baseline), "hit_ranks")

@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 SMALL_CATALOGUE: Final = 32 << 20
 """Bytes up to which the catalogue is sent to every task: some 100,000 items with 32 numbers each."""
 
+MAX_TYPOS: Final = 2  # letters in which an id may differ from the one that was meant
+MAX_SIMILAR: Final = 20  # such ids that are read
+
 
 def of_call(
     frames: Mapping[str, object],  # the inputs by their names; None where one is not given
@@ -208,6 +211,25 @@ class OnSpark(Host[DataFrame]):
             return {}
         named = frame.select(F.col(C.ITEM_ID).cast("string"), C.TITLE)
         return to_titles(named.where(F.col(C.ITEM_ID).isin(*items)).toArrow())
+
+    def of_users(self, users: Sequence[str], request: Request) -> OnSpark:
+        def keep_users(frame: DataFrame) -> DataFrame:
+            """Compare ids in their own type, so that files are skipped which do not have them."""
+            is_text = dict(frame.dtypes)[C.USER_ID] == "string"
+            wanted = users if is_text else [int(user) for user in users if user.removeprefix("-").isdecimal()]
+            return frame.where(F.col(C.USER_ID).isin(*wanted))
+
+        given = self.given
+        lists = None if given.lists is None else keep_users(given.lists)
+        log, held_out = keep_users(given.recommendations), keep_users(given.held_out)
+        kept = replace(given, recommendations=log, held_out=held_out, lists=lists, are_checked=True)
+        return OnSpark(kept, request)
+
+    def similar_users(self, user: str) -> Sequence[str]:
+        log = self.given.recommendations if self.given.lists is None else self.given.lists
+        ids = (frame.select(F.col(C.USER_ID).cast("string")) for frame in (log, self.given.held_out))
+        near = reduce(DataFrame.union, ids).distinct().where(F.levenshtein(C.USER_ID, F.lit(user)) <= MAX_TYPOS)
+        return [str(row[0]) for row in near.sort(C.USER_ID).limit(MAX_SIMILAR).collect()]
 
     def hit_ranks(self, ranked: DataFrame, model: str, baseline: str) -> DataFrame:
         return result_frames.to_hit_ranks(ranked, model, baseline)

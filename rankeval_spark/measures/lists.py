@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_OF_HITS: Final = ("hit_list", "hit_rank", "hit_gain", "hit_score", "hit_value", "hit_weight")
-_OF_JUDGED: Final = ("judged_list", "judged_gain", "judged_value", "judged_weight")
+_OF_HITS: Final = ("hit_list", "hit_rank", "hit_gain", "hit_score", "hit_value", "hit_weight", "hit_place")
+_OF_JUDGED: Final = ("judged_list", "judged_gain", "judged_value", "judged_weight", "judged_place")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +109,9 @@ class Lists(_Memo):
     is_weighted: bool = False  # whether sums over hits and judgements take the weights; see :meth:`weighted`
     hit_propensity: FloatVector | None = None
     hit_prediction: FloatVector | None = None
+    # Of traces alone: rank of each hit, and position of each judgement, before items left and ties were spread
+    hit_place: IntVector | None = None
+    judged_place: IntVector | None = None
     predicted_value: FloatVector | None = None  # shape (n_lists,): sum over the items of score times predicted reward
     groups: Groups | None = None  # item groups of the hits and of the judgements
     names: Sequence[str] | None = None  # what each list is called in a message
@@ -269,6 +272,11 @@ class Lists(_Memo):
         return CutLists(self, bounds[None, :])  # not memoised: a cycle would keep batches alive until a collection
 
 
+def discounted(weights: FloatVector, discount: FloatVector | None) -> FloatVector:
+    """Multiply weights by the discounts of their ranks, if there are any."""
+    return weights if discount is None else weights * discount
+
+
 @dataclass(frozen=True, eq=False)
 class CutLists(_Memo):
     """A batch of lists seen at several cutoffs; sums have shape (n_lists, n_cutoffs), and 0 where there is no term."""
@@ -325,10 +333,13 @@ class CutLists(_Memo):
         """Relevant items at ranks <= k: h_k, float64, shape (n_lists, n_cutoffs)."""
         return self.sum_hits(self.lists.relevance(rel).is_relevant)
 
-    def sum_hits(self, weights: FloatVector, *, at: FloatVector | None = None) -> FloatMatrix:
+    def sum_hits(
+        self, weights: FloatVector, *, discount: FloatVector | None = None, at: FloatVector | None = None
+    ) -> FloatMatrix:
         """Sum what each hit adds to its list, shape (n_hits,), up to every cutoff: by its rank, or by ``at`` instead.
 
-        Hits at ranks 1 and 3, each worth its rank:
+        Here and below, ``discount`` is a factor of each weight, which explanations show next to it. Hits at ranks 1
+        and 3, each worth its rank:
 
         >>> batch = Lists.of([Ranking([1, None, 1])])
         >>> batch.cut([2, 3]).sum_hits(batch.hit_rank)
@@ -336,16 +347,18 @@ class CutLists(_Memo):
         """
         owner, rank = self.lists.hit_list, self.lists.hit_rank
         cells = self.once("hits", lambda: self._cells(owner, rank)) if at is None else self._cells(owner, at)
-        return self._sum_cells(cells, self.lists.apply_weights(weights))
+        return self._sum_cells(cells, self.lists.apply_weights(discounted(weights, discount)))
 
-    def sum_items(self, weights: FloatVector, *, of: IntVector | slice = slice(None)) -> FloatMatrix:
+    def sum_items(
+        self, weights: FloatVector, *, of: IntVector | slice = slice(None), discount: FloatVector | None = None
+    ) -> FloatMatrix:
         """Sum what recommended items, judged or not, add to their lists up to every cutoff.
 
         The weights are those of all items, or of the items at the positions ``of``.
         """
         facts = self.lists.known_items
         cells = self.once("items", lambda: self._cells(facts.item_list, facts.item_rank))
-        return self._sum_cells(cells[of], weights)
+        return self._sum_cells(cells[of], discounted(weights, discount))
 
     def sum_shared(self, shared: Shared, weights: FloatVector) -> FloatMatrix:
         """Sum what items that two lists share add, shape (n_shared,), up to every cutoff at which both hold them."""
@@ -355,10 +368,10 @@ class CutLists(_Memo):
         """Items of the other lists at ranks <= k: float64, shape (n_lists, n_cutoffs)."""
         return self._sum_cells(self._cells(shared.other_owner, shared.other_rank), np.ones(len(shared.other_rank)))
 
-    def sum_ideal(self, weights: FloatVector) -> FloatMatrix:
+    def sum_ideal(self, weights: FloatVector, *, discount: FloatVector | None = None) -> FloatMatrix:
         """Sum what each judgement adds, shape (n_judged,), up to every cutoff, in the ideal order (gain descending)."""
         cells = self.once("judged", lambda: self._cells(self.lists.judged_list, self.lists.ideal_rank))
-        return self._sum_cells(cells, weights)
+        return self._sum_cells(cells, discounted(weights, discount))
 
     def _cells(self, owner: IntVector, rank: IntVector | FloatVector) -> IntVector:
         """Return the (list, first cutoff that reaches the rank) of each item as one number.

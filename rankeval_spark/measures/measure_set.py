@@ -215,18 +215,11 @@ class MeasureSet:
         for column, measure in self.by_column.items():
             view = (measure.is_judged_only or (judged_only and measure.is_weighted), measure.group, measure.is_weighted)
             if view not in cuts:
-                cuts[view] = _restrict_lists(lists, *view).cut(self.ks)
+                cuts[view] = restrict_lists(lists, *view).cut(self.ks)
             cut = cuts[view]
             found = measure.entry.kernel(cut, **measure.kernel_options)
-            values = found.values if isinstance(found, Ratio) else found
-            if measure.group is not None and measure.entry.family != "prediction":  # whose ratings may be negative
-                values = nan_unless(values, cut.lists.has_judgements)
-            is_requested = self.is_requested_at(column)
+            values, is_requested = values_of(measure, cut.lists, found), self.is_requested_at(column)
             if measure.weight_column is not None and isinstance(found, Ratio):
-                # The ratio of the parts, which are summed over users; `values` where a part is beyond a double.
-                is_known = np.isfinite(found.numerator) & np.isfinite(found.denominator)
-                quotients = np.where(is_known, divide_or_zero(found.numerator, found.denominator), values)
-                values = nan_unless(quotients, ~np.isnan(values))
                 weights = np.broadcast_to(found.denominator, (lists.n_lists, len(self.ks)))
                 scores[measure.weight_column] = np.where(is_requested, weights, np.nan)
             # A copy, because a kernel may return an array that other kernels share.
@@ -241,10 +234,23 @@ class MeasureSet:
         measure = self.by_column[column]
         if measure.group is None:
             return np.ones((1, 1), dtype=np.bool_)
-        return _restrict_lists(lists, False, measure.group, measure.is_weighted).has_judgements
+        return restrict_lists(lists, False, measure.group, measure.is_weighted).has_judgements
 
 
-def _restrict_lists(lists: Lists, is_judged_only: bool, group: str | None, is_weighted: bool) -> Lists:
+def values_of(measure: Measure, lists: Lists, found: FloatMatrix | Ratio) -> FloatMatrix:
+    """Return the values of lists from what the kernel of a measure found for them, as the measure views them."""
+    values = found.values if isinstance(found, Ratio) else found
+    if measure.group is not None and measure.entry.family != "prediction":  # whose ratings may be negative
+        values = nan_unless(values, lists.has_judgements)
+    if measure.weight_column is not None and isinstance(found, Ratio):
+        # The ratio of the parts, which are summed over users; `values` where a part is beyond a double.
+        is_known = np.isfinite(found.numerator) & np.isfinite(found.denominator)
+        quotients = np.where(is_known, divide_or_zero(found.numerator, found.denominator), values)
+        values = nan_unless(quotients, ~np.isnan(values))
+    return values
+
+
+def restrict_lists(lists: Lists, is_judged_only: bool, group: str | None, is_weighted: bool) -> Lists:
     """View a batch as a restricted measure does: items leave the lists by all judgements, not by those of the group."""
     weighted = lists.weighted() if is_weighted else lists
     closed_up = weighted.judged_only() if is_judged_only else weighted

@@ -18,6 +18,7 @@ from rankeval_spark.engine.arrays import to_arrow
 from rankeval_spark.engine.buckets import hash_users
 from rankeval_spark.engine.checks import PartitionTallies
 from rankeval_spark.engine.slices import USER_HASH
+from rankeval_spark.result_rows import trace_rows
 from rankeval_spark.result_rows.column_types import arrow_schema
 from rankeval_spark.result_rows.comparison_rows import build_comparison_rows
 from rankeval_spark.result_rows.gap_rows import P_SCHEMA
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
     from rankeval_spark.engine.job import Job
     from rankeval_spark.engine.outputs import ListOutputs, Part
+    from rankeval_spark.measures import Measure
     from rankeval_spark.result_rows.comparison_rows import ComparisonRows
     from rankeval_spark.result_rows.gap_rows import GapBootstrap
     from rankeval_spark.sums.published import PublishedLists
@@ -38,6 +40,7 @@ COMPARISONS: Final = "comparisons"
 LISTS: Final = "list_counts"
 ITEMS: Final = "items"  # of the log, the judgements and the catalogue; with it, workers count the inputs
 GAP_TESTS: Final = "gap_tests"
+TRACES: Final = "traces"
 
 USER_ROWS: Final = schemas.USER_METRICS.name  # rows of users and of lists, which the same pass can return
 LIST_ROWS: Final = schemas.LISTS.name
@@ -166,6 +169,18 @@ class ListCounts(Sum):
 
     def finish(self, rows: pa.Table) -> pa.Table:
         return check_counts.sum_counts(rows)
+
+
+@dataclass(frozen=True)
+class Traces(Sum):
+    """How the value of each list comes about, of one measure: for the lists of a few users."""
+
+    measure: Measure
+    schema = trace_rows.SCHEMA
+
+    def add(self, part: Part) -> Iterable[pa.RecordBatch]:
+        n_lists = len(part.members.is_evaluated)
+        return (trace_rows.to_trace_rows(part, place, self.measure) for place in range(n_lists))
 
 
 class Files(Sum):

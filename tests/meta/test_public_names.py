@@ -57,7 +57,7 @@ EVALUATE: Final = {
     **dict.fromkeys(("policies", "inputs", "slicing", "intervals", "comparisons")),
 }
 EVALUATION: Final = {
-    *("agreement", "as_table", "cached", "checks", "comparisons", "gap_tests", "gaps", "group_metrics"),
+    *("agreement", "as_table", "cached", "checks", "comparisons", "explain", "gap_tests", "gaps", "group_metrics"),
     *("hit_ranks", "leaderboard", "metrics", "notes", "plot", "ranked_items", "release"),
     *("flat_metrics", "log_to_mlflow", "to_config", "user_metrics", "user_values"),
 }

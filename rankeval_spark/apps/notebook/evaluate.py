@@ -113,7 +113,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     -------
     Evaluation
         With ``user_metrics``, ``user_values``, ``ranked_items``, ``metrics``, ``group_metrics``, ``comparisons``,
-        ``gaps``, ``checks``, ``leaderboard()``, ``gap_tests()`` and ``agreement()``.
+        ``gaps``, ``checks``, ``leaderboard()``, ``gap_tests()``, ``agreement()`` and ``explain()``.
 
     Raises
     ------

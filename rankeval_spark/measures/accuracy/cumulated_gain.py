@@ -158,7 +158,7 @@ class Weighting:
         """Sum the discounted gains of hits and, where these are worth something, of unjudged items."""
         lists = cut.lists
         discounts = self.discount(lists.hit_rank)
-        total = cut.sum_hits(self.of_hits(lists) * discounts)
+        total = cut.sum_hits(self.of_hits(lists), discount=discounts)
         if self.unjudged == "zero":
             return total
         of_items = self.discounts_to(cut.depth) - cut.sum_empty(self.discounts_to)
@@ -228,10 +228,11 @@ def _ideal_total(cut: CutLists, weighting: Weighting, ideal: Ideal) -> FloatMatr
         depth = np.minimum(cut.k, lists.n_items[:, None])
         discounts *= lists.ideal_rank <= lists.n_items[lists.judged_list]
     if weighting.unjudged == "zero":
-        return cut.sum_ideal(worth * discounts)
+        return cut.sum_ideal(worth, discount=discounts)
     unjudged = weighting.of_unjudged(lists)  # (n_lists, 1)
     discounts *= worth > unjudged[lists.judged_list, 0]
-    return cut.sum_ideal(worth * discounts) + unjudged * (weighting.discounts_to(depth) - cut.sum_ideal(discounts))
+    of_worth = cut.sum_ideal(worth, discount=discounts)
+    return of_worth + unjudged * (weighting.discounts_to(depth) - cut.sum_ideal(discounts))
 
 
 def _total_of_retrieved(weighting: Weighting, cut: CutLists) -> FloatMatrix:

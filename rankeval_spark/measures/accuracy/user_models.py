@@ -48,7 +48,8 @@ def rank_biased_precision(
     if rel is None:
         require_no_gain_above(max_rel, cut.lists, measure="RBP")
     gain = weighting.gain(cut.lists.hit_gain) / (max_rel if rel is None else 1.0)
-    return nan_unless((1 - p) * cut.sum_hits(gain * _chance_of_looking(p, cut)), weighting.has_gain(cut))
+    total = cut.sum_hits(gain, discount=_chance_of_looking(p, cut))
+    return nan_unless((1 - p) * total, weighting.has_gain(cut))
 
 
 @Definition(

@@ -150,7 +150,7 @@ def _discounted_mean(cut: CutLists, values: FloatVector, rel: float, relevance: 
     """Sum D(i) w_i x_i / sum D(i), D(i) = 1 / log2(i + 1)."""
     discounts = 1 / np.log2(cut.lists.known_items.item_rank + 1)
     counted = cut.lists.relevant_items(rel) if relevance == "on" else np.ones(len(values))
-    return divide_or_nan(cut.sum_items(discounts * counted * values), cut.sum_items(discounts))
+    return divide_or_nan(cut.sum_items(counted * values, discount=discounts), cut.sum_items(discounts))
 
 
 ProfileSim: TypeAlias = Annotated[

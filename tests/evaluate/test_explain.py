@@ -1,0 +1,167 @@
+"""The explanation of a value: its rows, its words, and that it is the value of ``user_metrics`` under any policy."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from rankeval_spark import evaluate
+from rankeval_spark.errors import ConfigError
+from tests.support.arrow_frames import table
+from tests.support.sections import measured
+
+if TYPE_CHECKING:
+    from rankeval_spark import Evaluation
+
+MEASURES: Final = (
+    *("nDCG@3", "nDCG(unjudged='mean')@3", "AP(agg='micro')", "RR@2", "MeanP@2", "GMAP", "Bpref", "Judged@3"),
+    "Overlap(model='y',denom='len')",
+)
+
+LOG: Final = table(
+    "model_id user_id item_id score",
+    *(("x", "ann", item, score) for item, score in zip("abcdb", (9, 7, 7, 4, 2), strict=True)),
+    *(("y", "ann", item, score) for item, score in zip("dba", (3, 2, 1), strict=True)),
+    *(("x", "bob", item, 1) for item in "ab"),
+    *(("x", "dan", item, 1) for item in "ab"),
+)
+"""Two items of Ann tie, and one comes twice; Cat has no list, and Dan no judgement."""
+
+HELD_OUT: Final = table(
+    "user_id item_id gain",
+    *(("ann", "b", 1), ("ann", "c", 0), ("ann", "d", 1), ("ann", "z", 1), ("ann", "b", 0)),
+    *(("bob", "q", 0), ("cat", "a", 1)),
+)
+
+POLICIES: Final[tuple[dict[str, Any], ...]] = (
+    {},
+    {"ties": "item_desc", "duplicates": "best"},
+    {"ties": "item_desc_bytes"},
+    {"judged_only": True},
+    {"held_out_duplicates": "sum"},
+    {"population": "judged", "zero_relevant": "one"},
+    {"population": "run", "missing": "exclude"},
+    {"unit": "list"},
+)
+
+
+@pytest.mark.parametrize("policies", POLICIES, ids=str)
+def test_the_explained_value_is_that_of_user_metrics_under_any_policy(policies: dict[str, Any]) -> None:
+    result = measured(LOG, HELD_OUT, measures=MEASURES, **policies)
+    values = {(row["model_id"], row["user_id"], row["measure"], row["k"]): row["value"] for row in rows_of(result)}
+    users = ("ann", "bob", "cat", "dan")
+    for measure in result.request.measure_set.per_list:
+        for model, user in ((model, user) for model in "xy" for user in users if (model, user) != ("y", "dan")):
+            if user == "dan" and policies == {"judged_only": True}:
+                continue
+            found = result.explain(user, str(measure), model=model)
+            value = values.get((model, user, measure.label, measure.k))
+            assert found.value == (None if value is None else pytest.approx(value, rel=0, abs=1e-12)), found
+            if value is None or found.numbers["value of the formula"] is None:
+                continue
+            if found.is_sum:
+                total = (pc.sum(found.table["contribution"]).as_py() or 0) + (found.numbers.get("constant") or 0)
+                assert total == pytest.approx(value, rel=0, abs=1e-12), found
+            elif found.table.num_rows:
+                assert found.table["after"][-1].as_py() == pytest.approx(value, rel=0, abs=1e-12), found
+
+
+def rows_of(result: Evaluation[pa.Table]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = result.user_values.to_pylist()
+    return rows
+
+
+def test_means_over_tied_items_are_explained_by_item() -> None:
+    found = measured(LOG, HELD_OUT, measures=["P@2"], ties="expected").explain("ann", "P@2", model="x")
+    assert found.table.to_pydict()["contribution"] == [0, pytest.approx(1 / 4, rel=0, abs=1e-12), 0]
+    assert found.value == pytest.approx(1 / 4, rel=0, abs=1e-12)
+    assert "items of one score share their ranks" in repr(found)
+
+
+def test_the_text_has_items_gains_discounts_ideal_list_and_sums() -> None:
+    log = table("user_id item_id score", *(("7", item, -rank) for rank, item in enumerate("abc")))
+    held_out = table("user_id item_id gain", ("7", "b", 3), ("7", "c", 1), ("7", "z", 1))
+    titles = table("item_id title", ("b", "Brazil <&>"), ("c", "Cabaret"))
+    result = evaluate(log, held_out, measures=["nDCG(dcg='exp-log2')@3"], items=titles)
+    found = result.explain("7", "nDCG(dcg='exp-log2')@3")
+    assert (
+        repr(found)
+        == """\
+nDCG(dcg='exp-log2')@3 = 0.6047 for user 7
+DCG@k / IDCG@k
+rank  item_id  title       gain   worth  discount    term  contribution
+   1  a                          0.0000            0.0000        0.0000
+   2  b        Brazil <&>     3  7.0000    0.6309  4.4165        0.5432
+   3  c        Cabaret        1  1.0000    0.5000  0.5000        0.0615
+sum of terms 4.9165, divided by 8.1309: 0.6047
+R = 3 of 3 judged items are relevant; 3 places down to rank 3, hits: 2
+
+the ideal list, sum of terms 8.1309
+rank  item_id  title       gain   worth  discount    term
+   1  b        Brazil <&>     3  7.0000    1.0000  7.0000
+   2  c        Cabaret        1  1.0000    0.6309  0.6309
+   3  z                       1  1.0000    0.5000  0.5000"""
+    )
+    html = found._repr_html_()
+    assert "Brazil &lt;&amp;&gt;" in html
+    assert html.count("<tr>") == 2 + 3 + 3
+
+
+def test_a_value_that_is_undefined_is_explained_in_words() -> None:
+    result = measured(LOG, HELD_OUT, measures=["AP"], population="judged")
+    assert "the formula has no value: no relevant judgement (R = 0)" in repr(result.explain("bob", "AP", model="x"))
+    assert "the policy zero_relevant='zero' counts it as 0" in repr(result.explain("bob", "AP", model="x"))
+    assert "is not in the population 'judged'" in repr(result.explain("dan", "AP", model="x"))
+
+
+def test_long_lists_are_cut_in_text_alone() -> None:
+    log = table("user_id item_id score", *(("u", str(rank), -rank) for rank in range(200)))
+    held_out = table("user_id item_id", ("u", "150"))
+    found = evaluate(log, held_out, measures=["RR"]).explain("u", "RR")
+    assert found.table.num_rows == 200
+    assert re.search("^ 151  150 +1 +0.006623$", repr(found), re.MULTILINE)
+    assert "\n189 more ranks: .table has all\n" in repr(found)
+    assert math.isclose(found.value or 0, 1 / 151)
+
+
+WRONG: Final = (
+    ({"user": "an"}, r"explain\(user=\): found 'an'; expected a user of .*; did you mean '(ann|dan)'"),
+    ({"measure": "AP@5"}, r"explain\(measure=\): found 'AP@5'; expected a measure of the evaluation .*: AP"),
+    (
+        {"measure": "ItemCoverage@2"},
+        r"explain\(measure=\): found 'ItemCoverage@2'; expected a measure .* with values of lists: AP",
+    ),
+    ({"measure": "nDGC@3"}, r"explain\(measure=\): found unknown measure 'nDGC'; expected .*did you mean 'nDCG'"),
+    ({"model": "xx"}, r"explain\(model=\): found 'xx'; expected a model of the log: x, y"),
+    ({"model": None}, r"explain\(model=\): found None; expected one of: x, y"),
+    ({"user": "dan", "model": "y"}, r"explain\(model=\): found 'y', without a list"),
+    ({"list_id": "2"}, r"explain\(list_id=\): found '2'; expected none: there are no lists by name"),
+)
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG, ids=str)
+def test_wrong_names_are_refused_with_the_nearest(wrong: dict[str, Any], message: str) -> None:
+    result = evaluate(LOG, HELD_OUT, measures=["AP", "ItemCoverage@2"])
+    given: dict[str, Any] = {"user": "ann", "measure": "AP", "model": "x", **wrong}
+    with pytest.raises(ConfigError, match=message):
+        result.explain(**given)
+
+
+def test_a_user_whose_items_all_leave_the_list_has_nothing_to_explain() -> None:
+    result = measured(LOG, HELD_OUT, measures=["AP"], judged_only=True)
+    with pytest.raises(ConfigError, match=r"explain\(user=\): found 'dan', without a judgement or an item that counts"):
+        result.explain("dan", "AP", model="x")
+
+
+def test_of_several_lists_of_a_user_one_is_named() -> None:
+    rows = [("u", page, item, -rank) for page in ("home", "mail") for rank, item in enumerate("ab")]
+    log = table("user_id list_id item_id score", *rows)
+    result = evaluate(log, table("user_id item_id", ("u", "b")), measures=["RR"])
+    assert result.explain("u", "RR", list_id="mail").value == 1 / 2
+    with pytest.raises(ConfigError, match=r"explain\(list_id=\): found none of 2 lists; expected one of: home, mail"):
+        result.explain("u", "RR")

@@ -15,7 +15,7 @@ import pyarrow.csv
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.check_thresholds import Checks
-from rankeval_spark.config.inference import GapTests
+from rankeval_spark.config.inference import Comparisons, GapTests
 from rankeval_spark.config.loading import locate_in_call, validate_model
 from rankeval_spark.config.presets import options_of
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, listed, nearest, warn_user
@@ -24,6 +24,7 @@ from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet
 from rankeval_spark.refusals import model_faults, raise_as_call, refuse_unknown_baseline
 from rankeval_spark.report import notebook, trackers
 from rankeval_spark.report.explanation import Explanation
+from rankeval_spark.report.pairs import ModelComparison, choose_measure, rows_of_pair
 from rankeval_spark.report.result_table import ResultTable
 from rankeval_spark.result_rows import gap_rows
 from rankeval_spark.result_rows.check_rows import (
@@ -49,9 +50,11 @@ if TYPE_CHECKING:
     from typing import Self
 
     from rankeval_spark.config.request import Request
+    from rankeval_spark.report.tables import Row
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.statistics import Correction
 
+_PAIR = "pair"  # a sum of its own: kept rows have those of the evaluation's comparisons
 _SMALL = ("leaderboard", "metrics", "comparisons", "group_metrics", "gaps", "checks")
 _METRICS_KEY = (C.MODEL_ID, C.SLICE, C.SLICE_VALUE, C.MEASURE, C.K)
 
@@ -70,6 +73,7 @@ class Evaluation(Generic[Frame]):
         self.request: Request = host.request
         self._asked = asked  # the call, or the config, with what it says of its inputs
         self._n_blocks = 0
+        self._pairs: dict[tuple[str, str], list[Row]] = {}  # compared apart from ``comparisons``
 
     def __repr__(self) -> str:
         """Return what was requested, the leaderboard if it is known, and the results; nothing is computed for it."""
@@ -80,7 +84,7 @@ class Evaluation(Generic[Frame]):
         named = ", ".join(name for name in results if not name.startswith("_") and name not in ("plot", "notes"))
         board = f"\n{self.as_table()!r}" if "_metrics" in vars(self) else ""
         notes = "".join(f"\nnote: {note}" for note, kind in self.request.notes.items() if kind != "options")
-        others = f"{named}, gap_tests(), agreement(), hit_ranks(), explain()"
+        others = f"{named}, compare(), gap_tests(), agreement(), hit_ranks(), explain()"
         return f"Evaluation of {asked}{board}\nresults: leaderboard(), {others}{notes}"
 
     def _repr_html_(self) -> str:
@@ -443,6 +447,60 @@ class Evaluation(Generic[Frame]):
             cutoffs = ", ".join(map(str, sorted({measure.k for measure in self.request.measure_set.measures})))
             raise ConfigError(Fault("leaderboard(k=)", repr(k), f"a requested cutoff: {cutoffs}"))
         return self.host.frame(self._build_leaderboard(measures))
+
+    @raise_as_call()
+    def compare(self, model: str, other: str, *, measure: str | None = None) -> ModelComparison:
+        """Compare two models by one measure, in a paragraph: which is better, how surely, for whom and where.
+
+        Parameters
+        ----------
+        model, other : str
+            The models; the difference is that of the first from the second.
+        measure : str, optional
+            Such as ``"nDCG@10"``; the first primary measure where left out.
+
+        Returns
+        -------
+        ModelComparison
+            It shows itself as text. ``row`` has the numbers over all users, ``table`` those of the slices too. They are
+            rows of :attr:`comparisons` where that has the two models, and else computed for this pair alone: p is then
+            corrected within the tests of the pair. In this process that takes another pass over the lists, on Spark a
+            job.
+
+        Raises
+        ------
+        ConfigError
+            If one is no model of the evaluation, both are the same, or the measure is none that can be compared.
+        """
+        faults = model_faults({"compare(model=)": model, "compare(other=)": other}, self._models())
+        if model == other:
+            faults.append(Fault("compare(other=)", f"{other!r}, the same model", "another model"))
+        if faults:
+            raise ConfigError(*faults)
+        found = rows_of_pair(self._totals[COMPARISONS].to_pylist() if COMPARISONS in self._totals else [], model, other)
+        note = ""
+        if not found:
+            found, note = (
+                self._compare_pair(model, other),
+                "It is no pair of the evaluation's comparisons: p is corrected within its own tests.",
+            )
+        comparable = self.request.measure_set.comparable
+        requested = [(each.label, each.k) for each in self.request.measure_set.per_list if each.column in comparable]
+        chosen = choose_measure(found, requested, measure)
+        rows = [row for row in found if (row[C.MEASURE], row[C.K]) == chosen]
+        return ModelComparison(rows, sums.Differences.schema, note)
+
+    def _compare_pair(self, model: str, other: str) -> list[Row]:
+        """Compute the comparison of two models that the evaluation does not have, and keep it."""
+        if (model, other) not in self._pairs:
+            asked = self.request.comparisons or Comparisons(baseline=other)
+            split = asked.split if other in (asked.split or ()) else None
+            named = Comparisons(baseline=other, correction=asked.correction, margin=asked.margin, split=split)
+            request = self.request.copy_with(comparisons=named, primary=self.request.primary)
+            differences = sums.Differences(request, self.host.job.outputs, self._metrics, model)
+            rows = sort_by_key(self.host.totals({_PAIR: differences})[_PAIR], _METRICS_KEY)
+            self._pairs[model, other] = rows.to_pylist()
+        return self._pairs[model, other]
 
     @raise_as_call()
     def agreement(self, baseline: str, *, k: int = 10, p: float = 0.9) -> Frame:

@@ -44,7 +44,7 @@ from rankeval_spark.statistics.paired_tests import (
     ListCounts,
     are_too_few,
 )
-from rankeval_spark.statistics.power import detectable
+from rankeval_spark.statistics.power import detectable, strictest_tail
 from rankeval_spark.statistics.resampling import ReplicateSums
 from rankeval_spark.statistics.unpaired_tests import Arms
 
@@ -548,10 +548,10 @@ class ComparisonRows:
         lacks_support = to_numpy(pc.equal(rows["reason"], TOO_LITTLE_SUPPORT), null=0).astype(np.bool_)
         has_none = ~np.isin(tests, C.DECIDING) | (np.isnan(found.p) & ~lacks_support)
         verdict = np.where(found.p <= alpha, side, "undecided").astype(object)
-        n_tests = np.maximum(found.family_size, 1) if self.correction != "none" else 1
         freedom = read_doubles(rows, "freedom")
         freedom = np.where(np.isnan(freedom), read_doubles(rows, "n_users") - 1, freedom)
-        least = detectable(read_doubles(rows, "std_error"), freedom, tail=alpha / (2 * n_tests))
+        tail = strictest_tail(alpha, found.family_size, self.correction)
+        least = detectable(read_doubles(rows, "std_error"), freedom, tail=tail)
         methods = np.array(rows["method"].to_pylist(), dtype=object)
         has_power = np.isin(tests, C.DECIDING) & ~np.isin(methods, ["exact", "equal"]) & ~np.isnan(found.p)
         adjusted = {

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config.requested_measures import RecordedDefinition
     from rankeval_spark.report.notebook import PublishedPlots
+    from rankeval_spark.report.pairs import ModelComparison
     from rankeval_spark.results.journal import Event
     from rankeval_spark.results.readers import Reader
     from rankeval_spark.results.run_record import NightKey
@@ -475,6 +476,54 @@ class Results(Generic[Frame]):
             return None
         where = [*of_nights(night.evaluation_date, night.evaluation), (C.SLICE, "=", C.ALL_USERS)]
         return self._small.arrow(self._small.scan(schemas.COMPARISONS.name, version=version, where=where))
+
+    def compare(
+        self,
+        model: str,
+        other: str,
+        *,
+        measure: str | None = None,
+        date: Day | None = None,
+        evaluation: str | None = None,
+    ) -> ModelComparison:
+        """Say in a paragraph how two models of one night differ, from the published comparisons.
+
+        Parameters
+        ----------
+        model, other : str
+            The models; the difference is that of the first from the second.
+        measure : str, optional
+            Such as ``"nDCG@10"``; the first primary measure where left out.
+        date : date or str, optional
+            The newest night that has means where left out.
+
+        Returns
+        -------
+        ModelComparison
+            As of :meth:`rankeval_spark.Evaluation.compare`.
+
+        Raises
+        ------
+        ConfigError
+            There is no such night or measure, or the night did not compare the two, as ``rankeval compare`` does.
+        """
+        from rankeval_spark.report import pairs  # noqa: PLC0415 - scipy takes a moment
+
+        night = self._choose_night(date, evaluation)
+        where = of_nights(night.evaluation_date, night.evaluation)
+        version = self._version_of(schemas.COMPARISONS.name)
+        rows = self._small.arrow(self._small.scan(schemas.COMPARISONS.name, version=version, where=where))
+        found = pairs.rows_of_pair(rows.to_pylist(), model, other)
+        if not found:
+            compared = rows.group_by([C.MODEL_ID, C.BASELINE_MODEL_ID]).aggregate([]).to_pylist()
+            there = sorted(f"{pair[C.MODEL_ID]} and {pair[C.BASELINE_MODEL_ID]}" for pair in compared)
+            expected = f"models that {night} compared: {', '.join(there) or 'none'}"
+            fix = f"run `rankeval compare --against {other}`"
+            raise ConfigError(Fault("compare(model=, other=)", f"{model!r} and {other!r}", expected, fix))
+        requested = [(fact.measure, fact.k) for fact in self._computed(where)]
+        chosen = pairs.choose_measure(found, requested, measure)
+        of_measure = [row for row in found if (row[C.MEASURE], row[C.K]) == chosen]
+        return pairs.ModelComparison(of_measure, rows.schema)
 
     def history(self, measure: str, *, evaluation: str | None = None, **equal: Values) -> Frame:
         """Follow a mean over nights, oldest first: of all users where ``slice=`` does not say otherwise.

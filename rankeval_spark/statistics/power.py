@@ -13,6 +13,7 @@ from rankeval_spark.statistics import distributions
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from rankeval_spark.statistics import Correction
     from rankeval_spark.statistics.distributions import Values
 
 POWER: Final = 0.8  # probability of finding a difference of the size that is called detectable
@@ -36,6 +37,16 @@ def detectable(std_error: ArrayLike, freedom: ArrayLike, *, tail: ArrayLike, pow
         spread = np.sqrt(1 + critical**2 / (2 * freedom))
         found = critical * (1 - 1 / (4 * freedom)) + special.ndtri(power) * spread
     return np.where(std_error > 0, found * std_error, np.nan)
+
+
+def strictest_tail(alpha: float, family_size: ArrayLike, correction: Correction) -> Values:
+    """Return the one-sided level at the strictest step of a correction, of a family of two-sided tests.
+
+    >>> float(strictest_tail(0.05, 5, "holm")), float(strictest_tail(0.05, 5, "none"))
+    (0.005, 0.025)
+    """
+    n_tests = np.maximum(family_size, 1) if correction != "none" else np.ones_like(family_size)
+    return np.asarray(alpha / (2 * n_tests), dtype=np.float64)
 
 
 def users_needed(gain: float, std_dev: float, *, tail: float, power: float = POWER) -> int:

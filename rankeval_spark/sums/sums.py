@@ -107,6 +107,7 @@ class Differences(Sum):
     request: Request
     outputs: ListOutputs
     metrics: pa.Table | None = None  # the rows of ``metrics``, where they are published and not among the sums
+    model: str | None = None  # the only one that is compared with the baseline
     schema = arrow_schema(schemas.COMPARISONS)
     key = paired_differences.GROUP
 
@@ -138,6 +139,7 @@ class Differences(Sum):
         """Adjust the p-values, but of values with too little support: a family has all rows of a test."""
         metrics = totals.get(METRICS) if self.metrics is None else self.metrics
         unsupported = frozenset() if metrics is None else find_unsupported(metrics)
+        rows = rows if self.model is None else rows.filter(pc.equal(rows[C.MODEL_ID], self.model))
         return pa.Table.from_batches(self._rows.adjust(iter(rows.to_batches()), unsupported), self.schema)
 
 

@@ -57,7 +57,8 @@ EVALUATE: Final = {
     **dict.fromkeys(("policies", "inputs", "slicing", "intervals", "comparisons")),
 }
 EVALUATION: Final = {
-    *("agreement", "as_table", "cached", "checks", "comparisons", "explain", "gap_tests", "gaps", "group_metrics"),
+    *("agreement", "as_table", "cached", "checks", "compare", "comparisons", "explain", "gap_tests", "gaps"),
+    "group_metrics",
     *("hit_ranks", "leaderboard", "metrics", "notes", "plot", "ranked_items", "release"),
     *("flat_metrics", "log_to_mlflow", "to_config", "user_metrics", "user_values"),
 }
@@ -66,6 +67,7 @@ RESULTS: Final = {
     "checks": ("date", "evaluation", "equal"),
     "examples": ("date", "evaluation", "equal"),
     "comparisons": ("date", "evaluation", "equal"),
+    "compare": ("model", "other", "measure", "date", "evaluation"),
     "deleted": ("date", "evaluation"),
     "gates": ("date", "evaluation", "equal"),
     "history": ("measure", "evaluation", "equal"),

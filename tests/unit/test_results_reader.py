@@ -82,6 +82,19 @@ def test_a_leaderboard_of_a_night_has_the_letters_of_its_comparisons(root: Root)
     ]
 
 
+def test_two_models_of_a_night_are_compared_in_a_paragraph(root: Root) -> None:
+    results = Results(root.root)
+    found = results.compare("als", "pop")
+    (row,) = results.comparisons(date=SECOND, slice="all", measure="RR@1").to_pylist()
+    assert found.row == row
+    assert results.compare("pop", "als", measure="RR@2").row["delta"] == 1 / 2 - 3 / 4
+    assert found.text.startswith(
+        "als and pop tie by RR@1: 0.5000 against 0.5000 on the same 2 users, a difference of 0.0"
+    )
+    with pytest.raises(ConfigError, match=r"expected models that nightly, 2026-01-02 compared: als and pop; run "):
+        results.compare("als", "knn")
+
+
 def test_a_root_may_be_a_path_and_comes_before_the_session(root: Root) -> None:
     assert Results(Path(root.root)).metrics().equals(Results(root=root.root).metrics())
     session, as_in_calls_of_spark = type("SparkSession", (), {})(), cast("Any", Results)

@@ -26,7 +26,7 @@ from rankeval_spark.results import results_of
 from rankeval_spark.results.table_scans import DamagedResultsError, to_rows
 from rankeval_spark.statistics import multiple_testing
 from rankeval_spark.statistics.paired_tests import TOO_LITTLE_SUPPORT
-from rankeval_spark.statistics.power import detectable
+from rankeval_spark.statistics.power import detectable, strictest_tail
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -192,7 +192,7 @@ def with_adjusted_p(
             side = "better" if good != "neither" and (row["delta"] > 0) == (good == "higher") else "worse"
             verdict = "undecided" if adjusted_p > alpha else "different" if good == "neither" else side
         test: dict[str, Any] = {"test": C.UNPAIRED, "correction": correction, "family_size": int(size)}
-        tail = alpha / (2 * (max(int(size), 1) if correction != "none" else 1))
+        tail = strictest_tail(alpha, int(size), correction)
         least = math.nan if np.isnan(adjusted_p) else float(detectable(row["std_error"], row["freedom"], tail=tail))
         test["detectable"] = None if math.isnan(least) else least
         test["p_adjusted"] = None if np.isnan(adjusted_p) else float(adjusted_p)

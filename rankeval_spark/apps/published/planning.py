@@ -13,7 +13,7 @@ from rankeval_spark.apps.published_runs import earlier_nights
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import Measure, MeasureSet
 from rankeval_spark.results import results_of
-from rankeval_spark.statistics.power import POWER, detectable, nights_needed, users_needed
+from rankeval_spark.statistics.power import POWER, detectable, nights_needed, strictest_tail, users_needed
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.published_runs import PastNight
@@ -113,7 +113,7 @@ def _plan_row(row: Mapping[str, Any], aim: Aim, n_tests: int, std_dev: float | N
     }
     if not row["std_error"]:
         return planned | {"reason": row["reason"] or "no_spread"}
-    freedom, tail = row["freedom"] or row["n_users"] - 1, alpha / (2 * n_tests)
+    freedom, tail = row["freedom"] or row["n_users"] - 1, float(strictest_tail(alpha, n_tests, row["correction"]))
     least: float | None = float(detectable(row["std_error"], freedom, tail=tail, power=aim.power))
     if row["detectable"] is None:  # an exact test, or none, whose power is not known
         planned["reason"], least = row["reason"] or "few_differences", None

@@ -102,7 +102,7 @@ def forest_rows(table: pa.Table, measure: MeasureKey, *, model: str, baseline: s
         place = (delta is None, 0.0 if delta is None else -sign * delta, row[C.SLICE_VALUE])
         return (slicing != C.ALL_USERS, slicing.count(C.CROSSING), slicing, *place)
 
-    return [_forest_row(row, places) for row in sorted(found, key=rank)]
+    return [forest_row(row, places) for row in sorted(found, key=rank)]
 
 
 def pair_row(rows: Sequence[Row], measure: MeasureKey, model: str, other: str) -> dict[str, Any] | None:
@@ -111,19 +111,28 @@ def pair_row(rows: Sequence[Row], measure: MeasureKey, model: str, other: str) -
         for row in rows:
             key = (row[C.BASELINE_MODEL_ID], row[C.MODEL_ID], row[C.MEASURE], row[C.K], row[C.SLICE])
             if key == (*names, *measure, C.ALL_USERS):
-                found = _turn(row) if turns else row
+                found = turn_row(row) if turns else row
                 half = None if row["ci_high"] is None else (row["ci_high"] - row["ci_low"]) / 2
-                return _forest_row(found, wording.decimals([half], [row["delta"]]))
+                return forest_row(found, wording.decimals([half], [row["delta"]]))
     return None
 
 
-def _turn(row: Row) -> Row:
-    """Return a row with the model and the baseline in each other's place."""
-    low, high, other = row["ci_low"], row["ci_high"], {"better": "worse", "worse": "better"}
-    ends = {"ci_low": None if high is None else 0.0 - high, "ci_high": None if low is None else 0.0 - low}
-    delta = None if row["delta"] is None else 0.0 - row["delta"]
-    verdict = other.get(row["verdict"], row["verdict"])
-    return {**row, **ends, "delta": delta, "relative_delta": None, "verdict": verdict}
+_SWAPPED: Final = (
+    *((C.MODEL_ID, C.BASELINE_MODEL_ID), (C.VALUE, "baseline_value"), ("n_with_model", "n_with_baseline")),
+    *(("n_wins", "n_losses"), ("win_share", "loss_share")),
+)
+
+
+def turn_row(row: Row) -> dict[str, Any]:
+    """Return a row of ``comparisons`` with the model and the baseline in each other's place."""
+    swapped = {one: row.get(other) for pair in _SWAPPED for one, other in (pair, pair[::-1]) if one in row}
+    if row.get("n_baseline_users") is not None:
+        swapped |= {"n_users": row["n_baseline_users"], "n_baseline_users": row["n_users"]}
+    other = {"better": "worse", "worse": "better"}
+    ends = {"delta": "delta", "effect_size": "effect_size", "ci_low": "ci_high", "ci_high": "ci_low"}
+    turned = {name: None if row.get(end) is None else 0.0 - row[end] for name, end in ends.items() if name in row}
+    relative = {name: None for name in row if name.startswith("relative_")}  # of the other baseline
+    return {**row, **swapped, **turned, **relative, "verdict": other.get(row["verdict"], row["verdict"])}
 
 
 def outcomes_of(measure: MeasureKey) -> list[str]:
@@ -132,7 +141,7 @@ def outcomes_of(measure: MeasureKey) -> list[str]:
     return [outcome for outcome in GAINS if outcome not in unused]
 
 
-def _forest_row(row: Row, places: int) -> dict[str, Any]:
+def forest_row(row: Row, places: int) -> dict[str, Any]:
     """Return a row of the plot with its numbers as text: of one slice in ``comparisons``."""
     outcome = row["verdict"] or "not tested"
     delta, p = row["delta"], wording.p_value(row["p_adjusted"])

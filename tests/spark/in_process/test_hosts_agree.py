@@ -225,6 +225,20 @@ def test_leaderboard_agreement_and_tests_of_gaps(spark: SparkSession) -> None:
         assert_same(kept.gap_tests(**asked).toArrow(), here.gap_tests(**asked), tolerance=1e-12)
 
 
+def test_two_models_in_a_paragraph_whether_or_not_they_are_compared(spark: SparkSession) -> None:
+    """Kept rows have the sums of the evaluation's own baseline, which are not those of another pair."""
+    models = ["als", "knn", "popular"]
+    on_spark, here = both(spark, Awkward.make(12), measures=["nDCG@3", "P@1"], baseline="popular", models=models)
+    with on_spark.cached() as kept:
+        for other in ("popular", "knn"):
+            found, wanted = kept.compare("als", other), here.compare("als", other)
+            assert_same(found.table.to_arrow(), wanted.table.to_arrow(), tolerance=1e-12)
+            assert found.text == wanted.text
+    with no_spark_jobs(spark):
+        assert on_spark.compare("als", "knn").text == here.compare("als", "knn").text
+        assert on_spark.as_table().to_latex() == here.leaderboard().to_latex()
+
+
 def test_numbers_do_not_depend_on_the_threads() -> None:
     inputs = Awkward.make(10)
     tables = []

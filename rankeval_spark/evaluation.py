@@ -83,7 +83,7 @@ class Evaluation(Generic[Frame]):
         ]
         named = ", ".join(name for name in results if not name.startswith("_") and name not in ("plot", "notes"))
         board = f"\n{self.as_table()!r}" if "_metrics" in vars(self) else ""
-        notes = "".join(f"\nnote: {note}" for note, kind in self.request.notes.items() if kind != "options")
+        notes = "".join(f"\nnote: {note}" for note, kind in self._asked.notes.items() if kind != "options")
         others = f"{named}, compare(), gap_tests(), agreement(), hit_ranks(), explain()"
         return f"Evaluation of {asked}{board}\nresults: leaderboard(), {others}{notes}"
 
@@ -93,8 +93,8 @@ class Evaluation(Generic[Frame]):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on measures whose names have several meanings in other tools, such as MRR and HR."""
-        return tuple(self.request.notes)
+        """Notes on measures whose names mean several things elsewhere, and on columns named as in another library."""
+        return tuple(self._asked.notes)
 
     @property
     def plot(self) -> notebook.Plots:

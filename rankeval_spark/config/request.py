@@ -50,7 +50,6 @@ from rankeval_spark.time_zones import UTC
 
 if TYPE_CHECKING:
     from rankeval_spark.config.evaluation_config import EvaluationConfig
-    from rankeval_spark.measures.registry import KindOfMeanings
     from rankeval_spark.statistics.resampling import Draws
 
 
@@ -214,11 +213,10 @@ class Request(Model):
         return tuple(Measure.parse(text, defaults=options_of(self.preset)) for text in named)
 
     @property
-    def notes(self) -> Mapping[str, KindOfMeanings]:
-        """Notes on names with several meanings, and on measures whose interval is around a biased value."""
+    def notes(self) -> Mapping[str, str]:
+        """Notes with their kind: on names with several meanings, and on measures whose interval is around a bias."""
         found = [*find_biases(self.measure_set.labels), *self.comparison_notes]
-        biased: Mapping[str, KindOfMeanings] = dict.fromkeys(found, "biased")
-        return {**find_name_notes(self.measures, options_of(self.preset)), **biased}
+        return {**find_name_notes(self.measures, options_of(self.preset)), **dict.fromkeys(found, "biased")}
 
     @property
     def comparison_notes(self) -> list[str]:

@@ -91,6 +91,42 @@ COLUMN_NAMES: Final[Mapping[str, Sequence[str]]] = {
 }
 """Names by canonical column, the likeliest first; small letters and digits only."""
 
+LIBRARY_COLUMNS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
+    "LensKit": {
+        LOG: {"user": C.USER_ID, "item": C.ITEM_ID, "score": C.SCORE},
+        HELD_OUT: {"user": C.USER_ID, "item": C.ITEM_ID, "rating": ""},
+    },
+    "RePlay": {
+        LOG: {"query_id": C.USER_ID, "item_id": C.ITEM_ID, "rating": C.SCORE},
+        HELD_OUT: {"query_id": C.USER_ID, "item_id": C.ITEM_ID, "rating": "", "timestamp": ""},
+    },
+    "RePlay before 0.16": {
+        LOG: {"user_idx": C.USER_ID, "item_idx": C.ITEM_ID, "relevance": C.SCORE},
+        HELD_OUT: {"user_idx": C.USER_ID, "item_idx": C.ITEM_ID, "relevance": "", "timestamp": ""},
+    },
+    "Recommenders": {
+        LOG: {"userID": C.USER_ID, "itemID": C.ITEM_ID, "prediction": C.SCORE},
+        HELD_OUT: {"userID": C.USER_ID, "itemID": C.ITEM_ID, "rating": ""},
+    },
+    "RecBole": {
+        LOG: {"user_id:token": C.USER_ID, "item_id:token": C.ITEM_ID, "score:float": C.SCORE},
+        HELD_OUT: {"user_id:token": C.USER_ID, "item_id:token": C.ITEM_ID},
+    },
+    "Surprise": {LOG: {"uid": C.USER_ID, "iid": C.ITEM_ID, "r_ui": "", "est": C.SCORE}},
+    "ranx": {
+        LOG: {"q_id": C.USER_ID, "doc_id": C.ITEM_ID, "score": C.SCORE},
+        HELD_OUT: {"q_id": C.USER_ID, "doc_id": C.ITEM_ID, "score": C.GAIN},
+    },
+    "ir_measures": {
+        LOG: {"query_id": C.USER_ID, "doc_id": C.ITEM_ID, "score": C.SCORE},
+        HELD_OUT: {"query_id": C.USER_ID, "doc_id": C.ITEM_ID, "relevance": C.GAIN},
+    },
+}
+"""Columns of the tables of other libraries with what each of them is; empty for one that is part of the format alone.
+
+Ratings do not become gains: from which rating an item is relevant is for the user to say.
+"""
+
 SCORE_NAMES: Final = (*COLUMN_NAMES[C.SCORE], "rating", "relevance")
 """Names of scores in a log, where MLlib has ratings."""
 
@@ -133,6 +169,24 @@ def likely_column(canonical: str, columns: Sequence[str]) -> str | None:
         *columns_by_part(canonical, columns),
     ]
     return next(iter(found), None)
+
+
+def find_library(input_: str, columns: Collection[str]) -> tuple[str, dict[str, str]] | None:
+    """Return the one library whose columns a table has, and its names by canonical column; None for canonical tables.
+
+    >>> find_library("recommendations", ["user", "item", "score", "rank"])
+    ('LensKit', {'user_id': 'user', 'item_id': 'item'})
+    """
+    needed = {*IDS, *({C.SCORE, C.RANK} & {*columns} or {C.SCORE} if input_ == LOG else ())}
+    formats = {
+        library: of_library.get(LOG if input_ == LOG else HELD_OUT) for library, of_library in LIBRARY_COLUMNS.items()
+    }
+    fitting = [(library, names) for library, names in formats.items() if names and names.keys() <= {*columns}]
+    if needed <= {*columns} or len(fitting) != 1 or input_ not in (LOG, HELD_OUT, "train"):
+        return None
+    library, names = fitting[0]
+    is_train = input_ == "train"
+    return library, {own: name for name, own in names.items() if own not in ("", name, C.GAIN if is_train else "")}
 
 
 def is_item_name(name: str) -> bool:
@@ -370,7 +424,8 @@ def check_id_types(
             fix = f"write inputs.{number}.types: {{{name}: string}}, or "
             fix += f"inputs.{text}.types: {{{name}: integer}} if 007 is to be 7"
             if is_call:
-                fix = f"cast {name} of {number} to text, or that of {text} to whole numbers if 007 is to be 7"
+                types = {text: {"types": {name: "integer"}}}
+                fix = f"cast {name} of {number} to text, or pass inputs={types!r} if 007 is to be 7"
             found = f"{name} of type {shown_type(type_)}, while {shown_input(first)} has {shown_type(first_type)}"
             faults.append(Fault(shown_input(other), found, "one type for an id", fix))
     if faults:

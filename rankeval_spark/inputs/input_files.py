@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import datetime as dt
 import gzip
@@ -10,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 from rankeval_spark import allowed_folders
 from rankeval_spark.config.inputs import Format
@@ -127,6 +128,12 @@ def check_header(header: Sequence[str | None], name: str, location: str, options
     return tuple(names)
 
 
+def find_separator(location: str) -> str | None:
+    """Return the separator of csv files of this machine whose header is one column by commas; None for another one."""
+    names = read_local_header(location, {}) or ()
+    return next((sign for sign in _SEPARATORS if len(names) == 1 and sign in names[0]), None)
+
+
 def read_local_header(location: str, options: Mapping[str, str]) -> list[str] | None:
     """Read the header of a file or folder of this machine; None where only Spark surely reads it as Spark does."""
     path, separator = allowed_folders.local_path(location), options.get("sep", COMMA)
@@ -137,14 +144,13 @@ def read_local_header(location: str, options: Mapping[str, str]) -> list[str] | 
     files = [file for file in names if file.name[0] not in ("_", ".")]
     if not files or not all(file.is_file() for file in files):  # folders of partitions, whose names are columns
         return None
-    open_ = gzip.open if files[0].suffix == ".gz" else open
+    openers: Mapping[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
     with (
         suppress(OSError, UnicodeDecodeError, EOFError),
-        open_(files[0], "rt", encoding="utf-8", newline="\n") as lines,
+        openers.get(files[0].suffix, open)(files[0], "rt", encoding="utf-8-sig", newline="\n") as lines,
     ):
         while read := lines.readline(_MAX_LINE):
             line = str(read).rstrip("\r\n")
             if line.strip():  # the first line that holds something
-                is_plain = "\ufeff" not in line and len(line) < _MAX_LINE
-                return next(csv.reader([line], delimiter=separator)) if is_plain else None
+                return next(csv.reader([line], delimiter=separator)) if len(line) < _MAX_LINE else None
     return None

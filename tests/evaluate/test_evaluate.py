@@ -511,7 +511,9 @@ def test_ids_that_are_text_in_one_table_and_numbers_in_another_are_refused() -> 
         evaluate(log, numbers, measures=["P@1"])
     (fault,) = refused.value.faults
     assert fault.where == "evaluate(held_out=)"
-    assert fault.fix.startswith("cast user_id of held_out to text, or that of recommendations to whole numbers")
+    assert fault.fix.startswith(
+        "cast user_id of held_out to text, or pass inputs={'recommendations': {'types': {'user_id'"
+    )
     with pytest.raises(RefusedCallError, match=r"user_id of type int64"):
         evaluate(
             log, held_out, measures=["P@1"], segments=numbers.append_column("tier", pa.array(["x"])), slices=["tier"]

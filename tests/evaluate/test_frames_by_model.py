@@ -110,7 +110,7 @@ REFUSED: Final[tuple[tuple[dict[Any, object], str], ...]] = (
     ({"als": ALS, "pop": RANKS}, r"\['pop'\]: found a column 'rank'; .*\['als'\] has none; add it to all"),
     ({"als": ALS, "pop": ALS.assign(user_id=7)}, r"\['pop'\]: found user_id of type int64; .* has str; cast"),
     ({"als": "/no/als.csv", "pop": "/no/pop"}, r"\['als'\]: found no such path at /no/als.csv.*\n.*\['pop'\]"),
-    ({"user_id": ["u"], "item_id": ["8"]}, r"found a dict; .*pandas.DataFrame or pyarrow.table makes one"),
+    ({"user_id": ["u"], "item_id": ["8"]}, r"\(recommendations=\): found neither a score nor a rank"),
 )
 
 
@@ -125,5 +125,5 @@ def test_models_that_no_frame_has_are_refused() -> None:
         evaluate({"als": ALS}, HELD_OUT, measures=["RR"], models=["als", "alz"])
     with pytest.raises(ConfigError, match=r"evaluate\(baseline=\): found 'alz'; .* did you mean 'als'"):
         evaluate({"als": ALS}, HELD_OUT, measures=["RR"], baseline="alz")
-    with pytest.raises(InputError, match=r"evaluate\(held_out=\): found a dict"):
+    with pytest.raises(InputError, match=r"evaluate\(held_out=\): found a dict of users whose values differ"):
         evaluate({"als": ALS}, {"als": HELD_OUT}, measures=["RR"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import datetime as dt
 import gzip
 from collections.abc import Callable
@@ -36,7 +37,8 @@ def write_json(table: pa.Table, path: Path) -> None:
 
 
 def write_packed(table: pa.Table, path: Path) -> None:
-    path.write_bytes(gzip.compress(table.to_pandas().to_csv(index=False).encode()))
+    pack = gzip.compress if path.suffix == ".gz" else bz2.compress
+    path.write_bytes(pack(table.to_pandas().to_csv(index=False, sep=";").encode("utf-8-sig")))
 
 
 def write_folder(table: pa.Table, path: Path) -> None:
@@ -55,7 +57,8 @@ def write_delta(table: pa.Table, path: Path) -> None:
 
 
 WRITERS: Final[dict[str, Callable[[pa.Table, Path], object]]] = {
-    **{"a.parquet": pq.write_table, "a.csv": csv.write_csv, "a.tsv": write_tabs, "a.csv.gz": write_packed},
+    **{"a.parquet": pq.write_table, "a.csv": csv.write_csv, "a.tsv": write_tabs},
+    **{"tabs.csv": write_tabs, "a.csv.gz": write_packed, "a.csv.bz2": write_packed},
     **{"a.jsonl": write_json, "a.NDJSON": write_json, "folder": write_folder, "delta": write_delta},
 }
 
@@ -88,6 +91,7 @@ def test_files_of_trec_are_known_by_their_ending_or_by_the_format(tmp_path: Path
     assert means(run, judged, inputs={"held_out": {"format": "trec"}}) == of_als
     judged.rename(judged.with_suffix(".qrels"))
     assert means(str(run), str(judged.with_suffix(".qrels"))) == of_als
+    assert means(run.rename(tmp_path / "run.txt"), judged.with_suffix(".qrels"), format="trec") == of_als
 
 
 def test_a_path_with_the_date_is_that_of_the_evaluation_date(tmp_path: Path) -> None:
@@ -119,7 +123,11 @@ REFUSED: Final[dict[str, tuple[dict[str, str], str]]] = {
     ),
     "empty": ({"_SUCCESS": ""}, "no data files at"),
     "damaged.parquet": ({"part.parquet": "no footer"}, r"a file that cannot be read \("),
-    "semicolons.csv": ({"part.csv": "user_id;item_id\nu;8\n"}, r"of one column; .*read it with pandas or polars"),
+    "colons.csv": ({"part.csv": "user_id::item_id\nu::8\n"}, r"of one column; .*read it with pandas or polars"),
+    "*.csv": (
+        {"part.csv": ""},
+        r"found a pattern, .*\*\.csv; expected the path of one .*; give the folder",
+    ),
     "short.qrels": ({"part.qrels": "u 0 8 1\nu 0\n"}, "line 2: found 2 fields; expected 4"),
 }
 
@@ -154,6 +162,10 @@ def test_addresses_that_cannot_be_read_are_refused_without_their_secrets(
 def test_a_format_belongs_to_a_path_and_has_a_known_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"held_out\.format: found a format of a pandas.DataFrame"):
         means(LOG, pd.DataFrame(), inputs={"held_out": {"format": "csv"}})
+    with pytest.raises(ConfigError, match=r"evaluate\(format=\): found 'csvv'; .* did you mean 'csv'"):
+        means(LOG, tmp_path, format="csvv")
+    with pytest.raises(ConfigError, match=r"evaluate\(format=\): found 'csv' and no path; .* leave it out"):
+        means(LOG, HELD_OUT, format="csv")
     with pytest.raises(ConfigError, match=r"evaluate\(inputs=\)\.held_out\.format: found 'excel'"):
         means(LOG, tmp_path, inputs={"held_out": {"format": "excel"}})
     pq.write_table(HELD_OUT, tmp_path / "a.parquet")

@@ -53,7 +53,7 @@ EVALUATE: Final = {
     "held_out": "required",
     "measures": "required, by name",
     "slices": (),
-    **dict.fromkeys(("baseline", "models", "segments", "train", "items", "evaluation_date", "preset")),
+    **dict.fromkeys(("baseline", "models", "segments", "train", "items", "evaluation_date", "format", "preset")),
     **dict.fromkeys(("policies", "inputs", "slicing", "intervals", "comparisons")),
 }
 EVALUATION: Final = {

@@ -52,6 +52,13 @@ class Call(Request):
     """Optional arguments that are given, with the columns of `segments`."""
     files: Mapping[str, Mapping[str, Any]] = {}
     """Keys of a config that say where an input is, of those that are named by paths."""
+    input_notes: tuple[str, ...] = ()
+    """Notes on frames that have the columns of another library."""
+
+    @property
+    @override
+    def notes(self) -> Mapping[str, str]:
+        return {**super().notes, **dict.fromkeys(self.input_notes, "inputs")}
 
     @property
     def request(self) -> Request:
@@ -63,6 +70,7 @@ class Call(Request):
     def _as_config(self) -> dict[str, Any]:
         values = super()._as_config()
         rows, given, files = values.pop("inputs", {}), values.pop("given"), values.pop("files", {})
+        values.pop("input_notes", None)
         values.pop("evaluation_date", None)  # of a night, it is the date of the run
         names = ("recommendations", "held_out", *(name for name in given if name in Inputs.model_fields))
         places = {name: files.get(name, {"format": "parquet", "path": f"data/{name}"}) for name in names}
@@ -122,7 +130,7 @@ def validate_call(arguments: Mapping[str, Any], frames: Mapping[str, object]) ->
     segments = frames["segments"]
     baseline, given = arguments["baseline"], {name: () for name in _NEEDED if arguments.get(name) is not None}
     compared, faults = _merge_baseline(baseline, arguments["comparisons"])
-    by_model = frames["recommendations"]
+    by_model = frames.get("recommendations")
     models = tuple(by_model) if isinstance(by_model, FramesByModel) else None
     if models and isinstance(named := arguments["models"], list | tuple):
         faults += model_faults({f"models[{n}]": name for n, name in enumerate(named)}, models)

@@ -12,6 +12,7 @@ from rankeval_spark.apps.notebook.hosts import (
     is_of_spark,
     is_on_spark,
     open_inputs_of_call,
+    read_library_columns,
     warn_of_likely_mistakes,
 )
 from rankeval_spark.evaluation import Evaluation
@@ -38,6 +39,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     train: object = None,
     items: object = None,
     evaluation_date: date | None = None,
+    format: str | None = None,
     preset: str | None = None,
     policies: Policies | Section | None = None,
     inputs: FrameInputs | Section | None = None,
@@ -56,6 +58,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
 
     The path of a table is read in this process too: of Parquet, CSV, JSON lines and TREC, files or a folder, and of
     Delta, on this machine or in an object store, such as ``"s3://bucket/log.parquet"``. The ending names the format.
+    So are lazy frames, lists of rows, and dictionaries of users: ``{user: {item: score}}`` or ``{user: [item, ...]}``.
 
     Parameters
     ----------
@@ -88,6 +91,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         time]: the catalogue, for the measures that need it.
     evaluation_date : date, optional
         Day at which the age of the items is taken, for the measures that need it, and ``{date}`` in paths.
+    format : {"delta", "parquet", "csv", "json", "trec"}, optional
+        Format of the paths whose ending does not say it, such as ``"trec"`` for ``run.txt`` and ``qrels.txt``.
     preset : str, optional
         Conventions of a tool, such as ``trec_eval`` or ``rectools`` (all in ``docs/presets.md``): its policies, and
         its options of measures, where nothing else is said.
@@ -146,8 +151,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     with raise_in_call_words(is_on_spark=is_of_spark(recommendations)):
         given = {"recommendations": recommendations, "held_out": held_out}
         given |= {"segments": segments, "train": train, "items": items}
-        frames = open_inputs_of_call(given, inputs, evaluation_date)
-        call = validate_call(arguments, frames)
+        frames = open_inputs_of_call(given, inputs, evaluation_date, format)
+        read, notes = read_library_columns(frames, inputs)
+        call = validate_call({**arguments, "inputs": read, "input_notes": notes}, frames)
         request = call.request
         columns = {name: column_names(frame) for name, frame in frames.items()}
         log = [*columns["recommendations"], *call.inputs.recommendations.columns]

@@ -5,27 +5,32 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.config.inference import MAX_NAME
+from rankeval_spark.config.inputs import FrameInputs
 from rankeval_spark.errors import (
     ConfigError,
     Fault,
     FaultsError,
     InputError,
     kind_of,
+    nearest,
     raise_together,
     shortened,
     warn_user,
 )
+from rankeval_spark.inputs.arrow.other_frames import is_dict_of_users, is_plain_dict, open_other
 from rankeval_spark.inputs.arrow.reading import table_fault
-from rankeval_spark.inputs.input_columns import FramesByModel, columns_by_name, each_frame
+from rankeval_spark.inputs.input_columns import FramesByModel, columns_by_name, each_frame, find_library
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
+
+FORMATS_OF_PATHS: Final = ("delta", "parquet", "csv", "json", "trec")
 
 
 def is_on_spark(frames: Mapping[str, object]) -> bool:
@@ -42,37 +47,89 @@ def is_on_spark(frames: Mapping[str, object]) -> bool:
     raise InputError(*(Fault(name, text, "inputs of one kind", fix) for name, text in found.items()))
 
 
-def open_inputs_of_call(frames: Mapping[str, object], inputs: object, date: object) -> dict[str, object]:
-    """Open paths, and the segments where they are a stream, so that their columns are known; all faults at once."""
-    if isinstance(log := frames["recommendations"], dict) and not {C.USER_ID, C.ITEM_ID} & log.keys():
-        frames = {**frames, "recommendations": _check_models(log)}
-    opened, errors = each_frame(frames), list[FaultsError]()
-    day = date if isinstance(date, dt.date) else None
-    paths = {place: frame for place, frame in opened.items() if isinstance(frame, str | os.PathLike)}
+def open_inputs_of_call(
+    frames: Mapping[str, Any],  # by argument
+    inputs: object,  # how each is read, not validated yet
+    date: object,  # for the placeholder `{date}` in paths
+    format_: str | None = None,  # of paths whose ending says none
+) -> dict[str, object]:
+    """Open paths, and frames of other kinds, so that their columns are known; all faults at once."""
+    log = frames["recommendations"]
+    if is_plain_dict(log) and not {C.USER_ID, C.ITEM_ID} & log.keys() and not is_dict_of_users("recommendations", log):
+        log = _check_models(log)
+    opened, errors = each_frame({**frames, "recommendations": log}), list[FaultsError]()
+    has_paths = any(isinstance(frame, str | os.PathLike) for frame in opened.values())
+    if format_ is not None and (format_ not in FORMATS_OF_PATHS or not has_paths):
+        fix = nearest(str(format_), FORMATS_OF_PATHS) if has_paths else "leave it out"
+        found = repr(format_) if has_paths else f"{format_!r} and no path"
+        errors.append(ConfigError(Fault("evaluate(format=)", found, f"one of {', '.join(FORMATS_OF_PATHS)}", fix)))
+        format_ = None
     for place, frame in opened.items():
         name = place.partition("[")[0]
         rows = inputs.get(name) if isinstance(inputs, Mapping) else getattr(inputs, name, None)
-        is_in_process = frame is not None and not is_of_spark(frame)
-        format_ = rows.get("format") if isinstance(rows, Mapping) else getattr(rows, "format", None)
+        own_format = rows.get("format") if isinstance(rows, Mapping) else getattr(rows, "format", None)
         try:
-            if place in paths:
-                from rankeval_spark.inputs.arrow import file_frames  # noqa: PLC0415 - imports deltalake
-
-                opened[place] = file_frames.open_frame(place, paths[place], format_, day)
-            elif format_ is not None:
-                fix = "leave the format out, or give the path of the files"
-                raise ConfigError(Fault(f"{name}.format", f"a format of a {kind_of(frame)}", "a path with it", fix))
-            elif paths and is_in_process and (fault := table_fault(place, frame)):
+            opened[place] = _open_frame(place, frame, own_format, format_, date if isinstance(date, dt.date) else None)
+            is_looked_at = has_paths and frame is not None and not is_of_spark(frame)  # so that all faults come at once
+            if is_looked_at and (fault := table_fault(place, opened[place])):
                 errors.append(InputError(fault))
-            elif name == "segments":
-                opened[place] = _open_stream(frame)
         except FaultsError as error:
             errors.append(error)
     raise_together(errors)
-    found = {name: opened.pop(name, None) for name in frames}
-    if isinstance(by_model := frames["recommendations"], FramesByModel):
-        found["recommendations"] = FramesByModel(zip(by_model, opened.values(), strict=True))
-    return found
+    by_name: dict[str, object] = {name: opened.pop(name, None) for name in frames}
+    if isinstance(log, FramesByModel):
+        by_name["recommendations"] = FramesByModel(zip(log, opened.values(), strict=True))
+    return by_name
+
+
+def _open_frame(
+    place: str,
+    frame: Any,  # noqa: ANN401 - of any library
+    own_format: str | None,  # of this path
+    format_: str | None,  # of all whose ending says none
+    day: dt.date | None,
+) -> object:
+    """Open a path, or a frame of another kind; what cannot be opened is returned unchanged."""
+    if isinstance(frame, str | os.PathLike):
+        from rankeval_spark.inputs.arrow import file_frames  # noqa: PLC0415 - imports deltalake
+
+        is_named = own_format is not None or file_frames.has_format(frame)
+        return file_frames.open_frame(place, frame, own_format if is_named else format_, day)
+    if own_format is not None:
+        where, fix = f"{place.partition('[')[0]}.format", "leave the format out, or give the path of the files"
+        raise ConfigError(Fault(where, f"a format of a {kind_of(frame)}", "a path with it", fix))
+    if frame is None:
+        return None
+    if is_of_spark(frame):
+        return frame.to_spark() if hasattr(type(frame), "to_spark") else frame  # of pandas on Spark
+    opened = open_other(place, frame)
+    return _open_stream(opened) if place == "segments" else opened
+
+
+def read_library_columns(frames: Mapping[str, object], inputs: object) -> tuple[object, list[str]]:
+    """Return ``inputs`` with the names of columns in frames of other libraries, and a note on each of these frames.
+
+    Where the call names columns of a frame itself, they are as it says.
+    """
+    given = inputs.model_dump(exclude_unset=True) if isinstance(inputs, FrameInputs) else inputs
+    if not isinstance(given, Mapping | None):
+        return inputs, []
+    found, notes = dict(given or {}), []
+    for name, frame in frames.items():
+        rows = found.get(name) or {}
+        columns = set(column_names(frame))
+        if isinstance(frame, FramesByModel):
+            columns.intersection_update(*map(column_names, frame.values()))
+        if (
+            isinstance(rows, Mapping)
+            and not {"columns", "nested"} & rows.keys()
+            and (fitting := find_library(name, columns))
+        ):
+            library, renames = fitting
+            found[name] = {**rows, "columns": renames}
+            words = ", ".join(f"{own} is {canonical}" for canonical, own in renames.items())
+            notes.append(f"{name} have the columns of {library}: {words}")
+    return (found, notes) if notes else (inputs, [])
 
 
 def _check_models(log: Mapping[Any, object]) -> FramesByModel:

@@ -26,9 +26,9 @@ from rankeval_spark.config.inputs import (
 )
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line
 from rankeval_spark.inputs import places
-from rankeval_spark.inputs.arrow.files import files_below, open_files
+from rankeval_spark.inputs.arrow.files import PATTERN, files_below, open_files
 from rankeval_spark.inputs.arrow.input_sizes import look_up_size
-from rankeval_spark.inputs.input_files import NO_FILES, NO_PATH, ForSparkError, missing_input_fault
+from rankeval_spark.inputs.input_files import NO_FILES, NO_PATH, ForSparkError, find_separator, missing_input_fault
 
 if TYPE_CHECKING:
     from rankeval_spark.inputs.arrow.files import FileTable
@@ -46,7 +46,7 @@ FORMATS: Final = {
 }
 """Formats by the ending of a file's name."""
 MAX_ENDINGS: Final = 5  # that a message names of those in a folder
-_PACKED: Final = (".gz", ".bz2", ".zst")
+_PACKED: Final = (".gz", ".bz2")
 _EXPECTED: Final = f"a Delta table, or files that end in one of {', '.join(FORMATS)}"
 _FIX: Final = "read it with pandas or polars and give the frame, or give every input as a DataFrame of Spark"
 _NO_DATE: Final = dt.date.min  # of a path that has no place for one
@@ -105,10 +105,15 @@ def open_frame(
         raise ConfigError(Fault("evaluation_date", "None", f"the date of {text}", f"give it for {name}"))
     location = config.location(date or _NO_DATE)
     require_allowed((name, location))
+    if PATTERN.search(location):
+        fix = f"give the folder, all of whose files are read: {Path(text).parent}"
+        raise InputError(Fault(name, f"a pattern, {text}", "the path of one file or folder", fix))
     if places.is_in_store(location):
         from rankeval_spark import object_stores  # noqa: F401, PLC0415 - says so where the extra `stores` is missing
     if format_ is None and ending not in FORMATS:
         config = _with_format(name, config, location)
+    if config.format == "csv" and not config.options and (separator := find_separator(location)):
+        config = config.model_copy(update={"options": {"sep": separator}})
     try:
         table = open_files(config, date or _NO_DATE)
         if config.format == "trec" and name != input_:  # the key of the model replaces the name of the run
@@ -116,6 +121,11 @@ def open_frame(
         return FileFrame(name, config, table, (table.count(None), len(table.schema)))
     except ForSparkError as error:
         raise InputError(*_faults(name, config, date or _NO_DATE, error)) from error
+
+
+def has_format(path: str | os.PathLike[str]) -> bool:
+    """Return True for a path whose ending says its format."""
+    return ending_of(os.fspath(path).rstrip("/")) in FORMATS
 
 
 def ending_of(name: str) -> str:

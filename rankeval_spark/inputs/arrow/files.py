@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import datetime as dt
 import gzip
@@ -48,7 +49,7 @@ MAX_FILES: Final = 1000
 _MAX_TEXT: Final = 1 / 32
 """Share of the memory of the machine that files of text may come to, which take several times their size here."""
 
-_PATTERN: Final = re.compile(r"[*?{}\[\]\\\x00-\x1f]")
+PATTERN: Final = re.compile(r"[*?{}\[\]\\\x00-\x1f]")
 """Characters that Hadoop takes for a pattern in a path."""
 
 _REFUSED: Final = re.compile(r"[\^|]|%[0-9A-Fa-f]{2}")
@@ -165,14 +166,14 @@ def open_files(config: InputConfig, date: dt.date) -> FileTable:
         raise ForSparkError(config.table, "a table of a catalog")
     location = config.location(date)
     _refuse_outside(location)
-    path = None
-    if not _PATTERN.search(location):
-        try:
-            path = places.open_place(location, is_delta=config.format == "delta", version=config.version)
-        except OSError as error:
-            raise ForSparkError(location, error) from error
+    if PATTERN.search(location):
+        raise ForSparkError(location, "a pattern")
+    try:
+        path = places.open_place(location, is_delta=config.format == "delta", version=config.version)
+    except OSError as error:
+        raise ForSparkError(location, error) from error
     if path is None:
-        raise ForSparkError(location, "several places, or one that is not on a disk of this machine or in a store")
+        raise ForSparkError(location, "a place that is not on a disk of this machine or in a store")
     if not path.exists():
         raise ForSparkError(location, "no such file or folder")
     _refuse_outside(*allowed_folders.delta_log_paths(str(path)))
@@ -480,8 +481,11 @@ def _refuse_text(found: str) -> NoReturn:
     raise ValueError(found)
 
 
+_UNPACK: Final[Mapping[str, Callable[[bytes], bytes]]] = {".gz": gzip.decompress, ".bz2": bz2.decompress}
+
+
 def _read_bytes(file: Path) -> bytes:
-    return gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+    return _UNPACK.get(file.suffix, bytes)(file.read_bytes())
 
 
 def _read_csv(files: Sequence[Path], options: Mapping[str, str]) -> list[pa.Table]:
@@ -491,9 +495,7 @@ def _read_csv(files: Sequence[Path], options: Mapping[str, str]) -> list[pa.Tabl
         _refuse_text(f"options {', '.join(sorted(options))}")
     tables = []
     for file in files:
-        text = _read_bytes(file).replace(b"\r\n", b"\n")  # also in quotes, as Spark does
-        if text.startswith(codecs.BOM_UTF8):
-            _refuse_text("a byte order mark")
+        text = _read_bytes(file).removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n")  # also in quotes, as Spark does
         # A field that goes on after its closing quote, which Spark and Arrow read otherwise. A few right texts look
         # like it, such as one that holds a separator, two quotes and more; they are left to Spark.
         end = re.escape(separator.encode())

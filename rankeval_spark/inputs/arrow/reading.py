@@ -21,6 +21,7 @@ from rankeval_spark.config.inputs import FrameInputs, LogRows, column_and_field
 from rankeval_spark.engine.arrays import to_arrow
 from rankeval_spark.errors import Fault, InputError, first_line, kind_of
 from rankeval_spark.inputs.arrow.canonical import RECOMMENDATIONS, Reading
+from rankeval_spark.inputs.arrow.other_frames import LazyFrame
 from rankeval_spark.inputs.input_columns import (
     IDS,
     LOG,
@@ -128,11 +129,13 @@ def is_table(frame: object) -> bool:
 
 def table_fault(name: str, frame: object) -> Fault | None:
     """Return the fault of an argument that is not a table of this process; None for one that is."""
-    ways = ("collect", "to_table")  # of a lazy frame of polars; of a dataset of pyarrow
+    ways = ("to_table", "to_reader", "arrow", "to_pandas")  # of scanners of pyarrow, a connection of duckdb, others
     if is_table(frame):
         return None
     if _library_name(frame) == "pyspark":
         fix = "give every input as a DataFrame of Spark, or call toArrow() on this one"
+    elif isinstance(frame, dict) and _library_name(frame) not in ("builtins", "collections"):
+        fix = f"give one of its parts: {', '.join(map(str, frame))}"
     elif method := next((way for way in ways if hasattr(frame, way)), None):
         fix = f"call {method}() on it"
     else:
@@ -198,7 +201,8 @@ def _read_chosen_columns(
             reader = pa.RecordBatchReader.from_stream(project(frame, chosen))
         return _read_stream(reader, chosen), faults, tuple(column for column in columns if column not in chosen)
     except (pa.ArrowException, TypeError, ValueError) as error:
-        found = f"a {kind_of(frame)} that Arrow cannot read ({first_line(' '.join(map(str, error.args)))})"
+        given = frame.given if isinstance(frame, LazyFrame) else frame
+        found = f"a {kind_of(given)} that Arrow cannot read ({first_line(' '.join(map(str, error.args)))})"
         fix = "give each column values of one type"
         raise InputError(Fault(name, found, _EXPECTED, fix)) from error
 

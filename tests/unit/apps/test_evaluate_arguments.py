@@ -15,8 +15,8 @@ from tests.support.sections import sections
 @pytest.mark.parametrize(
     ("frames", "found"),
     [
-        (({"user_id": [1]}, [7]), ("a dict", "a list")),
-        (({"user_id": [1]}, "/no/held_out"), ("a dict", "no such path at /no/held_out")),
+        ((7, [7]), ("a int", "a list")),
+        ((7, "/no/held_out"), ("a int", "no such path at /no/held_out")),
         (("/no/log.parquet", 7), ("no such path at /no/log.parquet", "a int")),
         ((None, None), ("None", "None")),
     ],

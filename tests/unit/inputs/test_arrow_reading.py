@@ -466,7 +466,6 @@ def test_column_of_several_types_is_explained() -> None:
 
 NO_TABLES: Final = {
     "a list": ([], "pandas.DataFrame or pyarrow.table makes one of rows or columns"),
-    "a polars.LazyFrame": (pl.LazyFrame(IDS), "call collect() on it"),
     "a pyarrow.InMemoryDataset": (ds.dataset(pa.table(IDS)), "call to_table() on it"),
 }
 

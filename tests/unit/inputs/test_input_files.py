@@ -81,7 +81,7 @@ def test_the_header_of_files_of_this_machine_is_read_here(tmp_path: Path) -> Non
 
 def test_what_spark_may_read_otherwise_is_left_to_it(tmp_path: Path) -> None:
     file = tmp_path / "part-0.csv"
-    for content in (b"", b"\n\n", b"\xef\xbb\xbfuser_id\n", b"\xff\xfeu\n", b"u" * (1 << 20)):
+    for content in (b"", b"\n\n", b"\xff\xfeu\n", b"u" * (1 << 20)):
         file.write_bytes(content)
         assert read_local_header(str(file), {}) is None
     file.write_text("user_id\n")

@@ -86,7 +86,7 @@ def test_hidden_files_of_a_folder_are_no_data(workspace: Workspace) -> None:
     ("change", "why"),
     [
         ({"inputs__recommendations": {"format": "delta", "path": "inputs/nothing"}}, "no such file or folder"),
-        ({"inputs__recommendations": {"format": "delta", "path": "inputs/*"}}, "several places"),
+        ({"inputs__recommendations": {"format": "delta", "path": "inputs/*"}}, "a pattern"),
         ({"inputs__recommendations": {"format": "delta", "table": "logs.recommendations"}}, "a table of a catalog"),
         ({"inputs__recommendations": {"format": "delta", "path": "hdfs://host/log"}}, "not on a disk of this machine"),
         ({"inputs__recommendations__version": 7}, "version"),
@@ -108,7 +108,6 @@ def test_what_is_not_certain_is_left_to_spark(workspace: Workspace, change: dict
 @pytest.mark.parametrize(
     ("format_", "text", "why"),
     [
-        ("csv", "\ufeffuser_id,item_id,score\nu,a,1\n", "a byte order mark"),
         ("csv", "user_id,item_id,score\nu,a\n", "Expected 3 columns, got 2"),
         ("csv", "user_id;item_id;score\nu;a;1\n", "headers that differ, or of one column"),
         ("csv", "", "Empty CSV file"),

@@ -14,8 +14,9 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 ARGS ?=
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
-# The sdist of pyspark is built with the setuptools of the lock: an isolated build would fetch one without a hash.
-INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --no-build-isolation --use-pep517
+# The sdist of pyspark is built with the setuptools of the lock: an isolated build would fetch one without a hash. The locks
+# are whole, so that nothing has to be resolved; and most modules are never imported, so that none is compiled beforehand.
+INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --no-build-isolation --use-pep517 --no-deps --no-compile
 # A virtual environment holds absolute paths, so one that was moved or copied with its checkout is made anew.
 HERE := $(shell pwd | cksum | cut -d' ' -f1)
 
@@ -78,7 +79,7 @@ cluster-env: zip  ## Make dist/environment.tar.gz too, the Python packages of wo
 	@rm -rf build/workers dist/environment.tar.gz && mkdir -p build
 	@"$$(PYTHON="$(PYTHON)" bash requirements/find-python)" -m venv build/workers
 	@build/workers/bin/python $(INSTALL) -r requirements/build.txt
-	@build/workers/bin/python $(INSTALL) -r requirements/workers.txt
+	@build/workers/bin/python $(INSTALL) --compile -r requirements/workers.txt
 	@build/workers/bin/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation .
 	@build/workers/bin/venv-pack --quiet --force --prefix build/workers --output dist/environment.tar.gz
 	@echo "==> dist/environment.tar.gz"
@@ -167,12 +168,11 @@ test-versions: $(SPARKS:%=$(VENV)-spark-%/.has-peers)  ## What users do, on each
 # numpy below 2, for which some of the tools ask, has no wheels for a newer Python.
 $(VENV)-test-peers/.has-peers $(VENV)-test-peers-torch/.has-peers $(VENV)-peers/.has-peers: export NEWEST := 12
 
-# The locks are whole, but RecBole asks for other versions (requirements/test-peers-torch-overrides.in): --no-deps.
 $(VENV)-%/.has-peers: requirements/%.txt requirements/build.txt
 	@echo "==> making $(@D) ($<)"
 	@rm -rf $(@D); "$$(PYTHON="$(PYTHON)" bash requirements/find-python)" -m venv $(@D)
 	@$(@D)/bin/python $(INSTALL) -r requirements/build.txt
-	@$(@D)/bin/python $(INSTALL) --no-deps -r $<
+	@$(@D)/bin/python $(INSTALL) -r $<
 	@touch $@
 
 format: setup-test  ## Let ruff rewrite what it can
@@ -202,8 +202,7 @@ $(VENV)-peers/.has-peers: requirements/peers.txt requirements/build.txt
 	@echo "==> making $(VENV)-peers (requirements/peers.txt)"
 	@rm -rf $(VENV)-peers; "$$(PYTHON="$(PYTHON)" bash requirements/find-python)" -m venv $(VENV)-peers
 	@$(VENV)-peers/bin/python $(INSTALL) -r requirements/build.txt
-	@# The lock is whole, but recommenders asks for more than is in it: see requirements/peers-overrides.in.
-	@$(VENV)-peers/bin/python $(INSTALL) --no-deps -r requirements/peers.txt
+	@$(VENV)-peers/bin/python $(INSTALL) -r requirements/peers.txt
 	@$(VENV)-peers/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 

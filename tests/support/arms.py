@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from tests.support import nights
+from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
+    from tests.support.cli import Finished
     from tests.support.nights import Workspace
 
 N_USERS: Final = 1_000
@@ -59,6 +61,16 @@ def gains() -> dict[str, dict[str, float]]:
 def countries() -> dict[str, str]:
     """Country of each user: a tenth of the larger arm, and all of the smaller one, are in AT."""
     return {user(one): "AT" if one % 10 == 0 or one not in OF_A else "DE" for one in range(N_USERS)}
+
+
+def run_night(folder: Path, own_lists: dict[str, dict[str, str]], **asked: Any) -> tuple[Workspace, Finished]:  # noqa: ANN401 - of a config
+    """Run a night of Success@1 of both arms, by country."""
+    workspace = nights.workspace(folder, measures=["Success"], cutoffs=[1], slices=["country"], **asked)
+    workspace.write("recommendations", nights.recommendations({FIRST: own_lists}))
+    workspace.write("held_out", nights.held_out({FIRST: gains()}))
+    rows = [{"day": FIRST.isoformat(), "user_id": user, "country": own} for user, own in countries().items()]
+    workspace.write("segments", rows)
+    return workspace, rankeval("run", workspace.config, "--date", FIRST)
 
 
 def nights_of_a_test(folder: Path, n_users: int = 400) -> Workspace:

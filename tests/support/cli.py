@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import logging
 import os
 import subprocess
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -54,6 +55,13 @@ def rankeval(*arguments: object) -> Finished:
     finally:
         log.handlers = handlers  # one that the command added has the error output of now
     return Finished(code, out.getvalue(), err.getvalue())
+
+
+def json_of(*arguments: object) -> Any:  # noqa: ANN401 - whatever the JSON is
+    """Run a command that succeeds, and return its JSON."""
+    done = rankeval(*arguments, "--json")
+    assert done.code == 0, done.err
+    return json.loads(done.out)
 
 
 @contextmanager

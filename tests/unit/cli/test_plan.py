@@ -13,7 +13,7 @@ from scipy import stats
 
 from rankeval_spark.statistics.power import detectable, nights_needed, users_needed
 from tests.support import nights, two_nights
-from tests.support.cli import rankeval
+from tests.support.cli import json_of, rankeval
 from tests.support.two_nights import NOW, THEN, values
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 def planned(made: Workspace, *options: object) -> list[dict[str, Any]]:
-    done = rankeval("plan", made.root, *options, "--json")
-    assert done.code == 0, done.err
-    rows: list[dict[str, Any]] = json.loads(done.out)
+    rows: list[dict[str, Any]] = json_of("plan", made.root, *options)
     return rows
 
 

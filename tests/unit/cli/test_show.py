@@ -11,7 +11,7 @@ import pytest
 
 from rankeval_spark.config import load_config
 from tests.support import nights
-from tests.support.cli import rankeval
+from tests.support.cli import json_of, rankeval
 from tests.support.nights import FIRST, SECOND, WITHOUT_ROWS
 from tests.support.published import Root, frames_of
 
@@ -39,9 +39,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 def shown(workspace: Workspace, *options: object) -> list[dict[str, Any]]:
-    done = rankeval("show", workspace.root, *options, "--json")
-    assert done.code == 0, done.err
-    rows: list[dict[str, Any]] = json.loads(done.out)
+    rows: list[dict[str, Any]] = json_of("show", workspace.root, *options)
     return rows
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import deltalake
@@ -10,7 +9,7 @@ import pytest
 
 from rankeval_spark import columns as C
 from tests.support import nights
-from tests.support.cli import rankeval
+from tests.support.cli import json_of, rankeval
 from tests.support.nights import FIRST, SECOND
 
 if TYPE_CHECKING:
@@ -28,9 +27,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
 
 
 def user(workspace: Workspace, *arguments: object) -> dict[str, Any]:
-    done = rankeval("user", workspace.root, *arguments, "--json")
-    assert done.code == 0, done.err
-    found: dict[str, Any] = json.loads(done.out)
+    found: dict[str, Any] = json_of("user", workspace.root, *arguments)
     return found
 
 

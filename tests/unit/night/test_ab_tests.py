@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from rankeval_spark import Results
-from tests.support import arms, nights
+from tests.support import arms
 from tests.support.cli import Finished, rankeval
 from tests.support.nights import FIRST
 from tests.support.query_night import QUERIES
@@ -34,15 +34,8 @@ POLICIES: Final = {"population": "run", "zero_relevant": "zero", "missing": "exc
 @pytest.fixture(scope="module")
 def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, Finished]:
     compared: dict[str, Any] = {"baseline": "A", "split": {"A": 0.8, "B": 0.2}}
-    asked: dict[str, Any] = {"comparisons": compared, "gates": RULES, "slices": ["country"], "policies": POLICIES}
-    workspace = nights.workspace(tmp_path_factory.mktemp("arms"), measures=["Success"], cutoffs=[1], **asked)
-    workspace.write("recommendations", nights.recommendations({FIRST: arms.lists((0,))}))
-    workspace.write("held_out", nights.held_out({FIRST: arms.gains()}))
-    countries = arms.countries().items()
-    workspace.write(
-        "segments", [{"day": FIRST.isoformat(), "user_id": user, "country": own} for user, own in countries]
-    )
-    return workspace, rankeval("run", workspace.config, "--date", FIRST)
+    folder = tmp_path_factory.mktemp("arms")
+    return arms.run_night(folder, arms.lists((0,)), comparisons=compared, gates=RULES, policies=POLICIES)
 
 
 def test_rules_judge_the_unpaired_difference_and_say_whose_it_is(night: tuple[Workspace, Finished]) -> None:

@@ -32,15 +32,8 @@ RULES: Final[list[dict[str, Any]]] = [
 
 @pytest.fixture(scope="module")
 def night(tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, Finished]:
-    asked: dict[str, Any] = {"comparisons": {"baseline": "A"}, "gates": RULES, "slices": ["country"]}
-    workspace = nights.workspace(tmp_path_factory.mktemp("arms"), measures=["Success"], cutoffs=[1], **asked)
-    workspace.write("recommendations", nights.recommendations({FIRST: arms.lists()}))
-    workspace.write("held_out", nights.held_out({FIRST: arms.gains()}))
-    countries = arms.countries().items()
-    workspace.write(
-        "segments", [{"day": FIRST.isoformat(), "user_id": user, "country": own} for user, own in countries]
-    )
-    return workspace, rankeval("run", workspace.config, "--date", FIRST)
+    folder = tmp_path_factory.mktemp("arms")
+    return arms.run_night(folder, arms.lists(), comparisons={"baseline": "A"}, gates=RULES)
 
 
 def test_rules_that_need_the_difference_fail_with_the_reason(night: tuple[Workspace, Finished]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import mlflow
@@ -14,7 +13,7 @@ from rankeval_spark import Evaluation, evaluate
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.report import trackers
 from tests.support import nights, two_nights
-from tests.support.cli import rankeval
+from tests.support.cli import json_of, rankeval
 from tests.support.two_nights import NOW, values
 
 if TYPE_CHECKING:
@@ -71,9 +70,7 @@ def logged(store: str, experiment: str) -> dict[str, Any]:
 
 
 def log(root: str, *options: object) -> dict[str, str]:
-    done = rankeval("log", root, *options, "--json")
-    assert done.code == 0, done.err
-    return {row["model_id"]: row["mlflow_run_id"] for row in json.loads(done.out)}
+    return {row["model_id"]: row["mlflow_run_id"] for row in json_of("log", root, *options)}
 
 
 def test_flat_metrics_are_the_means_and_intervals_by_column_and_cutoff() -> None:

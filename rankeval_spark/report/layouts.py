@@ -47,6 +47,18 @@ _PAIRS: Final = (
     *(*_OF_NIGHT, C.MODEL_ID, C.BASELINE_MODEL_ID, C.SLICE, C.MEASURE, "test", "delta", "ci_low", "relative_delta"),
     *("p_adjusted", "verdict", "n_users"),
 )
+_SORTED_BY: Final = (
+    *_OF_NIGHT,
+    C.SLICE,
+    C.SLICE_VALUE,
+    C.MEASURE,
+    C.K,
+    C.VALUE,
+    "delta",
+    "family",
+    "has_support",
+    "test",
+)
 _MERGED: Final = {C.SLICE: (C.SLICE_VALUE, C.SLICE_VALUES), C.MEASURE: (C.K,), "ci_low": ("ci_high",)}
 """Columns that show others with them."""
 
@@ -83,45 +95,40 @@ def lay_out(
     names = table.column_names
     if name == "leaderboard" and C.MODEL_ID in names:
         return _lay_out_board(table, comparisons, most=most)
-    order = next(
-        (
-            kind
-            for kind in (_PAIRS, _MEANS)
-            if {C.MEASURE, C.K, *kind[-2:]}.issubset(names) and (kind is _MEANS or "delta" in names)
-        ),
-        None,
-    )
-    is_sorted = order is not None and not is_ordered and table.num_rows <= MAX_SORTED
-    rows = (table if is_sorted or most is None else table.slice(0, most)).to_pylist(maps_as_pydicts="lossy")
-    best = _best_values(rows) if order is _MEANS and table.num_rows <= MAX_SORTED else {}
-    if is_sorted:
-        rows.sort(key=_ranking(rows, C.VALUE if order is _MEANS else "delta"))
-    shown = rows[:most]
+    chosen = next((kind for kind in (_PAIRS, _MEANS) if {C.MEASURE, C.K, *kind[-2:]}.issubset(names)), ())
+    chosen = chosen if (chosen is _PAIRS) == ("delta" in names) else ()  # an interval of a mean, or of a difference
+    is_sorted = bool(chosen) and table.num_rows <= MAX_SORTED
+    facts = table.select([column for column in _SORTED_BY if column in names]).to_pylist() if is_sorted else []
+    best = _best_values(facts) if chosen is _MEANS else {}
+    ordered = table
+    if facts and not is_ordered:
+        ranks = list(map(_ranking(facts, C.VALUE if chosen is _MEANS else "delta"), facts))
+        ordered = table.take(sorted(range(len(facts)), key=ranks.__getitem__)[:most])
+    shown: list[dict[str, Any]] = ordered.slice(0, most).to_pylist(maps_as_pydicts="lossy")
     merged = {other for first, others in _MERGED.items() if first in names for other in others}
-    own = [column for column in order or names if column in names and column not in merged]
-    own, said = _drop_constant(own, rows, is_chosen=order is not None)
-    places = _places(shown)
-    columns = []
+    own = [column for column in chosen or names if column in names and column not in merged]
+    said = _constants(facts or shown) if chosen else {}
+    own = [column for column in own if column not in said]
+    places, columns = _places(shown), list[Column]()
     for column in own:
         bold = [
             place
             for place, row in enumerate(shown)
             if (column == C.VALUE and row[C.VALUE] is not None and best.get(_group(row)) == row[C.VALUE])
-            or (column in ("delta", "verdict") and order is _PAIRS and row["verdict"] in DECIDED)
+            or (column in ("delta", "verdict") and chosen is _PAIRS and row["verdict"] in DECIDED)
         ]
         of_column = _decimals(row[column] for row in shown)
         cells = [_cell(column, row, places.get(_measure(row), of_column)) for row in shown]
-        heading = HEADINGS.get(column, column) if order else column
+        heading = HEADINGS.get(column, column) if chosen else column
         if column == "ci_low" and "ci_high" in names and shown and shown[0].get("ci_level"):
             heading = f"{100 * shown[0]['ci_level']:.4g} % interval"
         is_number = column == "ci_low" or _is_number(table.schema.field(column))
         columns.append(Column(heading, cells, is_number, frozenset(bold)))
-    left_out = [column for column in names if column not in {*own, *merged, *said}] if order else []
-    title = " of ".join(filter(None, (name or "rows", " on ".join(said.values()))))
-    notes = _explain_tests(rows, "Verdicts by") if order is _PAIRS and any(c.bold for c in columns) else []
-    return Layout(
-        f"{title}: {wording.count(table.num_rows, 'row')}", columns, table.num_rows - len(shown), left_out, notes
-    )
+    left_out = [column for column in names if column not in {*own, *merged, *said}] if chosen else []
+    night = " on ".join(said[column] for column in _OF_NIGHT if column in said)
+    title = f"{' of '.join(filter(None, (name or 'rows', night)))}: {wording.count(table.num_rows, 'row')}"
+    notes = _explain_tests(shown, "Verdicts by") if chosen is _PAIRS else []
+    return Layout(title, columns, table.num_rows - len(shown), left_out, notes)
 
 
 def _lay_out_board(table: pa.Table, comparisons: pa.Table | None, *, most: int | None) -> Layout:
@@ -236,14 +243,14 @@ def _ranking(rows: Sequence[Row], column: str) -> Callable[[Row], tuple[Any, ...
     return rank
 
 
-def _drop_constant(names: list[str], rows: Sequence[Row], *, is_chosen: bool) -> tuple[list[str], dict[str, str]]:
-    """Drop columns that say the same of all rows: all users, one test, and the night, which the title names."""
-    if not is_chosen or not rows:
-        return names, {}
-    alike = {name for name in names if len({_text(row[name]) for row in rows}) == 1}
-    dropped = alike & {"test", *_OF_NIGHT, *({C.SLICE} if rows[0].get(C.SLICE) == C.ALL_USERS else ())}
-    said: dict[str, str] = {name: _text(rows[0][name]) for name in _OF_NIGHT if name in dropped}
-    return [name for name in names if name not in dropped], said
+def _constants(rows: Sequence[Row]) -> dict[str, str]:
+    """Return columns that need not be shown, as they say the same of all rows: the night, all users, one test."""
+    found = {}
+    for name in (*_OF_NIGHT, "test", C.SLICE):
+        values = {row[name] for row in rows if name in row}
+        if len(values) == 1 and (name != C.SLICE or values == {C.ALL_USERS}):
+            found[name] = _text(*values)
+    return found
 
 
 def _places(rows: Sequence[Row]) -> dict[tuple[Any, Any], int]:
@@ -351,6 +358,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
 
 
+TABLE: Final = "margin:4px 0;border-collapse:collapse;color:inherit;font-size:inherit"
 _CELL: Final = "padding:2px 10px;text-align:{side};white-space:nowrap;font-variant-numeric:tabular-nums"
 
 
@@ -370,7 +378,7 @@ def to_html(layout: Layout) -> str:
     lines = _described(layout, left_out, where="to_pandas() has all")
     below = "".join(f'<div style="opacity:.75;max-width:60em">{escape(line)}</div>' for line in lines)
     above = f'<div style="opacity:.75">{escape(layout.title)}</div>'
-    table = f'<table style="margin:4px 0"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    table = f'<table style="{TABLE}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
     return f"<div>{above}{table}{below}</div>"
 
 

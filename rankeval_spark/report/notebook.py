@@ -13,6 +13,7 @@ from rankeval_spark.report import defaults, figures
 from rankeval_spark.report.figures.charts import NOTEBOOK, NOTEBOOK_DARK, Look
 from rankeval_spark.report.figures.means import Marks
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns, parse_measure
+from rankeval_spark.report.layouts import TABLE
 from rankeval_spark.report.night import MAX_NIGHTS, configured_baseline, newest_runs, redefined_nights
 from rankeval_spark.report.tables import select_for_figure, to_arrow
 
@@ -43,7 +44,8 @@ def summary(request: Request, leaderboard: str | None) -> str:
     of_pairs = [] if request.comparisons is None else ["comparisons", "plot.forest()"]
     names = ["leaderboard()", "metrics", "user_metrics", "checks", "plot.leaderboard()", *of_pairs]
     onward = " · ".join(f"<code>.{name}</code>" for name in names)
-    return f"<div><b>Evaluation</b><table>{lines}</table>{leaderboard or _NOT_YET}<div>Go on with {onward}</div></div>"
+    asked = f'<b>Evaluation</b><table style="{TABLE}">{lines}</table>'
+    return f"<div>{asked}{leaderboard or _NOT_YET}<div>Go on with {onward}</div></div>"
 
 
 def _first_names(names: Sequence[str]) -> list[str]:

@@ -52,7 +52,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     The inputs are DataFrames of Spark, or tables that Arrow can read: pandas, polars, pyarrow, DuckDB relations. Those
     of Spark are planned: no job starts here, nothing of the session is changed, and each result is a DataFrame,
     computed when used. Others are read once, here, and evaluated in this process, without Spark: each result is a
-    ``pyarrow.Table``, computed once, when first used. The numbers are the same.
+    :class:`ResultTable`, a light frame over Arrow, computed once, when first used. The numbers are the same.
 
     A dict of recommendations has one frame or path a model: ``{"als": frame, "knn": "knn.parquet"}``.
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, wording
 from rankeval_spark.errors import visible
 from rankeval_spark.measures import with_cutoff
+from rankeval_spark.measures.names import measure_of
 from rankeval_spark.report import defaults
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _lay_out_board(table: pa.Table, comparisons: pa.Table | None, *, most: int |
             continue
         places = _decimals(values)
         known = [value for value in values if value is not None]
-        better = defaults.better_of(name.rpartition("@")[0] or name)
+        better = _better_of(name)
         best = None if better == "neither" else (min if better == "lower" else max)(known, default=None)
         bold = [place for place, row in enumerate(shown) if row[name] == best is not None and len(rows) > 1]
         beaten = [_beaten_by(model, name, pairs) for model in models[:most]]
@@ -218,10 +219,15 @@ def _best_values(rows: Sequence[Row]) -> dict[tuple[Any, ...], float]:
             found.setdefault(_group(row), []).append(row[C.VALUE])
     best = {}
     for group, values in found.items():
-        better = defaults.better_of(group[-2])
+        better = _better_of(group[-2])
         if len(values) > 1 and better != "neither":
             best[group] = min(values) if better == "lower" else max(values)
     return best
+
+
+def _better_of(label: str) -> str:
+    """Return the better direction; neither for what this version does not know, such as a gap between groups."""
+    return "neither" if measure_of(label) is None else defaults.better_of(label)
 
 
 def _ranking(rows: Sequence[Row], column: str) -> Callable[[Row], tuple[Any, ...]]:

@@ -114,7 +114,7 @@ class Policies(Model):
     differ only beyond seven digits."""
     rank_gaps: Literal["renumber", "keep"] = "renumber"
     """Gaps in the ranks of the log. `renumber`: ranks become 1, 2, 3. `keep`: ranks keep their gaps and order the list,
-    and scores are ignored."""
+    and scores are ignored; a preset that sets it leaves a log without ranks in the order of its scores."""
     duplicates: Duplicates = "best"
     """An item twice in one list. `best`: keep its best position. `error`: the run fails. `keep`: keep both, only to
     reproduce other tools."""

@@ -84,7 +84,8 @@ PRESETS: Final[Mapping[str, Preset]] = {
         {"nDCG": {"gains": "binary", "ideal": "k_ones"}, "DCG": _BINARY},
         (
             "Every interaction is relevant there: use gains of 1, or set the option rel.",
-            "The log must have ranks; with scores only, set rank_gaps to renumber.",
+            "Ranks of the log order the lists, with their gaps. A log with scores only is ordered by them, equal ones "
+            "by item: its ranks are 1, 2, 3.",
             "Its Intersection divides by the length of the list: Overlap(denom='len'). denom='min' divides by the "
             "length of the shorter list.",
             "Its IntraListDiversity of a list of one item is 0. Here it is undefined and not in the mean; n_undefined "
@@ -170,8 +171,12 @@ def measure_gap_faults(measures: MeasureSet, policies: Policies, preset: str | N
 
 def _kept_gaps(preset: str | None) -> str:
     """Write the policy that keeps ranks, with the preset that sets it, for a message."""
-    is_of_preset = _find_preset(preset).policies.get("rank_gaps") == "keep"
-    return "rank_gaps 'keep'" + (f", which preset {preset!r} sets," if is_of_preset else "")
+    return "rank_gaps 'keep'" + (f", which preset {preset!r} sets," if keeps_gaps(preset) else "")
+
+
+def keeps_gaps(preset: str | None) -> bool:
+    """Return True if a preset keeps the ranks of the log, where it has some."""
+    return _find_preset(preset).policies.get("rank_gaps") == "keep"
 
 
 def options_of(preset: str | None) -> MeasureOptions:

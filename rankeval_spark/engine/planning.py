@@ -143,7 +143,7 @@ def build_list_rules(request: Request, columns: Collection[str]) -> ListRules:
         policies.ties,
         policies.duplicates,
         policies.held_out_duplicates,
-        keeps_gaps=policies.rank_gaps == "keep",
+        keeps_gaps=policies.rank_gaps == "keep" and C.RANK in columns,
         judged_only=policies.judged_only,
         drops_seen=policies.drops_seen,
         drops_judged_seen=policies.seen_in_train == "drop_both",

@@ -275,7 +275,7 @@ def inputs_of(
 
     # Columns that decide nothing are dropped, so that the order of a list is known from its columns: those that the
     # table does not have, and the scores where ranks order the lists.
-    ignores_scores = request.policies.ignores_scores
+    ignores_scores = request.policies.ignores_scores and C.RANK in log.given
     unordered = [C.SCORE] if ignores_scores or C.SCORE not in log.given else []
     unordered += [C.RANK] if C.RANK not in log.given else []
     lists = log.lists

@@ -133,8 +133,8 @@ def keep_requested_rows(log: pa.Table, request: Request) -> pa.Table:
     if request.models is not None and C.MODEL_ID in log.column_names:
         is_named = to_numpy(pc.is_in(log[C.MODEL_ID], value_set=to_texts([*request.models, None])))
         log = log if is_named.all() else log.filter(to_arrow(is_named))
-    has_scores = C.SCORE in log.column_names
-    return log.drop_columns([C.SCORE]) if has_scores and request.policies.ignores_scores else log
+    has_both = {C.SCORE, C.RANK} <= {*log.column_names}
+    return log.drop_columns([C.SCORE]) if has_both and request.policies.ignores_scores else log
 
 
 def keep_known_items(log: pa.Table, catalogue: pa.Table) -> pa.Table:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.policies import tie_rule
+from rankeval_spark.config.presets import keeps_gaps
 from rankeval_spark.errors import ChecksFailedError, Fault, InputError, nearest
 from rankeval_spark.schemas import Field, Schema
 
@@ -453,7 +454,7 @@ def _policy_faults(given: Mapping[str, Collection[str]], request: Request) -> It
     log, policies = given[LOG], request.policies
     for policy, reads_ranks, fix in (
         ("ties", tie_rule(policies.ties).reads_ranks, "set ties to item_asc"),
-        ("rank_gaps", policies.rank_gaps == "keep", "set rank_gaps to renumber"),
+        ("rank_gaps", policies.rank_gaps == "keep" and not keeps_gaps(request.preset), "set rank_gaps to renumber"),
         ("order", policies.order == "rank", "set order to score"),
     ):
         if reads_ranks and C.RANK not in log:
@@ -487,7 +488,8 @@ def _measure_faults(given: Mapping[str, Collection[str]], request: Request) -> I
     """Find columns that measures read and that the inputs lack, and scores that a policy ignores."""
     measures, policies = request.measure_set.measures, request.policies
     of_scores = [str(measure) for measure in measures if C.HIT_SCORES in measure.needs]
-    if of_scores and (ignoring := policies.ignoring_scores) is not None:
+    ignoring = policies.ignoring_scores if C.RANK in given[LOG] else None
+    if of_scores and ignoring is not None:
         found = f"{getattr(policies, ignoring)!r}, which ignores the scores"
         default = type(policies).model_fields[ignoring].default
         fix = f"set {ignoring} to {default}, or leave these measures out"

@@ -201,7 +201,6 @@ def test_the_last_judgement_counts_whatever_its_time_is_written_as(type_: pa.Dat
             r"held_out=\): found no column 'interacted_at'.*pass policies={'held_out_duplicates': 'max'}",
         ),
         ({"rank_gaps": "keep"}, r"recommendations=\): found no column 'rank'.*pass policies={'rank_gaps': 'renumber'}"),
-        ({"preset": "rectools"}, r"recommendations=\): found no column 'rank'"),
     ],
 )
 def test_a_policy_that_needs_a_column_says_so(policies: dict[str, Any], message: str) -> None:

@@ -16,6 +16,7 @@ import ranx
 from ir_measures import RR, P, Qrel, ScoredDoc
 
 from rankeval_spark import evaluate
+from rankeval_spark.config.presets import PRESETS
 from rankeval_spark.errors import RefusedCallError
 from rankeval_spark.measures import registry
 from tests.evaluate.test_oracles import Nested, assert_close, evaluated, values_of
@@ -178,6 +179,41 @@ def test_rectools_counts_an_item_by_the_rank_of_the_log() -> None:
     held_out = table("user_id item_id", ("u", "a"))
     result = evaluate(log, held_out, measures=["RR", "P@3", "P@4"], preset="rectools")
     assert values_of(result) == {"RR": {"u": 1 / 4}, "P@3": {"u": 0.0}, "P@4": {"u": 1 / 4}}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_each_preset_takes_scores_or_ranks_or_both(preset: str) -> None:
+    """Without ties, a tool has one number, whichever way the order is written; users stand on one side only too."""
+    run, qrel = random_data(7, with_ties=False)
+    rows = [
+        (user, item, items[item], rank) for user, items in run.items() for rank, item in enumerate(best_first(items), 1)
+    ]
+    held_out = table(
+        "user_id item_id gain", *((user, i, float(g)) for user, own in qrel.items() for i, g in own.items())
+    )
+    both = table("user_id item_id score rank", *rows)
+    asked: dict[str, Any] = {"measures": ["nDCG@3", "AP@3", "P@3", "R@3", "RR", "Success@1"], "preset": preset}
+    found = evaluate(both, held_out, **asked).metrics.to_pylist()
+    assert set(run) - set(qrel)
+    assert all(0 < row["value"] < 1 for row in found)
+    for without in ("score", "rank"):
+        assert evaluate(both.drop_columns(without), held_out, **asked).metrics.to_pylist() == found
+
+
+def test_rectools_orders_scores_without_ranks_by_their_size() -> None:
+    """Ranks are made of scores there before anything is measured, so that scores of a log without ranks order it."""
+    log = table("user_id item_id score", ("u", "x", 9.0), ("u", "b", 1.0), ("u", "a", 1.0), ("v", "a", 1.0))
+    held_out = table("user_id item_id", ("u", "a"), ("u", "b"), ("w", "a"))
+    result = evaluate(log, held_out, measures=["RR", "P@2", "nDCG@3"], preset="rectools")
+    worst = {"w": 0.0}
+    assert values_of(result) == {
+        "RR": {"u": 1 / 2, **worst},
+        "P@2": {"u": 1 / 2, **worst},
+        "nDCG(gains='binary',ideal='k_ones')@3": {
+            "u": pytest.approx((1 / np.log2(3) + 1 / 2) / (1 + 1 / np.log2(3) + 1 / 2), rel=0, abs=1e-12),
+            **worst,
+        },
+    }
 
 
 @pytest.mark.parametrize(

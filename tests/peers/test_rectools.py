@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from rectools import metrics
 
+from rankeval_spark import evaluate
 from tests.support import peer_cases
 
 if TYPE_CHECKING:
@@ -55,6 +56,14 @@ def test_values_of_every_user_are_those_of_rectools(k: int) -> None:
     in_order = [user.name for user in users]
     theirs = {name: tool.calc_per_user(reco, interactions).loc[in_order].to_list() for name, tool in tools(k).items()}
     peer_cases.assert_equal("rectools", theirs, users)
+
+
+def test_scores_without_ranks_have_the_numbers_of_the_ranks_that_they_make() -> None:
+    reco, interactions = tables(peer_cases.random_users(8))
+    scores = reco.assign(score=-reco["rank"]).drop(columns="rank")
+    rows = evaluate(scores, interactions, measures=list(tools(5)), preset="rectools").leaderboard().to_pylist()
+    for value, (name, tool) in zip([*rows[0].values()][2:], tools(5).items(), strict=True):
+        assert value == pytest.approx(tool.calc(reco, interactions), rel=0, abs=1e-9), name
 
 
 def test_mean_is_over_the_users_with_something_relevant() -> None:

@@ -103,6 +103,9 @@ def test_frames_by_model_need_no_job_for_their_names(spark: SparkSession) -> Non
         result = evaluate(frames, spark.createDataFrame(held_out), **asked)
         assert tuple(result.host.models) == ("pop", "als")
     assert_same(result.metrics.toArrow(), evaluate(tables, held_out, **asked).metrics, tolerance=1e-12)
+    asked["preset"] = "rectools"  # whose ranks are those of the scores, where the log has no others
+    on_spark = evaluate(frames, spark.createDataFrame(held_out), **asked)
+    assert_same(on_spark.metrics.toArrow(), evaluate(tables, held_out, **asked).metrics, tolerance=1e-12)
     ranks = frames["pop"].selectExpr("user_id", "1 AS rank", "1 AS item_id")
     told = r"\['pop'\]: found item_id of type bigint.*\n.*\['pop'\]: found a column 'rank'"
     with pytest.raises(InputError, match=told):

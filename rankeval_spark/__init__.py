@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rankeval_spark.apps.notebook.evaluate import evaluate
     from rankeval_spark.config import Comparisons, FrameInputs, Intervals, Policies, Slicing
     from rankeval_spark.evaluation import Evaluation
+    from rankeval_spark.measures import measure
     from rankeval_spark.report.result_table import ResultTable
     from rankeval_spark.results import Results
     from rankeval_spark.spark.list_functions import register_functions
@@ -37,6 +38,7 @@ __all__ = [
     "build_session",
     "evaluate",
     "evaluate_config",
+    "measure",
     "register_functions",
     "windows",
 ]
@@ -49,6 +51,7 @@ _HOMES: Final = {
     "Results": "rankeval_spark.results",
     "attributed_interactions": "rankeval_spark.apps.notebook.attributed_interactions",
     "build_session": "rankeval_spark.spark.session.builder",
+    "measure": "rankeval_spark.measures",
     "evaluate": "rankeval_spark.apps.notebook.evaluate",
     "register_functions": "rankeval_spark.spark.list_functions",
     "windows": "rankeval_spark.windows",

@@ -300,6 +300,12 @@ class JudgementError(FaultsError):
     title = "a judgement cannot be measured"
 
 
+class MeasureError(JudgementError):
+    """An own measure failed for a list, or returned something that it must not."""
+
+    title = "an own measure failed"
+
+
 class ResultsBusyError(FaultsError):
     """Another run holds the lock of this evaluation and date, or of the results root."""
 

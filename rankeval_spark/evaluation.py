@@ -20,7 +20,7 @@ from rankeval_spark.config.loading import locate_in_call, validate_model
 from rankeval_spark.config.presets import options_of
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, listed, nearest, warn_user
 from rankeval_spark.hosts.host import Frame, Host
-from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet
+from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet, registry
 from rankeval_spark.refusals import model_faults, raise_as_call, refuse_unknown_baseline
 from rankeval_spark.report import notebook, trackers
 from rankeval_spark.report.explanation import Explanation
@@ -209,7 +209,7 @@ class Evaluation(Generic[Frame]):
                 raise ConfigError(
                     Fault("as_table(name=)", repr(name), f"one of: {', '.join(_SMALL)}", nearest(name, _SMALL))
                 )
-        return ResultTable(rows, name)
+        return ResultTable(rows, name, own=self.request.own)
 
     def _compare(self) -> pa.Table:
         """Return the rows of ``comparisons``, and warn of pairs that are withheld."""
@@ -652,7 +652,8 @@ class Evaluation(Generic[Frame]):
         """Return the measure of a text; ConfigError unless it is one of the evaluation with values of lists."""
         place, known = "explain(measure=)", {str(each): each for each in self.request.measure_set.per_list}
         if measure not in known:
-            asked = Measure.parse(measure, where=place, defaults=options_of(self.request.preset))
+            with registry.knowing(self.request.own):
+                asked = Measure.parse(measure, where=place, defaults=options_of(self.request.preset))
             if str(asked) not in known:
                 expected = f"a measure of the evaluation with values of lists: {listed(str(asked), [*known])}"
                 raise ConfigError(Fault(place, repr(measure), expected, nearest(str(asked), known)))
@@ -663,7 +664,7 @@ class Evaluation(Generic[Frame]):
         """Return the leaderboard of some measures, best first by the first, with the comparisons of its models."""
         names = {(measure.label, measure.k): str(measure) for measure in measures}
         rows = to_leaderboard(self._metrics, names, is_lower_better=measures[0].better == "lower")
-        return ResultTable(rows, "leaderboard", comparisons=self._totals.get(COMPARISONS))
+        return ResultTable(rows, "leaderboard", comparisons=self._totals.get(COMPARISONS), own=self.request.own)
 
     @raise_as_call()
     def _models(self) -> Sequence[str]:
@@ -694,7 +695,8 @@ class Evaluation(Generic[Frame]):
 
     @cached_property
     def _group_metrics(self) -> pa.Table:
-        return to_group_table(self._metrics)
+        with registry.knowing(self.request.own):
+            return to_group_table(self._metrics)
 
 
 def _warn_of_withheld(comparisons: pa.Table) -> None:

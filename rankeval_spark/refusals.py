@@ -24,6 +24,7 @@ from rankeval_spark.errors import (
     InputError,
     InvalidCallError,
     JudgementError,
+    MeasureError,
     RefusedCallError,
     nearest,
 )
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
     from rankeval_spark.config.base import Model
     from rankeval_spark.config.request import Request
 
-# The text of a `JudgementError` with one fault, among the lines of a worker's traceback.
+# The text of a `JudgementError`, or of a `MeasureError`, with one fault, among the lines of a worker's traceback.
 _JUDGEMENT: Final = re.compile(
-    JudgementError.title + r":\s+- (?P<where>\w[^\n]*?): found (?P<found>[^\n]+?); "
-    r"expected (?P<expected>[^\n]+?); (?P<fix>[^\n]+)"
+    rf"(?:{JudgementError.title}|{MeasureError.title})" + r":\s+- (?P<where>\w[^\n]*?): found (?P<found>[^\n]+?); "
+    r"expected (?P<expected>[^\n;]+)(?:; (?P<fix>[^\n]+))?"
 )
 # The text of an `InputError`, by which a worker refuses a value of a column.
 _UNREADABLE: Final = re.compile(rf"{InputError.title}:(?P<faults>(?:\n\s+- [^\n]+)+)")
@@ -72,7 +73,7 @@ def find_refusal(text: str, *, is_call: bool = False) -> Fault | None:
         in_call = f"evaluate(inputs=).{name}" if name == _ROWS_OF_A_USER else f"evaluate({name}=)"
         return Fault(in_call if is_call else in_config, found["found"], found["expected"], found["fix"])
     if found := _JUDGEMENT.search(text):
-        fault = Fault(**found.groupdict())
+        fault = Fault(**found.groupdict(default=""))
         return call_fault(fault) if is_call else fault
     return None
 
@@ -94,7 +95,7 @@ def raise_as_call() -> Iterator[None]:
     except ConfigError as error:
         raise InvalidCallError(*map(call_fault, error.faults)) from error.__cause__
     except JudgementError as error:
-        raise JudgementError(*map(call_fault, error.faults)) from error
+        raise type(error)(*map(call_fault, error.faults)) from error.__cause__
     except ChecksFailedError as error:
         raise RefusedCallError(*error.faults) from error
     except ValueError as error:  # of the engine, whose errors are known by their text here as on Spark

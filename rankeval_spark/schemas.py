@@ -159,9 +159,10 @@ RUNS: Final = Schema(
         input_columns map<string,string> Columns and types of each input's table, such as 'user_id string, day date'
         policies map<string,string> Value of every policy of the run
         measures
-          array<struct<measure:string,k:int,column:string,name:string,options:map<string,string>,group_rule:string>>
+          array<struct<measure:string,k:int,column:string,name:string,options:map<string,string>,group_rule:string,own:map<string,string>>>
           Requested measures: name in the tables, cutoff (0 = whole list), column in user_metrics (NULL: none),
-          canonical name, value of every option, and which items its item group has (NULL: all items)
+          canonical name, value of every option, which items its item group has (NULL: all items), and what an own
+          measure declares, with a hash of its code (NULL: a measure of rankeval-spark)
         table_versions map<string,bigint> Published Delta version of every table
         timings map<string,double> Seconds of each stage
         n_rows map<string,bigint> Published rows of each table

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rankeval_spark.measures import definition
+from rankeval_spark.measures import definition, registry
 from tests.support import nights
 from tests.support.cli import Finished, rankeval, without_session
 from tests.support.processes import SHORT_LIVED_JVM
@@ -165,3 +165,14 @@ def own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give the test a copy of the registry."""
     monkeypatch.setattr(definition, "DEFINED", dict(definition.DEFINED))
     monkeypatch.setattr(definition, "SPELLINGS", dict(definition.SPELLINGS))
+
+
+@pytest.fixture
+def team_measures(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let this process import ``team.measures``, of which it knows nothing yet."""
+    monkeypatch.syspath_prepend(Path(__file__).parent / "support" / "plugins")
+    monkeypatch.setattr(registry, "LOADED", {})
+    monkeypatch.setattr(registry, "RECORDED", {})
+    yield
+    for name in ("team", "team.measures"):
+        sys.modules.pop(name, None)

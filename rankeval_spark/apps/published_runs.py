@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.loading import read_recorded, recorded_values
-from rankeval_spark.config.requested_measures import RecordedDefinition, recorded_definitions
+from rankeval_spark.config.requested_measures import RecordedDefinition, recall_own, recorded_definitions
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, nearest, nearest_days
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.report.defaults import chosen_evaluations, newest_nights
@@ -46,6 +46,7 @@ class PastNight:
     @property
     def config(self) -> EvaluationConfig:
         """The config it ran with."""
+        recall_own(self.row)
         return _read_config(self.row["config"], os.getcwd())
 
     @property

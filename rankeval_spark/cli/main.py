@@ -576,6 +576,9 @@ def measures(
     all_: Annotated[
         bool, typer.Option("--all", help="With formula, options and source; of one measure all worked examples")
     ] = False,
+    plugin: Annotated[
+        list[str] | None, typer.Option("--plugin", help="Module with measures of your own; may be repeated")
+    ] = None,
     json_: shared.Json = False,
 ) -> None:
     """List the measures, or explain one; with --presets the conventions of other tools."""
@@ -584,7 +587,7 @@ def measures(
     if presets:
         presets_command(name, is_json=json_)
     else:
-        measures_command(name, words=search, is_all=all_, is_json=json_)
+        measures_command(name, words=search, plugins=plugin or (), is_all=all_, is_json=json_)
 
 
 @_command("rankeval trec qrels.txt run.txt -q -m ndcg_cut.10 -m map")

@@ -16,7 +16,8 @@ from rankeval_spark.config import PRESETS, Policies
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import Measure, group_statistics, options as measure_options, registry, search
 from rankeval_spark.measures.group_statistics import GroupStatistic
-from rankeval_spark.measures.worked_examples import UNDEFINED, example_page_of
+from rankeval_spark.measures.plugins import load_installed, load_plugins
+from rankeval_spark.measures.worked_examples import UNDEFINED, ExamplePage, example_page_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,20 +55,28 @@ def _wrap_lines(out: Console, text: str, *, before: int) -> list[str]:
 
 
 def measures_command(
-    name: str | None, *, words: str | None = None, is_all: bool = False, is_json: bool = False
+    name: str | None,
+    *,
+    words: str | None = None,
+    plugins: Sequence[str] = (),
+    is_all: bool = False,
+    is_json: bool = False,
 ) -> None:
-    """List the measures, or those of some words, or explain one."""
+    """List the measures, those of plugins and installed packages too, or those of some words; or explain one."""
+    load_installed()
+    load_plugins(plugins, where="--plugin")
     out = console()
     if name is not None:
         _explain(out, name, is_all=is_all, is_json=is_json)
         return
-    entries: list[Searched] = [*registry.entries(), *group_statistics.ALL]
+    entries: list[Searched] = [*registry.entries(), *registry.own_measures(), *group_statistics.ALL]
     if words is not None:  # those that the words name, the likeliest first, and then those whose text has them
         parts = words.casefold().split()
         texts = {entry.name: " ".join(map(str, _to_document(entry).values())).casefold() for entry in entries}
         named = search.find_measures(words) if parts else []
         mentioned = [entry for entry in entries if parts and all(part in texts[entry.name] for part in parts)]
-        entries = list({entry.name: entry for entry in [*named, *mentioned]}.values())
+        own = [entry for entry in registry.own_measures() if entry in mentioned]
+        entries = list({entry.name: entry for entry in [*own, *named, *mentioned]}.values())
         if not entries:
             fix = "rankeval measures lists all"
             raise ConfigError(Fault("--search", repr(words), "words about a measure, such as coverage", fix))
@@ -185,7 +194,7 @@ def _format_option(option: Option) -> str:
 
 def _list_facts(entry: Definition) -> Iterator[Fact]:
     """Yield all that is known of a measure, in the order in which it is shown."""
-    page = example_page_of(entry)
+    page = example_page_of(entry) if entry.is_builtin else ExamplePage("", ())
     yield "formula", entry.formula
     for option in entry.options:
         default = " left out" if option.default is None else f"={measure_options.option_text(option.default)}"

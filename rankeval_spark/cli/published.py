@@ -24,6 +24,7 @@ from rankeval_spark.apps.published_runs import (
     chosen_nights,
     dates_after,
     earlier_nights,
+    published_nights,
     read_verdicts,
     require_dates,
     unknown_evaluation,
@@ -36,6 +37,7 @@ from rankeval_spark.config import load_config, parse_date
 from rankeval_spark.config.spark_settings import is_reference
 from rankeval_spark.errors import REDACTED, ConfigError, ExitCode, Fault, InputError
 from rankeval_spark.measures import MeasureSet
+from rankeval_spark.measures.plugins import load_plugins
 from rankeval_spark.report.page import require_extra
 from rankeval_spark.results import journal, results_of
 from rankeval_spark.wording import failure_of
@@ -250,8 +252,10 @@ def score_command(
     root: str, measures: Sequence[str], dates: Sequence[str], evaluation: str | None, *, is_json: bool
 ) -> None:
     """Add measures to published dates, unless they are there already, and show their means."""
-    asked = MeasureSet.parse(measures, where="--measure")
     days = [parse_date(text, where="--date") for text in dates]
+    for night in published_nights(root, evaluation=evaluation, dates=days):
+        load_plugins(night.config.plugins, where="plugins")
+    asked = MeasureSet.parse(measures, where="--measure")
     nights = past_nights(root, evaluation=evaluation, dates=days, needs=asked.needs)
     for night in nights:  # faults of any night are reported before the first is scored
         if not night.is_empty:

@@ -29,7 +29,9 @@ from rankeval_spark.allowed_folders import FILE_SYSTEMS, RESULT_SCHEMES, scheme_
 from rankeval_spark.errors import Fault, visible
 from rankeval_spark.time_zones import zone_fault
 
-FOLDER_KEY = "folder"  # key of the validation context: the folder from which relative paths start
+# Keys of the validation context: the folder from which relative paths start; whether published results hold the config
+FOLDER_KEY = "folder"
+RECORDED_KEY = "recorded"
 
 # Strict: "30" is not a number and `true` is not 1.
 Whole = Annotated[int, Strict()]

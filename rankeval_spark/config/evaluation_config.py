@@ -278,6 +278,7 @@ class EvaluationConfig(Request):
     """The Spark session."""
 
     # They are of one night, so no keys of a file, see :func:`request.request_of`.
+    own: ClassVar[tuple[()]] = ()  # type: ignore[misc]  # no field here
     evaluation_date: ClassVar[None] = None  # type: ignore[misc]  # no field here
     events_until: ClassVar[None] = None  # type: ignore[misc]  # no field here
     time_zone: ClassVar[str] = UTC  # type: ignore[misc]  # no field here

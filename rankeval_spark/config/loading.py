@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from rankeval_spark.allowed_folders import STORE_SETTINGS, require_allowed
 from rankeval_spark.config import spark_settings, yaml_reader
-from rankeval_spark.config.base import FOLDER_KEY, Model
+from rankeval_spark.config.base import FOLDER_KEY, RECORDED_KEY, Model
 from rankeval_spark.config.evaluation_config import EvaluationConfig
 from rankeval_spark.config.spark_settings import has_secret, is_credential
 from rankeval_spark.config.yaml_reader import Place, place_text
@@ -101,12 +101,14 @@ def recorded_values(text: str) -> dict[str, Any]:
 def read_recorded(values: Mapping[str, Any], *, folder: str = "") -> EvaluationConfig:
     """Build a config from recorded values; keys that this version does not have are ignored, and a warning names them.
 
+    No plugin is imported: data of results must not choose what code runs.
+
     ConfigError with every other fault. Relative paths start from ``folder``, by default the working directory.
     """
     kept, ignored = deepcopy(dict(values)), list[str]()
     while True:
         try:
-            config = EvaluationConfig.model_validate(kept, context={FOLDER_KEY: folder})
+            config = EvaluationConfig.model_validate(kept, context={FOLDER_KEY: folder, RECORDED_KEY: True})
         except ValidationError as error:
             places = list(_unknown_places(error))
             if not places:

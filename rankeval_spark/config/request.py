@@ -24,6 +24,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.columns import MAX_ROWS_PER_USER
 from rankeval_spark.config import requested_measures as requested
 from rankeval_spark.config.base import (
+    RECORDED_KEY,
     Model,
     each_once,
     fault_error,
@@ -44,8 +45,9 @@ from rankeval_spark.config.requested_measures import WHOLE_LIST_WORD
 from rankeval_spark.config.slicing import ReportedSlices, Slice, Slicing
 from rankeval_spark.config.yaml_reader import to_text
 from rankeval_spark.errors import ConfigError, Fault
-from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet
+from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet, registry
 from rankeval_spark.measures.names import find_biases, find_name_notes
+from rankeval_spark.measures.plugins import MODULE, load_plugins
 from rankeval_spark.time_zones import UTC
 
 if TYPE_CHECKING:
@@ -70,6 +72,23 @@ def _check_measure(text: str, info: ValidationInfo) -> str:
     return text
 
 
+def _check_plugin(name: str) -> str:
+    if not MODULE.fullmatch(name):
+        raise fault_error(Fault("", repr(name), "the name of a module, such as team.measures", "leave .py out"))
+    return name
+
+
+def _load_plugins(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    """Import the modules, but not those of a config that was read from published results."""
+    if not (info.context or {}).get(RECORDED_KEY):
+        try:
+            load_plugins(names)
+        except ConfigError as error:
+            raise fault_error(*error.faults) from None
+    return names
+
+
+PluginName = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_check_plugin)]
 Cutoff = Annotated[
     int | Literal["all"],
     PlainValidator(_check_cutoff),
@@ -81,6 +100,10 @@ MeasureText = Annotated[str, StringConstraints(min_length=1, max_length=200), Af
 class Request(Model):
     """Everything that is asked of an evaluation, independent of files."""
 
+    own: Annotated[tuple[Any, ...], Field(exclude=True, repr=False)] = ()
+    """Definitions of the measures of a call that are functions."""
+    plugins: Annotated[tuple[PluginName, ...], each_once("module"), AfterValidator(_load_plugins)] = ()
+    """Modules that define measures of your own, such as team.measures. They are imported: plugins are code."""
     models: Models | None = None
     """Models that must be in the log. Without this key: the keys of `inputs.recommendations.paths`, else the models
     found in the log."""
@@ -202,7 +225,8 @@ class Request(Model):
     @cached_property
     def measure_set(self) -> MeasureSet:
         """Every measure at every requested cutoff, each once, in order of first mention, then in item slices."""
-        return requested.measure_set(self.measures, self.cutoffs, self.preset, self.slicing.item_slices)
+        with registry.knowing(self.own):
+            return requested.measure_set(self.measures, self.cutoffs, self.preset, self.slicing.item_slices)
 
     @cached_property
     def primary(self) -> tuple[Measure, ...]:
@@ -210,13 +234,15 @@ class Request(Model):
         named = self.comparisons.primary if self.comparisons else None
         if named is None:
             return next(((each,) for each in self.measure_set.per_list if each.link == "identity"), ())
-        return tuple(Measure.parse(text, defaults=options_of(self.preset)) for text in named)
+        with registry.knowing(self.own):
+            return tuple(Measure.parse(text, defaults=options_of(self.preset)) for text in named)
 
     @property
     def notes(self) -> Mapping[str, str]:
         """Notes with their kind: on names with several meanings, and on measures whose interval is around a bias."""
-        found = [*find_biases(self.measure_set.labels), *self.comparison_notes]
-        return {**find_name_notes(self.measures, options_of(self.preset)), **dict.fromkeys(found, "biased")}
+        with registry.knowing(self.own):
+            found = [*find_biases(self.measure_set.labels), *self.comparison_notes]
+            return {**find_name_notes(self.measures, options_of(self.preset)), **dict.fromkeys(found, "biased")}
 
     @property
     def comparison_notes(self) -> list[str]:

@@ -14,10 +14,13 @@ from rankeval_spark.config.presets import options_of
 from rankeval_spark.errors import ConfigError, Fault, InputError, listed, nearest
 from rankeval_spark.measures import Measure, MeasureSet, registry
 from rankeval_spark.measures.options import GROUP
+from rankeval_spark.measures.plugins import DEFINING, recall, record
 from rankeval_spark.measures.required_facts import GROUP_RELEVANT, JUDGED_CATEGORIES, PROPENSITIES, rule_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from rankeval_spark.measures import Definition
 
 WHOLE_LIST_WORD: Final = "all"  # the cutoff that means the whole list in a config
 _OF_ALL_JUDGEMENTS: Final = frozenset({GROUP_RELEVANT, JUDGED_CATEGORIES})  # facts made of all judgements of a user
@@ -34,11 +37,21 @@ def measures_of(keys: Mapping[str, Any]) -> MeasureSet | None:
     return measure_set(keys["measures"], keys["cutoffs"], keys["preset"], keys["slicing"].item_slices)
 
 
-@lru_cache(maxsize=64)  # every check of a request reads them
 def measure_set(
     texts: tuple[str, ...], cutoffs: tuple[int | str, ...], preset: str | None, item_slices: tuple[str, ...] = ()
 ) -> MeasureSet:
     """Combine measures, cutoffs and item slices, each measure once; ConfigError with all faults of the texts."""
+    return _measure_set(texts, cutoffs, preset, item_slices, registry.own_measures())
+
+
+@lru_cache(maxsize=64)  # every check of a request reads them
+def _measure_set(
+    texts: tuple[str, ...],
+    cutoffs: tuple[int | str, ...],
+    preset: str | None,
+    item_slices: tuple[str, ...],
+    own: tuple[Definition, ...],  # noqa: ARG001 - what names may mean
+) -> MeasureSet:
     measures: list[Measure] = []
     faults: list[Fault] = []
     for index, text in enumerate(texts):
@@ -195,23 +208,27 @@ class RecordedDefinition:
     options: Mapping[str, str]  # every option that has a value, as text
     policies: Mapping[str, str] = field(default_factory=dict)  # every policy of the run, as text
     group_rule: str | None = None  # which items belong to the item group; None for all items
+    own: Mapping[str, str] = field(default_factory=dict)  # of an own measure, what makes it another one
+    described: Mapping[str, str] = field(default_factory=dict, compare=False)  # what else is recorded of it
 
     @classmethod
     def from_measure(cls, measure: Measure, policies: Policies) -> RecordedDefinition:
         """Describe a measure under the policies of a run."""
         values = {name: str(value) for name, value in policies.model_dump().items()}
         rule = None if measure.group is None else rule_of(measure.group)
-        return cls(measure.name, measure.recorded_options, values, rule)
+        return cls(measure.name, measure.recorded_options, values, rule, *_split_own(record(measure.entry)))
 
     def measure(self, k: int) -> Measure:
         """Return the measure at a cutoff; an :class:`UnknownMeasureError` if this version does not know it."""
-        return Measure.recorded(self.name, self.options, k)
+        entry = recall(self.name, {**self.own, **self.described}) if self.own else None
+        return Measure.recorded(self.name, self.options, k, entry)
 
     def differences_from(self, other: RecordedDefinition) -> list[str]:
         """List the name, options, policies and rule that another definition does not have."""
         parts = [self.name] if self.name != other.name else []
         parts += [f"{name}={value}" for name, value in self.options.items() if other.options.get(name) != value]
         parts += [f"{name}={value}" for name, value in self.policies.items() if other.policies.get(name) != value]
+        parts += [f"{name}={value}" for name, value in self.own.items() if value and other.own.get(name) != value]
         has_other_group = self.group_rule and self.group_rule != other.group_rule
         return [*parts, f"group: {self.group_rule}"] if has_other_group else parts
 
@@ -236,11 +253,29 @@ def recorded_definitions(run: Mapping[str, Any]) -> dict[tuple[str, int], Record
         found = f"definitions as rankeval-spark {run.get('code_version')} recorded them at that time"
         fix = "set results.root to a new folder and run the dates again"
         raise InputError(Fault(where, found, "the columns policies and measures of this version", fix))
+    recall_own(run)
     later = {name: str(value) for name, value in Policies().model_dump().items()}
     policies = {**later, **dict(run["policies"])} if run["policies"] else {}
     return {
         (row["measure"], row["k"]): RecordedDefinition(
-            row["name"], dict(row["options"] or {}), policies, row["group_rule"]
+            row["name"],
+            dict(row["options"] or {}),
+            policies,
+            row["group_rule"],
+            *_split_own(dict(row.get("own") or {})),
         )
         for row in recorded
     }
+
+
+def recall_own(run: Mapping[str, Any]) -> None:
+    """Make the own measures of a row of ``runs`` known by their names, by what it recorded of them."""
+    for row in run.get("measures") or ():
+        if facts := row.get("own"):
+            recall(row["name"], dict(facts))
+
+
+def _split_own(facts: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Split what is recorded of an own measure: what defines it, and what only describes it."""
+    defining = {name: facts[name] for name in DEFINING if name in facts}
+    return defining, {name: text for name, text in facts.items() if name not in DEFINING}

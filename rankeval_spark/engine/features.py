@@ -223,6 +223,11 @@ def _item_facts(ranked: RankedLists, places: IntVector, needs: frozenset[str]) -
             facts[name] = to_arrow(to_numpy(known[name], null=UNSEEN[name])[item])
         else:
             facts[name] = pc.take(known[name], to_arrow(item))
+    if N.ITEM_SCORES in needs:
+        score = batch.log.columns.get(C.SCORE, pa.nulls(len(batch.log), pa.float64()))
+        facts[N.ITEM_SCORES] = pc.take(score, to_arrow(row)).cast(pa.float64(), safe=False)
+    if N.ITEM_IDS in needs:
+        facts[N.ITEM_IDS] = pc.take(batch.items, to_arrow(item))
     if N.OTHER_LISTS in needs:
         facts[C.ITEM_ID] = to_arrow(item)
     return facts

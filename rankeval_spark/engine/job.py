@@ -20,7 +20,7 @@ from rankeval_spark.engine.buckets import split_by_user
 from rankeval_spark.engine.checks import PartitionTallies, refuse_unusable
 from rankeval_spark.engine.features import item_group_bits, to_features, to_profiles
 from rankeval_spark.engine.matching import Judgements, is_in_train, match_log, to_judgements
-from rankeval_spark.engine.outputs import describe_lists, score_in_parts
+from rankeval_spark.engine.outputs import score_in_parts
 from rankeval_spark.engine.ranked_lists import ITEMS, RankedLists, rank_lists, to_compact_lists, to_item_lists
 from rankeval_spark.engine.slices import to_segment_columns
 from rankeval_spark.measures import required_facts as N
@@ -71,8 +71,6 @@ class Job:
                     profiles=to_profiles(batch, judgements, needs=self.needs),
                 ),
             }
-            if N.LIST_NAMES in measures.needs:
-                others[N.LIST_NAMES] = describe_lists(keys[C.USER_ID], keys[C.MODEL_ID])
             columns_of = partial(_slice_lists, others, lists)
             yield from score_in_parts(self.outputs, lists.n_judged, ranked.keys.user, columns_of, ranked)
 

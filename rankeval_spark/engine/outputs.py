@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.engine.aggregates import PartialAggregator, Rows
-from rankeval_spark.engine.arrays import combine_chunks, encode_rows, to_arrow, to_numpy, to_texts
+from rankeval_spark.engine.arrays import combine_chunks, encode_rows, to_arrow, to_numpy
 from rankeval_spark.engine.buckets import hash_users
-from rankeval_spark.engine.failures import quote_key
 from rankeval_spark.engine.scorer import COUNTED, IS_EVALUATED, Members, Scored, find_members, score_lists
 from rankeval_spark.engine.slices import (
     PACKED,
@@ -298,9 +297,3 @@ def _join_cuts(cuts: Sequence[Part]) -> Part:
     )
     members = Members(*map(np.concatenate, zip(*(cut.members for cut in cuts), strict=True)))
     return Part(cuts[0].outputs, lists, Scored(values, counts), members)
-
-
-def describe_lists(users: pa.Array, models: pa.Array) -> pa.Array:
-    """Return the name of each list in a message."""
-    pairs = zip(users.to_pylist(), models.to_pylist(), strict=True)
-    return to_texts(f"user {quote_key(user)} under model {quote_key(model)}" for user, model in pairs)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, assert_never
 
 import numpy as np
@@ -16,11 +17,11 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.policies import tie_rule
 from rankeval_spark.engine.arrays import lengths_of, parent_indices, renumber_by_id, to_codes, to_numpy
 from rankeval_spark.engine.batch import struct_fields
-from rankeval_spark.engine.failures import refuse
+from rankeval_spark.engine.failures import quote_key, refuse
 from rankeval_spark.measures import ItemFacts, Lists, required_facts as N
 from rankeval_spark.measures.arrays import find_in_lists
 from rankeval_spark.measures.item_facts import Empty, Judged, Labels, Shared, SimilarPairs
-from rankeval_spark.measures.required_facts import LIST_NAMES, Groups
+from rankeval_spark.measures.required_facts import Groups
 from rankeval_spark.measures.ties import has_mixed_ties, spread_ties
 
 if TYPE_CHECKING:
@@ -87,6 +88,8 @@ def to_item_facts(
         pairs=similar,
         profile_interactions=None if interactions is None else np.nan_to_num(_floats(interactions)),
         judged=judged_labels,
+        scores=_floats(facts[N.ITEM_SCORES]) if N.ITEM_SCORES in facts else None,
+        ids=np.array([*facts[N.ITEM_IDS].to_pylist(), None], dtype=object)[:-1] if N.ITEM_IDS in facts else None,
         shared=None if others is None else _to_shared(others, owner, rank, facts[C.ITEM_ID]),
     )
 
@@ -270,10 +273,17 @@ def read_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> tupl
         items=to_item_facts(*map(columns.get, C.FACTS)) if has_facts else None,
         predicted_value=to_numpy(columns[C.PREDICTED_VALUE]) if C.PREDICTED_VALUE in columns else None,
         groups=Groups(groups, flat(C.HIT_GROUPS), flat(C.JUDGED_GROUPS)) if C.HIT_GROUPS in columns else None,
-        names=columns[LIST_NAMES].to_pylist() if LIST_NAMES in columns else None,
+        names=partial(_name_list, columns) if C.USER_ID in columns else None,
         empty=_to_empty(columns[C.EMPTY_RANKS]) if C.EMPTY_RANKS in columns else None,
     )
     return lists, parent_indices(columns[C.TIED_RANKS]), flat(C.TIED_RANKS)
+
+
+def _name_list(columns: Mapping[str, pa.Array], place: int) -> str:
+    """Return the name of a list in a message."""
+    user, model, of_list = (columns[name][place].as_py() for name in (C.USER_ID, C.MODEL_ID, C.LIST_ID))
+    named = f"user {quote_key(user)} under model {quote_key(model)}"
+    return named if of_list == C.ONE_LIST else f"{named}, list {quote_key(of_list)}"
 
 
 def _to_empty(runs: pa.Array) -> Empty:

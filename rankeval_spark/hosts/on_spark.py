@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial, reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-from pyspark import StorageLevel
+from pyspark import StorageLevel, cloudpickle
 from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C, schemas
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.slicing import Band
     from rankeval_spark.engine.job import Job
     from rankeval_spark.hosts.host import Advance
+    from rankeval_spark.measures import MeasureSet
     from rankeval_spark.report.result_table import ResultTable
     from rankeval_spark.schemas import Schema
     from rankeval_spark.spark.plans.moved_rows import MovedRows
@@ -89,6 +92,7 @@ class OnSpark(Host[DataFrame]):
     def __init__(self, given: InputFrames, request: Request) -> None:
         self.given = given
         self.request = request
+        _send_own_code(request.measure_set)
         self._kept: list[DataFrame] = []  # packed rows, while they are kept
 
     @cached_property
@@ -257,6 +261,18 @@ class OnSpark(Host[DataFrame]):
         for packed in self._kept:
             packed.unpersist()
         self._kept.clear()
+
+
+def _send_own_code(measures: MeasureSet) -> None:
+    """Have functions of modules that are files of the user travel to the workers, which import installed packages."""
+    for name in {one.entry.kernel.__module__ for one in measures.measures if not one.entry.is_builtin} - {"__main__"}:
+        module, file = sys.modules.get(name), getattr(sys.modules.get(name), "__file__", None) or ""
+        if module is not None and file and not any(part in _INSTALLED for part in Path(file).parts):
+            top = sys.modules.get(name.partition(".")[0], module)
+            cloudpickle.register_pickle_by_value(top)  # type: ignore[no-untyped-call]  # it has no types
+
+
+_INSTALLED: Final = ("site-packages", "dist-packages")
 
 
 def inputs_of(

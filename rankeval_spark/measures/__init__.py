@@ -9,12 +9,15 @@
 from __future__ import annotations
 
 from rankeval_spark.measures import registry
+from rankeval_spark.measures.arrays import FloatMatrix, Ratio
+from rankeval_spark.measures.definition import Cutoff, Definition
 from rankeval_spark.measures.example_lists import Background, Item, Ranking
 from rankeval_spark.measures.exposure import Exposure, Offered, Preferred, Rates, Shown
 from rankeval_spark.measures.item_facts import ItemFacts
 from rankeval_spark.measures.lists import CutLists, Lists
 from rankeval_spark.measures.measure_set import MeasureSet
 from rankeval_spark.measures.names import MAX_CUTOFF, Measure, UnknownMeasureError, with_cutoff
+from rankeval_spark.measures.own import OwnMeasure, measure
 
 # The order of messages and of docs/measures; within a family that of the modules' names
 for family in ("accuracy.precision_recall", "accuracy", "prediction", "beyond_accuracy", "off_policy", "system"):
@@ -24,18 +27,24 @@ __all__ = [
     "MAX_CUTOFF",
     "Background",
     "CutLists",
+    "Cutoff",
+    "Definition",
     "Exposure",
+    "FloatMatrix",
     "Item",
     "ItemFacts",
     "Lists",
     "Measure",
     "MeasureSet",
     "Offered",
+    "OwnMeasure",
     "Preferred",
     "Ranking",
     "Rates",
+    "Ratio",
     "Shown",
     "UnknownMeasureError",
+    "measure",
     "registry",
     "with_cutoff",
 ]

@@ -29,7 +29,7 @@ from rankeval_spark.measures.options import (
     read_options,
     resolve_for_options,
 )
-from rankeval_spark.measures.required_facts import LIST_NAMES, LOG, REQUIRES, VALUES
+from rankeval_spark.measures.required_facts import LOG, REQUIRES, VALUES
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.exposure import Exposure, Rates
@@ -52,7 +52,7 @@ Options: TypeAlias = Mapping[str, OptionValue]
 Kind: TypeAlias = Literal["list", "exposure", "parity"]
 _KINDS: Final[Mapping[str, Kind]] = {"CutLists": "list", "Exposure": "exposure", "Rates": "parity"}  # by parameter type
 
-OF_JUDGEMENTS: Final = {HIT_SCORES, LIST_NAMES, VALUES}  # needs that are no facts of items
+OF_JUDGEMENTS: Final = {HIT_SCORES, VALUES}  # needs that are no facts of items
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,8 @@ class Definition:
     # Whether unjudged items may leave the lists first; left out, where ``group`` is possible and no score is read
     judged_only: bool | None = None
     weighted: bool = False  # whether judgements may have weights: only where each relevant item adds a term of its own
+    version: str = ""  # of an own measure, as the runs of a night record it
+    is_builtin: bool = field(init=False, default=False)  # whether it is a measure of this package
     # Facts that follow from the function that is decorated
     kernel: Kernel = field(init=False)
     kind: Kind = field(init=False)  # input of the kernel
@@ -173,15 +175,31 @@ class Definition:
     range: str = field(init=False)  # the same as ``[0, 1]`` or ``[0, inf)``
 
     def __call__(self, kernel: K) -> K:
-        """Register the measure of ``kernel`` and return that, documented; ValueError where its definition is refused.
+        """Define the measure of ``kernel`` and return that, documented; ValueError where its definition is refused.
 
-        That is so where another measure has one of the names, and where a user without a value would have 0, which may
-        be the best value.
+        That is so where another measure of this package has one of the names, and where a user without a value would
+        have 0, which may be the best value. A kernel of another package has its definition as an attribute.
         """
         annotations = [str(getattr(hint, "__name__", hint)) for hint in inspect.get_annotations(kernel).values()]
-        self.kernel, self.kind, self.is_ratio = kernel, _KINDS[annotations[0]], annotations[-1] == "Ratio"
-        self.family = kernel.__module__.removeprefix(f"{__package__}.").partition(".")[0]
-        if self.kind != "list":
+        self.is_builtin = (kernel.__module__ or "").startswith(f"{__package__}.")
+        family = kernel.__module__.removeprefix(f"{__package__}.").partition(".")[0] if self.is_builtin else "own"
+        is_ratio = bool(annotations) and annotations[-1] == "Ratio"
+        kind = _KINDS.get(annotations[0]) if annotations else None
+        if kind is None:
+            message = f"{self.name}: found a first parameter without a type; expected one of {', '.join(_KINDS)}"
+            raise ValueError(message)
+        self.describe(kernel, kind, is_ratio=is_ratio, doc=kernel.__doc__ or "", family=family)
+        if self.is_builtin:
+            self.register()
+        else:
+            kernel.definition = self  # type: ignore[attr-defined]  # by which it is found again
+        kernel.__doc__ = self.doc
+        return kernel
+
+    def describe(self, kernel: Kernel, kind: Kind, *, is_ratio: bool, doc: str, family: str) -> None:
+        """Set the facts that follow from the kernel; ValueError where a user without a value needs one."""
+        self.kernel, self.kind, self.is_ratio, self.family = kernel, kind, is_ratio, family
+        if kind != "list":
             self.interval = "jackknife"
         elif self.better != "higher" and self.without_relevant is None:
             message = (
@@ -189,6 +207,15 @@ class Definition:
                 "without_relevant=..., NaN for none"
             )
             raise ValueError(message)
+        low, high = self.bounds
+        low, high = self.published_bounds = (math.exp(low), math.exp(high)) if self.link == "log" else (low, high)
+        self.range = f"{'(' if math.isinf(low) else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
+        self.summary, _, rest = inspect.cleandoc(doc).partition("\n")
+        undefined = "never undefined" if self.undefined == "never" else f"NaN: {self.undefined}"
+        self.doc = f"{self.summary}\n\n``{self.formula}``: in {self.range}; {undefined}.\n{rest}"
+
+    def register(self) -> None:
+        """Make the measure known by its names to the whole process; ValueError where another one has one of them."""
         spellings: Mapping[str, Options] = {self.name: {}, **self.aliases, **self.printed_as}
         for spelling, presets in spellings.items():
             owner, _ = SPELLINGS.get(normalise_name(spelling), (self.name, presets))
@@ -197,18 +224,14 @@ class Definition:
                 raise ValueError(message)
             SPELLINGS[normalise_name(spelling)] = self.name, presets
         DEFINED[self.name] = self
-        low, high = self.bounds
-        low, high = self.published_bounds = (math.exp(low), math.exp(high)) if self.link == "log" else (low, high)
-        self.range = f"{'(' if math.isinf(low) else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
-        self.summary, _, rest = inspect.cleandoc(kernel.__doc__ or "").partition("\n")
-        undefined = "never undefined" if self.undefined == "never" else f"NaN: {self.undefined}"
-        self.doc = kernel.__doc__ = f"{self.summary}\n\n``{self.formula}``: in {self.range}; {undefined}.\n{rest}"
-        return kernel
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
         """Options of the kernel and those that follow from what it is, as they are printed: ``rel`` first, by name."""
-        kernel_options = read_options(self.kernel, get_type_hints(self.kernel, include_extras=True))
+        known = getattr(self.kernel, "options", None)  # of a function of one list, which has read them
+        if known is None:
+            known = read_options(self.kernel, get_type_hints(self.kernel, include_extras=True))
+        kernel_options: tuple[Option, ...] = known
         needs = {*resolve_for_options(self.needs, {option.name: option.default for option in kernel_options})}
         is_of_judgements = self.kind == "list" and needs <= OF_JUDGEMENTS
         takes_group = is_of_judgements if self.group is None else self.group

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, FloatVector, IntVector, scaled_rows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 
@@ -100,8 +103,13 @@ class ItemFacts:
     # nothing
     profile_interactions: FloatVector | None = None
     judged: Judged | None = None  # judged items of the user of each list that have categories
+    # Shape (n_items,): id of each item, and its score in the log
+    ids: NDArray[np.object_] | None = None
+    scores: FloatVector | None = None
     shared: Mapping[str, Shared] | None = None  # what the lists have in common with those of the models that are named
 
+    known_ids = RequiredFact["NDArray[np.object_]"]("ids", f"does not hold {N.ITEM_IDS}", "it")
+    known_scores = RequiredFact[FloatVector]("scores", f"does not hold {N.ITEM_SCORES}", "it")
     known_categories = RequiredFact[Labels]("categories", f"does not hold {N.ITEM_CATEGORIES}", "it")
     known_vectors = RequiredFact[FloatMatrix]("vectors", f"does not hold {N.ITEM_VECTORS}", "it")
     known_profile = RequiredFact[Labels]("profile_categories", f"does not hold {N.PROFILE_CATEGORIES}", "it")

@@ -114,7 +114,7 @@ class Lists(_Memo):
     judged_place: IntVector | None = None
     predicted_value: FloatVector | None = None  # shape (n_lists,): sum over the items of score times predicted reward
     groups: Groups | None = None  # item groups of the hits and of the judgements
-    names: Sequence[str] | None = None  # what each list is called in a message
+    names: Callable[[int], str] | None = None  # what a list is called in a message, by its place in the batch
     empty: Empty | None = None  # ranks without an item, where lists keep the ranks of the log
 
     @classmethod
@@ -179,7 +179,7 @@ class Lists(_Memo):
         """
         kept = self.subset_fields(self.is_judged_hit > 0, slice(None))
         kept["hit_rank"] = positions_in_list(kept["hit_list"], n_lists=self.n_lists)
-        return Lists(np.bincount(kept["hit_list"], minlength=self.n_lists), **kept)
+        return Lists(np.bincount(kept["hit_list"], minlength=self.n_lists), **kept, names=self.names)
 
     @memoised
     def keep_group(self, group: str) -> Lists:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, FaultsError
 from rankeval_spark.measures.arrays import Ratio, divide_or_zero, nan_unless
 from rankeval_spark.measures.names import Measure
+from rankeval_spark.measures.own import compute
 from rankeval_spark.measures.required_facts import DESCRIBED, LOG, MAX_GROUPS, PROPENSITIES, REQUIRES
 
 if TYPE_CHECKING:
@@ -210,20 +211,26 @@ class MeasureSet:
         >>> requested.score(Lists.of([Ranking([None, 1])]))
         {'rr': array([[nan, nan, 0.5]]), 'p': array([[0. , 0.5, nan]])}
         """
-        cuts: dict[tuple[bool, str | None, bool], CutLists] = {}
+        cuts: dict[Any, CutLists] = {}
         scores: dict[str, FloatMatrix] = {}
         for column, measure in self.by_column.items():
             view = (measure.is_judged_only or (judged_only and measure.is_weighted), measure.group, measure.is_weighted)
-            if view not in cuts:
-                cuts[view] = restrict_lists(lists, *view).cut(self.ks)
-            cut = cuts[view]
-            found = measure.entry.kernel(cut, **measure.kernel_options)
+            # own measures are slow, or know nothing of other cutoffs
+            is_builtin = measure.entry.is_builtin
+            ks = self.ks if is_builtin else self.requested_ks[column]
+            if (view, ks) not in cuts:
+                cuts[view, ks] = restrict_lists(lists, *view).cut(ks)
+            cut = cuts[view, ks]
+            found = measure.entry.kernel(cut, **measure.kernel_options) if is_builtin else compute(measure, cut)
             values, is_requested = values_of(measure, cut.lists, found), self.is_requested_at(column)
+            place = is_requested if is_builtin else slice(None)  # of the requested cutoffs among `ks`
+            shape = (lists.n_lists, len(ks))
             if measure.weight_column is not None and isinstance(found, Ratio):
-                weights = np.broadcast_to(found.denominator, (lists.n_lists, len(self.ks)))
-                scores[measure.weight_column] = np.where(is_requested, weights, np.nan)
+                weights = scores[measure.weight_column] = np.full((lists.n_lists, len(self.ks)), np.nan)
+                weights[:, is_requested] = np.broadcast_to(found.denominator, shape)[:, place]
             # A copy, because a kernel may return an array that other kernels share.
-            scores[column] = np.where(is_requested, values, np.nan)
+            scores[column] = np.full((lists.n_lists, len(self.ks)), np.nan)
+            scores[column][:, is_requested] = np.broadcast_to(values, shape)[:, place]
         return scores
 
     def can_have_value(self, lists: Lists, column: str) -> BoolMatrix:

@@ -71,11 +71,19 @@ class Measure:
     'r_group_ec4d73fa'
     """
 
-    def __init__(self, name: str, options: Iterable[tuple[str, OptionValue]], k: int = WHOLE_LIST) -> None:
+    def __init__(
+        self,
+        name: str,
+        options: Iterable[tuple[str, OptionValue]],
+        k: int = WHOLE_LIST,
+        entry: Definition | None = None,  # by default what the registry knows by the name
+    ) -> None:
         self.name = name  # canonical, such as ``"P"``
+        entry = entry or registry.get(name)
+        self._own = None if entry.is_builtin else entry  # so that it goes with the measure to workers
         self.options: Mapping[str, OptionValue] = dict(options)  # value of every option, ``rel`` first, then by name
         self.k = k  # cutoff; 0 means the whole list
-        entry, defaults = self.entry, self.entry.defaults
+        defaults = entry.defaults
 
         group, other_model = self.options.get(GROUP), self.options.get(MODEL)
         self.group = group if isinstance(group, str) else None  # item group whose judgements alone count
@@ -160,15 +168,15 @@ class Measure:
         return cls.parse(with_cutoff(_format_call(name, options), k), where="Measure.of")
 
     @classmethod
-    def recorded(cls, name: str, options: Mapping[str, str], k: int) -> Measure:
-        """Return the measure of what is recorded of it: its name, its ``recorded_options`` and its cutoff.
+    def recorded(cls, name: str, options: Mapping[str, str], k: int, entry: Definition | None = None) -> Measure:
+        """Return the measure of what is recorded of it: its name, its ``recorded_options``, cutoff and own definition.
 
         UnknownMeasureError or ConfigError as :meth:`parse`, at ``runs.measures``: another version recorded it.
 
         >>> str(Measure.recorded("P", {"rel": "2", "denom": "k"}, 5))
         'P(rel=2)@5'
         """
-        match = _find_measure(name, _RECORDED)
+        match = registry.Match(entry, {}, None) if entry else _find_measure(name, _RECORDED)
         texts = {option.name for option in match.entry.options if option.takes_text}
         pairs = [(option, option_text(value) if option in texts else value) for option, value in options.items()]
         reader = _Reader(f"{_RECORDED}, {name}", match, {})
@@ -176,8 +184,8 @@ class Measure:
 
     @property
     def entry(self) -> Definition:
-        """Definition of the measure, whatever its options are; never pickled."""
-        return registry.get(self.name)
+        """Definition of the measure, whatever its options are; of measures of this package never pickled."""
+        return self._own or registry.get(self.name)
 
     @property
     def recorded_options(self) -> Mapping[str, str]:
@@ -316,7 +324,7 @@ class _Reader:
             self.faults += _cutoff_faults(entry, options, k, where=self.where)
         if self.faults:
             raise ConfigError(*self.faults)
-        return Measure(entry.name, options.items(), k)
+        return Measure(entry.name, options.items(), k, entry)
 
     def split_options(self, text: str) -> list[tuple[str, str]]:
         """Split a text into names and values of options."""
@@ -400,6 +408,8 @@ def _find_measure(name: str, where: str) -> Match:
         found, expected = f"{name!r}, which has several meanings", "a name of one of them"
         raise UnknownMeasureError(Fault(where, found, expected, several.others))
     expected = f"one of the {len(registry.names())} that 'rankeval measures' lists"
+    if near := nearest(name, [own.name for own in registry.own_measures()]):
+        raise UnknownMeasureError(Fault(where, f"unknown measure {name!r}", expected, near))
     if instead := search.find_replacement(name):
         raise UnknownMeasureError(Fault(where, f"{name!r}, which is not computed", expected, instead))
     raise UnknownMeasureError(Fault(where, f"unknown measure {name!r}", expected, search.suggest_fix(name)))

@@ -91,6 +91,17 @@ class Between:
 
 
 @dataclass(frozen=True)
+class Whole:
+    """Whole numbers, as values of a numeric option; part of its annotation."""
+
+    def __contains__(self, number: float) -> bool:
+        return float(number).is_integer()
+
+    def __str__(self) -> str:
+        return "without a fraction"
+
+
+@dataclass(frozen=True)
 class Text:
     """Description of any other text that an option takes; part of its annotation."""
 
@@ -115,7 +126,7 @@ class Option:
     name: str  # name of the keyword-only parameter
     default: OptionValue  # its value where the option is left out; None where leaving it out has a meaning of its own
     choices: tuple[str, ...] = ()  # the strings it may be; empty for a number or a truth value
-    bounds: Above | Between | None = None  # where a number must lie
+    bounds: Above | Between | Whole | None = None  # where a number must lie
     takes_map: bool = False  # whether it may also be a :class:`GainMap`
     takes_text: str = ""  # what any other text means, in the case in which it is written; empty where it is refused
     is_required: bool = False  # whether it cannot be left out: the kernel's parameter has no default
@@ -193,7 +204,7 @@ def read_options(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[
                 parameter.name,
                 None if is_required else float(default) if main is float and default is not None else default,
                 choices=get_args(main) if get_origin(main) is Literal else (),
-                bounds=of_type.get(Above, of_type.get(Between)),
+                bounds=of_type.get(Above, of_type.get(Between, of_type.get(Whole))),
                 takes_map=GainMap in types,
                 takes_text=of_type[Text].kind if Text in of_type else "",
                 is_required=is_required,

@@ -23,7 +23,6 @@ from rankeval_spark.measures.arrays import (
 from rankeval_spark.measures.definition import Cutoff, Definition
 from rankeval_spark.measures.lists import CutLists, Lists, memoised
 from rankeval_spark.measures.options import Level, NotOffered, option_text
-from rankeval_spark.measures.required_facts import LIST_NAMES
 
 # Where most measures take an item with a negative gain for one that was not judged
 _NEGATIVE_RATING: Final = "a negative gain is a rating, as in Surprise"
@@ -41,7 +40,7 @@ prediction_error = partial(
     bounds=(0, math.inf),
     undefined="no held-out pair of the user has a score",
     cutoff=Cutoff("forbidden"),
-    needs=lambda missing, **_: (HIT_SCORES, LIST_NAMES) if missing == "error" else (HIT_SCORES,),  # to name a list
+    needs=(HIT_SCORES,),
     better="lower",
     without_relevant=math.nan,
     is_bounded_by_gains=True,
@@ -135,7 +134,7 @@ def _rating_errors(cut: CutLists, missing: str) -> FloatVector:
         if n_missing.any():
             of_items = f"{int(n_missing.sum())} of {int(share.denominator.sum())} held-out items"
             found = f"{of_items} without a score, in {np.count_nonzero(n_missing)} of {len(n_missing)} lists"
-            found += "" if names is None else f", such as that of {names[int(np.argmax(n_missing > 0))]}"
+            found += "" if names is None else f", such as that of {names(int(np.argmax(n_missing > 0)))}"
             fix = "score them, or leave missing out: PredictedShare, below 1 in user_metrics, tells whose they are"
             raise JudgementError(Fault("measures, missing='error'", found, "a score for every held-out item", fix))
     error = scores - cut.lists.hit_gain

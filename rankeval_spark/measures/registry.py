@@ -7,6 +7,8 @@ in the YAML file next to it. Options, names, documentation, command line and the
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
@@ -16,7 +18,7 @@ from rankeval_spark.measures import definition
 from rankeval_spark.measures.definition import normalise_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rankeval_spark.measures.definition import Definition, Kind, Options
 
@@ -220,8 +222,39 @@ def discover(family: str) -> None:
         import_module(f"{family}.{module}")
 
 
+_ASKED: ContextVar[tuple[Definition, ...]] = ContextVar("_ASKED", default=())  # own measures of a call
+LOADED: Final[dict[str, Definition]] = {}  # own measures of plugins, by name; the last one of a name counts
+RECORDED: Final[dict[tuple[str, tuple[tuple[str, str], ...]], Definition]] = {}
+"""Own measures that nights recorded and no plugin has, by name and what was recorded."""
+
+
+@contextmanager
+def knowing(own: Iterable[Definition]) -> Iterator[None]:
+    """Know some own measures by their names within the block, before those of plugins."""
+    token = _ASKED.set((*own, *_ASKED.get()))
+    try:
+        yield
+    finally:
+        _ASKED.reset(token)
+
+
+def own_measures() -> tuple[Definition, ...]:
+    """Own measures that are known: those of :func:`knowing`, then of plugins, then those that nights recorded."""
+    return (*_ASKED.get(), *LOADED.values(), *reversed(RECORDED.values()))
+
+
+def _find_own(name: str) -> Definition | None:
+    """Look up an own measure by its name in any spelling; installed packages are asked where no other has it."""
+    spelling = normalise_name(name)
+    for own in own_measures():
+        if normalise_name(own.name) == spelling:
+            return own
+    import_module("rankeval_spark.measures.plugins").load_installed()
+    return next((own for own in LOADED.values() if normalise_name(own.name) == spelling), None)
+
+
 def entries(kind: Kind | None = None) -> tuple[Definition, ...]:
-    """Return all measures, or those of a kind, by family and then in the order of definition."""
+    """Return the measures of this package, or those of a kind, by family and then in the order of definition."""
     return tuple(entry for entry in definition.DEFINED.values() if kind in (None, entry.kind))
 
 
@@ -232,7 +265,8 @@ def names() -> tuple[str, ...]:
 
 def get(name: str) -> Definition:
     """Return the measure with a canonical name; KeyError for an unknown one."""
-    return definition.DEFINED[name]
+    own = next((own for own in own_measures() if own.name == name), None)
+    return definition.DEFINED[name] if name in definition.DEFINED or own is None else own
 
 
 def all_names() -> tuple[str, ...]:
@@ -246,7 +280,10 @@ def split_cutoff(name: str) -> tuple[str, str | None]:
     >>> split_cutoff("recall_at_10"), split_cutoff("precisionAtK"), split_cutoff("hit_rate")
     (('recall', '10'), ('precision', 'K'), ('hit_rate', None))
     """
-    found = None if normalise_name(name) in definition.SPELLINGS else _WITH_CUTOFF.fullmatch(name)
+    is_whole = normalise_name(name) in definition.SPELLINGS or any(
+        normalise_name(own.name) == normalise_name(name) for own in own_measures()
+    )
+    found = None if is_whole else _WITH_CUTOFF.fullmatch(name)
     return (found["name"], found["cutoff"]) if found else (name, None)
 
 
@@ -259,6 +296,15 @@ def find(name: str) -> Match | None:
     >>> match.entry.name, dict(match.presets), match.cutoff
     ('P', {'denom': 'min'}, '5')
     """
+    if builtin := find_builtin(name):
+        return builtin
+    spelling, cutoff = split_cutoff(name)
+    own = _find_own(spelling)
+    return None if own is None else Match(own, {}, cutoff)
+
+
+def find_builtin(name: str) -> Match | None:
+    """Look up a name among those of this package alone."""
     spelling, cutoff = split_cutoff(name)
     known = definition.SPELLINGS.get(normalise_name(spelling))
-    return known and Match(get(known[0]), known[1], cutoff)
+    return known and Match(definition.DEFINED[known[0]], known[1], cutoff)

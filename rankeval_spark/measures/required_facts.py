@@ -45,7 +45,8 @@ PROFILE_VECTORS: Final = "profile_vectors"  # mean of the unit vectors of the di
 JUDGED_CATEGORIES: Final = "judged_categories"
 PROFILE_INTERACTIONS: Final = "profile_interactions"  # mean c(i) of the user's distinct items; 0 where they have none
 OTHER_LISTS: Final = "other_lists"  # lists of named models for the same user: lengths, and which items are here too
-LIST_NAMES: Final = "list_names"  # user and model of each list, for the message of a measure that refuses one
+ITEM_IDS: Final = "item_ids"  # id of the item, which only own measures read
+ITEM_SCORES: Final = "item_scores"  # score of the item in the log; NaN without one
 
 # For measures of all lists together: lengths of the lists that hold an item; relevant judgements in each group of
 # popularity, and the recommended of them; items of each group that can be recommended, and that are; items of a
@@ -94,7 +95,7 @@ _OF_ITEMS: Final = {  # and of their users
     **dict.fromkeys((ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_LEVEL, ITEM_PLACE, ITEM_QUANTILE), (TRAIN,)),
     **dict.fromkeys((ITEM_SEEN, ITEM_PAIRS, ITEM_FAMILIARITY, PROFILE_INTERACTIONS, ITEM_POPULARITY_GROUP), (TRAIN,)),
     **dict.fromkeys((TOTAL_INTERACTIONS, MOST_INTERACTIONS, LEAST_INTERACTIONS, TOTAL_USERS), (TRAIN,)),
-    **dict.fromkeys((ITEM_COPIES, OTHER_LISTS), (LOG,)),
+    **dict.fromkeys((ITEM_COPIES, ITEM_IDS, ITEM_SCORES, OTHER_LISTS), (LOG,)),
     **dict.fromkeys((ITEM_CATEGORIES, TOTAL_CATEGORIES, JUDGED_CATEGORIES), (CATEGORIES,)),
     ITEM_AGE: (PUBLISHED_AT, EVALUATION_DATE),
     ITEM_VECTORS: (VECTOR,),

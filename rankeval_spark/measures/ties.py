@@ -163,6 +163,7 @@ def spread_ties(lists: Lists, tied_list: IntVector, tied_rank: IntVector) -> Lis
     return SpreadLists(
         lists.n_recommended,
         **{**lists.subset_fields(hit, slice(None)), "hit_rank": first_rank[hit] + step},
+        names=lists.names,
         empty=lists.empty,
         unspread=lists,
         tied=(tied_list, tied_rank),

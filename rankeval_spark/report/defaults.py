@@ -180,7 +180,7 @@ def question_of(label: str) -> str:
     ['ranking quality', 'hit rate', 'first hit', 'coverage', 'novelty']
     """
     measure = measure_of(label)
-    if measure is None:
+    if measure is None or not measure.entry.is_builtin:
         return label
     of_name = (question for question, names in QUESTIONS.items() if measure.name in names)
     return next(of_name, OF_FAMILIES.get(measure.entry.family, measure.entry.family))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
+from functools import wraps
 from html import escape
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeAlias
 
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.measures import registry
 from rankeval_spark.report import defaults, figures
 from rankeval_spark.report.figures.charts import NOTEBOOK, NOTEBOOK_DARK, Look
 from rankeval_spark.report.figures.means import Marks
@@ -75,6 +77,21 @@ class Evaluated(Protocol):
         """Models against a baseline."""
 
 
+P = ParamSpec("P")
+
+
+def _knowing_own(method: Callable[P, Figure]) -> Callable[P, Figure]:
+    """Return a figure that knows the own measures of its evaluation by their labels."""
+
+    @wraps(method)
+    def draw(*args: P.args, **kwargs: P.kwargs) -> Figure:
+        plots: Any = args[0]
+        with registry.knowing(plots._evaluation.request.own):
+            return method(*args, **kwargs)
+
+    return draw
+
+
 class Plots:
     """Figures of an evaluation, shown without a network; the numbers behind one are computed when it is drawn.
 
@@ -103,26 +120,31 @@ class Plots:
         """The same figures on a dark background."""
         return Plots(self._evaluation, NOTEBOOK_DARK)
 
+    @_knowing_own
     def leaderboard(self, *measures: str) -> Figure:
         """Draw each model's mean with its interval, best first; of the first measure where none is named."""
         return figures.leaderboard(
             self._evaluation.metrics, measures=measures or (self._default_measure(),), **self._options
         )
 
+    @_knowing_own
     def curves(self, *labels: str) -> Figure:
         """Draw means over cutoffs, a line a model; of every measure with two cutoffs or more where none is named."""
         return figures.curves(self._evaluation.metrics, measures=labels, **self._options)
 
+    @_knowing_own
     def forest(self, measure: str | None = None, *, model: str | None = None) -> Figure:
         """Draw the differences from the baseline by slice, the greatest gain first; a panel a model."""
         named = measure or self._default_measure(is_compared=True)
         return figures.forest(self._evaluation.comparisons, measure=named, model=model, look=self._look)
 
+    @_knowing_own
     def groups(self, measure: str | None = None, *, slices: Sequence[str] = ()) -> Figure:
         """Draw the means of the groups of each slicing, so that the gaps between them are seen."""
         named = measure or self._default_measure()
         return figures.groups(self._evaluation.metrics, measure=named, slices=slices, **self._options)
 
+    @_knowing_own
     def tradeoffs(self, measure: str | None = None, *, against: Sequence[str] = ()) -> Figure:
         """Draw accuracy against coverage, novelty, popularity and whatever else was measured."""
         named = measure or self._default_measure()
@@ -134,11 +156,13 @@ class Plots:
         users = select_for_figure(self._evaluation.user_metrics, columns, k=C.WHOLE_LIST)
         return figures.pr_curve(self._evaluation.metrics, users, models=models, **self._options)
 
+    @_knowing_own
     def user_values(self, measure: str | None = None, *, models: Sequence[str] = ()) -> Figure:
         """Draw how the values of single users are spread; a panel a model."""
         named = measure or self._default_measure(is_of_users=True)
         return figures.user_values(self._user_rows(named), measure=named, models=models, **self._options)
 
+    @_knowing_own
     def user_differences(
         self, measure: str | None = None, *, baseline: str | None = None, models: Sequence[str] = ()
     ) -> Figure:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from rankeval_spark.measures import registry
 from rankeval_spark.report import layouts
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+
+    from rankeval_spark.measures import Definition
 
 _SAME_ROWS: Final = frozenset({"sort_by", "slice", "take"})
 """Calls after which the rows are shown in the order they have."""
@@ -51,12 +54,19 @@ class ResultTable:
     """
 
     def __init__(
-        self, table: pa.Table, name: str = "", *, comparisons: pa.Table | None = None, is_ordered: bool = False
+        self,
+        table: pa.Table,
+        name: str = "",
+        *,
+        comparisons: pa.Table | None = None,
+        is_ordered: bool = False,
+        own: tuple[Definition, ...] = (),
     ) -> None:
         self._table = table
         self._name = name  # of the result, such as "metrics"
         self._comparisons = comparisons  # of the models of a leaderboard
         self._is_ordered = is_ordered  # by the user, and shown so
+        self._own = own  # measures of the evaluation that are functions: which value of them is the better one
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever pyarrow.Table has
         if name.startswith("_"):
@@ -81,7 +91,7 @@ class ResultTable:
         if not isinstance(found, pa.Table):
             return found
         is_ordered |= self._is_ordered
-        return ResultTable(found, self._name, comparisons=self._comparisons, is_ordered=is_ordered)
+        return ResultTable(found, self._name, comparisons=self._comparisons, is_ordered=is_ordered, own=self._own)
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *(name for name in dir(pa.Table) if not name.startswith("_"))})
@@ -172,6 +182,7 @@ class ResultTable:
         return layouts.to_html(self._lay_out(most=layouts.MAX_ROWS))
 
     def _lay_out(self, most: int | None) -> layouts.Layout:
-        return layouts.lay_out(
-            self._table, self._name, comparisons=self._comparisons, is_ordered=self._is_ordered, most=most
-        )
+        with registry.knowing(self._own):
+            return layouts.lay_out(
+                self._table, self._name, comparisons=self._comparisons, is_ordered=self._is_ordered, most=most
+            )

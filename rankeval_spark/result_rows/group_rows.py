@@ -8,7 +8,6 @@ difference of these. The rows are few, so they cross into Python as they are; us
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -28,7 +27,6 @@ from rankeval_spark.statistics import group_gaps, intervals
 
 if TYPE_CHECKING:
     from rankeval_spark.config.request import Request
-    from rankeval_spark.measures import Measure
     from rankeval_spark.measures.arrays import BoolVector, IntVector
 
 SCHEMA: Final = arrow_schema(schemas.GROUP_METRICS)  # columns of the rows that are made here
@@ -73,14 +71,15 @@ def to_group_rows(sliced: pa.Table) -> Iterator[pa.RecordBatch]:
 
 def to_item_rows(rows: pa.Table) -> Iterator[pa.RecordBatch]:
     """Yield the rows about groups of items of each model and slicing, everyone among the slicings."""
-    is_of_items = [_split_item_group(label) is not None for label in rows[C.MEASURE].to_pylist()]
+    groups = {label: split_group(label) for label in pc.unique(rows[C.MEASURE]).to_pylist()}
+    is_of_items = [groups[label] is not None for label in rows[C.MEASURE].to_pylist()]
     for item_rows in _by_slicing(rows.filter(pa.array(is_of_items, pa.bool_()))):
         places: dict[Any, int] = {}  # of each slice and measure, in the order in which they come
         names: dict[str, int] = {}
         measure, group = np.zeros((2, item_rows.num_rows), dtype=np.int64)
         cells = zip(*(item_rows[name].to_pylist() for name in (C.SLICE_VALUES, C.MEASURE, C.K)), strict=True)
         for row, (values, label, k) in enumerate(cells):
-            whole, name = _split_item_group(label) or ("", "")
+            whole, name = groups[label] or ("", "")
             measure[row] = places.setdefault((tuple(values), whole, k), len(places))
             group[row] = names.setdefault(name, len(names))
         if len(names) > 1:
@@ -114,18 +113,6 @@ def _by_slicing(rows: pa.Table) -> Iterator[pa.Table]:
         yield rows.filter(pa.array(pair == code))
 
 
-_split_item_group = lru_cache(maxsize=4096)(split_group)
-
-
-@lru_cache(maxsize=1024)
-def _parse_label(label: str) -> Measure:
-    """Return the measure of a label; KeyError where this version does not know it."""
-    found = measure_of(label)
-    if found is None:  # the rows are made by this version
-        raise KeyError(label)
-    return found
-
-
 class _SideBySide:
     """One model and slicing: a row for each measure and a column for each group; NaN where a group is left out."""
 
@@ -150,7 +137,8 @@ class _SideBySide:
         is_jackknife = pc.equal(rows["ci_method"], "jackknife").to_numpy()
         self.values = matrix(np.where(is_compared, read_doubles(rows, C.VALUE), np.nan))
         self.n_users, self.n_lists = matrix(n, 0.0), matrix(read_doubles(rows, C.N_LISTS), 0.0)
-        known = [_parse_label(label) for label, _ in self.measures]
+        by_label = {label: measure_of(label) for label in dict(self.measures)}
+        known = [measure for label, _ in self.measures if (measure := by_label[label])]
         self.better = np.array([measure.better for measure in known])
         links = np.array([measure.link for measure in known])
         std_errors = matrix(read_doubles(rows, "std_error"))

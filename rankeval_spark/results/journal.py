@@ -53,7 +53,8 @@ def run_event(facts: RunRecord, status: str, *, inputs: Sequence[InputRecord] = 
     measures = []
     for fact in facts.measures:
         definition = _values_of(fact.definition, "name", "options", "group_rule")
-        measures.append({**_values_of(fact, "measure", "k", "column"), **definition})
+        own = {**fact.definition.own, **fact.definition.described} or None
+        measures.append({**_values_of(fact, "measure", "k", "column"), **definition, "own": own})
     return {
         **_values_of(facts, *C.RUN_KEY, "sample_share", "config", "config_hash", "defaults_version", "code_version"),
         "status": status,

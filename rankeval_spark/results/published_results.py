@@ -16,7 +16,7 @@ from typing_extensions import TypeVar
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.loading import read_recorded, recorded_values
-from rankeval_spark.config.requested_measures import recorded_definitions
+from rankeval_spark.config.requested_measures import recall_own, recorded_definitions
 from rankeval_spark.config.slicing import ReportedSlices
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_fault, visible, warn_user
 from rankeval_spark.measures import MeasureSet, group_statistics, with_cutoff
@@ -306,6 +306,10 @@ class Results(Generic[Frame]):
             require_whole(self._storage, versions, is_opened_here=self._session is None)
             self._versions = versions
             self._history = events.filter(pc.field("recorded_at") <= commits["recorded_at"][-1])
+            names = (self._history[name].to_pylist() for name in (C.EVALUATION, "status", C.RUN_ID))
+            newest = {name: run for name, status, run in zip(*names, strict=True) if status == PUBLISHED}
+            for event in self._published_events([(C.RUN_ID, "in", [*newest.values()])], (C.RUN_ID, "measures")):
+                recall_own(event)
         return self._versions
 
     def deleted(self, *, date: Days = None, evaluation: Names = None) -> Deleted:

@@ -26,7 +26,7 @@ from rankeval_spark.engine.arrays import (
     to_texts,
 )
 from rankeval_spark.engine.buckets import hash_users, is_drawn, split_by_user
-from rankeval_spark.engine.outputs import FACTS, ListOutputs, Part, describe_lists, score_in_parts, to_user_means
+from rankeval_spark.engine.outputs import FACTS, ListOutputs, Part, score_in_parts, to_user_means
 from rankeval_spark.engine.paired_differences import models_in_order
 from rankeval_spark.engine.scorer import COMPACT, IS_EVALUATED
 from rankeval_spark.engine.slices import (
@@ -38,7 +38,6 @@ from rankeval_spark.engine.slices import (
     read_matrix,
     segment_column_names,
 )
-from rankeval_spark.measures.required_facts import LIST_NAMES
 from rankeval_spark.result_rows.comparison_rows import build_comparison_rows, covariate_name
 from rankeval_spark.result_rows.night_change_rows import EARLIER, SCHEMA, NightChanges, add_groups
 from rankeval_spark.statistics.moments import membership_matrix
@@ -335,6 +334,4 @@ class PublishedLists:
         found = {name: combine_chunks(cut[name]) for name in cut.column_names}
         if self.segments:
             found[PACKED] = pack_segments(found[C.SEGMENTS], self.segments)
-        if LIST_NAMES in self.outputs.measures.needs:
-            found[LIST_NAMES] = describe_lists(found[C.USER_ID], found[C.MODEL_ID])
         return found

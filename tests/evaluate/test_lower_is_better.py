@@ -52,7 +52,9 @@ def mean_rank(cut: CutLists) -> FloatMatrix:
 def rank_measure(**fields: Any) -> Measure:  # noqa: ANN401 - fields of the definition
     """Define a measure of which less is better."""
     texts = {"name": "MeanRank", "formula": "", "undefined": "no hit", "source": "test", "bounds": (1, math.inf)}
-    Definition(**{**texts, **fields})(mean_rank)
+    definition = Definition(**{**texts, **fields})
+    definition(mean_rank)
+    definition.register()
     return Measure.parse("MeanRank")
 
 

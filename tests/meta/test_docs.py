@@ -43,6 +43,7 @@ def yaml_blocks() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("example", [pytest.param(block, id=place) for place, block in yaml_blocks()])
+@pytest.mark.usefixtures("team_measures")
 def test_examples_of_configs_are_valid(example: str, tmp_path: Path) -> None:
     """Whatever an example leaves out is that of the template, without what hangs on other keys."""
     config = yaml.safe_load((ROOT / "rankeval_spark" / "config" / "template.yaml").read_text(encoding="utf-8"))

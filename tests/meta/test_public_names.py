@@ -34,6 +34,7 @@ PUBLIC: Final = [
         "build_session",
         "evaluate",
         "evaluate_config",
+        "measure",
         "register_functions",
         "windows",
     ),
@@ -267,6 +268,7 @@ EXIT_CODES: Final = {
     "EnvironmentFaultError": 8,
     "DriverLostError": 8,
     "JudgementError": 3,
+    "MeasureError": 3,
 }
 
 

@@ -62,14 +62,14 @@ _TYPES: Final[dict[str, pa.DataType]] = {
     C.JUDGED_WEIGHTS: _NUMBERS,
     C.HIT_GROUPS: pa.list_(pa.int64()),
     C.JUDGED_GROUPS: pa.list_(pa.int64()),
-    N.LIST_NAMES: pa.string(),
+    **dict.fromkeys(C.LIST_KEY, pa.string()),
 }
 
 
 def to_columns(rankings: Sequence[Ranking], *, groups: Sequence[str], models: Sequence[str]) -> pa.RecordBatch:
     """Write lists as compact rows; what is not known of a list or of its user is NULL."""
     types = _TYPES | {C.OTHER_LISTS: pa.struct(dict.fromkeys(models, _OTHER))}
-    rows = [_row(one, groups, models) | {N.LIST_NAMES: f"user {place}"} for place, one in enumerate(rankings)]
+    rows = [_row(one, groups, models) | {C.USER_ID: f"user {place}"} for place, one in enumerate(rankings)]
     return pa.RecordBatch.from_pylist(rows, schema=pa.schema(types))
 
 

@@ -24,6 +24,9 @@ from rankeval_spark.config.requested_measures import measures_of
 from rankeval_spark.config.slicing import band_faults
 from rankeval_spark.errors import ConfigError, Fault, InvalidCallError, kind_of, nearest, shortened
 from rankeval_spark.inputs.input_columns import INPUTS, FramesByModel
+from rankeval_spark.measures import registry
+from rankeval_spark.measures.own import own_measures
+from rankeval_spark.measures.plugins import plugins_of
 from rankeval_spark.refusals import SECTION_MODELS, model_faults
 
 _P = ParamSpec("_P")
@@ -80,6 +83,14 @@ class Call(Request):
         most = {name: value for name, value in rows.items() if name not in FrameInputs().frames}
         return {"evaluation": "notebook", "inputs": {**located, **most}, **values, "results": {"root": "results"}}
 
+    @override
+    def to_yaml(self) -> str:
+        homeless = [one.name for one in self.own if one.kernel.__module__ not in self.plugins]
+        if not homeless:
+            return super().to_yaml()
+        to_do = "Move it into a module, with the decorator @measure, and add plugins: [name.of.the.module]"
+        return f"# Only this process has the measure {' and '.join(homeless)}. {to_do}\n{super().to_yaml()}"
+
     @field_validator("evaluation_date", mode="before")
     @classmethod
     def _is_a_day(cls, day: object) -> object:
@@ -134,8 +145,11 @@ def validate_call(arguments: Mapping[str, Any], frames: Mapping[str, object]) ->
     models = tuple(by_model) if isinstance(by_model, FramesByModel) else None
     if models and isinstance(named := arguments["models"], list | tuple):
         faults += model_faults({f"models[{n}]": name for n, name in enumerate(named)}, models)
+    measures, own, of_functions = own_measures(arguments["measures"])
+    faults += of_functions
     values = {
         **{name: arguments[name] for name in Call.model_fields if name in arguments},
+        **{"measures": measures, "own": own, "plugins": plugins_of(own)},
         **({"models": models} if models and arguments["models"] is None else {}),
         "comparisons": compared,
         "given": given if segments is None else {"segments": column_names(segments), **given},
@@ -146,10 +160,11 @@ def validate_call(arguments: Mapping[str, Any], frames: Mapping[str, object]) ->
         return _ARGUMENT(("baseline",) if baseline is not None and place == ("comparisons", "baseline") else place)
 
     try:
-        call = validate_model(Call, values, locate=locate)
+        with registry.knowing(own):
+            call = validate_model(Call, values, locate=locate)
     except ConfigError as error:
-        measures = arguments["measures"] if isinstance(arguments["measures"], list | tuple) else ()
-        texts = {locate(("measures", index)): str(text).strip() for index, text in enumerate(measures)}
+        listed = measures if isinstance(measures, list | tuple) else ()
+        texts = {locate(("measures", index)): str(text).strip() for index, text in enumerate(listed)}
         found = (_move_measure(fault, texts.get(fault.where, "")) for fault in error.faults)
         raise ConfigError(*faults, *found) from None
     if faults:

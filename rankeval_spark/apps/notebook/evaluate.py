@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     recommendations: object,
     held_out: object,
     *,
-    measures: Sequence[str],
+    measures: Sequence[str | Callable[..., Any]],
     baseline: str | None = None,
     models: Sequence[str] | None = None,
     segments: object = None,
@@ -73,8 +73,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         [, ``propensity``]; with ``list_id`` a row is a judgement of that list of its user alone; without the column
         ``gain`` each row has gain 1; ``value`` is what it was worth, for measures with ``gains='value'``; ``weight``
         how often it counts, for those with ``weighted=True``.
-    measures : sequence of str
-        Such as ``["nDCG@10", "AP(denom='min')@10", "P@5"]``; ``rankeval measures`` explains them.
+    measures : sequence of str or callable
+        Such as ``["nDCG@10", "AP(denom='min')@10", "P@5"]``; ``rankeval measures`` explains them. Functions are
+        measures too, see :func:`rankeval_spark.measure`: ``[my_measure, "my_measure@10", decorated @ 10]``.
     baseline : str, optional
         Model that the others are compared with, in ``comparisons``.
     models : sequence of str, optional

@@ -14,6 +14,7 @@ from rankeval_spark.apps.nightly.night_plan import new_run_id, pin_config, plan_
 from rankeval_spark.apps.published_runs import PastNight
 from rankeval_spark.errors import ConfigError, Fault, FaultsError, InputError, nearest
 from rankeval_spark.inputs.spark.opening import explain
+from rankeval_spark.measures.plugins import load_plugins
 from rankeval_spark.result_rows import check_rows
 from rankeval_spark.results import Rehearsal, Results, event_frame, results_at
 from rankeval_spark.results.spark_reader import read_table
@@ -162,7 +163,9 @@ def reproduce_run(
     ``scratch``.
     """
     night = run.night
-    plan = plan_again(night, pin_config(night.row), night.measures)
+    config = pin_config(night.row)
+    load_plugins(config.plugins, where="plugins")
+    plan = plan_again(night, config, night.measures)
     with ExitStack() as stack:
         if scratch is None:
             master = spark.conf.get("spark.master", "") or ""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import rankeval_spark.measures
-from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, registry
+from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, definition, registry
 from rankeval_spark.measures.definition import Definition
 from rankeval_spark.measures.options import GROUP
 from rankeval_spark.measures.worked_examples import evaluate_expression, example_page_of, examples_of, pages_of
@@ -95,6 +95,7 @@ def test_measure_without_examples_or_reference_says_what_to_add_and_where(
     package.mkdir()
     (package / "lengths.py").write_text(NEW_MODULE)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(definition, "__package__", "unfinished_measures")  # as a module of this package
     registry.discover("unfinished_measures")
     entry = registry.get("Length")
     no_examples = "no examples of Length; add them to the YAML file next to unfinished_measures.lengths, lengths.yaml"
@@ -179,6 +180,7 @@ def test_measures_are_added_in_one_place(tmp_path: Path, monkeypatch: pytest.Mon
     (package / "lengths.py").write_text(NEW_MODULE)
     (package / "lengths.yaml").write_text(NEW_EXAMPLES)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(definition, "__package__", "added_measures")  # as a module of this package
     registry.discover("added_measures")
     measure = Measure.parse("length(Doubled=true)@1")
     assert str(measure) == "Length(doubled=True)@1"
@@ -207,6 +209,7 @@ def test_examples_that_are_missing_or_faulty_are_refused(
     if text is not None:
         (package / f"{module}.yaml").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(definition, "__package__", f"faulty_{name}")  # as a module of this package
     import_module(f"faulty_{name}.{module}")
     with pytest.raises(ValueError, match=message):
         examples_of(registry.get("Length"))

@@ -1,0 +1,1 @@
+"""A team's own package, which this project does not install."""

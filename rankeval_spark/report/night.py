@@ -200,7 +200,7 @@ WORDS: Final = {
 }
 TONES: Final[Mapping[str, Tone]] = {"better": "good", "worse": "bad"}
 MAX_CHECKS: Final = 3  # named in the answer
-MAX_OPEN: Final = 20  # sentences of a rule that are open at all
+MAX_OPEN: Final = 3  # sentences of a rule that are open, the worst; a click opens the others
 ORDER: Final[Mapping[Tone, int]] = {"bad": 0, "open": 1, "good": 2}
 NO_GATES: Final = "No rules: add `gates` to the config, such as {measure: nDCG@10, least_gain: 0.01}."
 

@@ -14,13 +14,12 @@ import pyarrow.compute as pc
 import pytest
 
 from rankeval_spark.report.page import report
+from rankeval_spark.report.tables import ReportTables
 from tests.support import report_tables
 from tests.support.report_tables import Plan, failed, together
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog, Page
-
-    from rankeval_spark.report.tables import ReportTables
 
 PATIENCE_SECONDS: Final = 60
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
@@ -81,7 +80,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Write the pages that tests open: of usual nights, and of hostile names."""
+    """Write the pages that tests open: of usual and failing nights, an empty and a large one, and of hostile names."""
     folder = tmp_path_factory.mktemp("pages")
     models = {"als": 0.8, "bpr": 0.6, "item_knn": 0.55, "popular": 0.1}
     usual = together([*(report_tables.night(Plan(models=models), number) for number in (0, 1)), failed(2)])
@@ -92,13 +91,27 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         slices=("country",),
         n_nights=1,
     )
-    found = {name: folder / f"{name}.html" for name in ("usual", "hostile", "tiny", "huge")}
+    rules: list[dict[str, Any]] = [{"least_gain": 0.1}, {"at_least": 0.3}, {"slice": "country", "margin": 0.001}]
+    failing = Plan(models=models, gates=tuple({"measure": "nDCG@10", **rule} for rule in rules), n_nights=2)
+    segments = {name: tuple(f"{name} {number}" for number in range(15)) for name in ("city", "device")}
+    five = {**models, "two_tower": 0.7}
+    large = Plan(models=five, segments=segments, slices=("city", "device"), n_users=900, n_nights=1)
+    run = {"evaluation": report_tables.EVALUATION, "evaluation_date": report_tables.FIRST_NIGHT, "run_id": "run-000"}
+    nothing = report_tables.published(Plan(), run, reason="no rows for 2026-01-01 in held_out")
+    states = {
+        "usual": usual,
+        "failing": report_tables.nights(failing),
+        "large": report_tables.nights(large),
+        "empty": ReportTables.without_rows(report_tables.runs(nothing)),
+        "hostile": report_tables.nights(hostile),
+    }
+    found = {name: folder / f"{name}.html" for name in (*states, "tiny", "huge")}
     measures = tuple(f"{name}@{k}" for name in ("DCG", "RR", "MIUF", "ARP") for k in (1, 10))
     plain = report_tables.nights(Plan(measures=measures, gates=(), n_nights=2))
     for name, factor in (("tiny", 1e-4), ("huge", 1e6)):
         found[name].write_text(report(scaled(plain, factor)), encoding="utf-8")
-    found["usual"].write_text(report(usual), encoding="utf-8")
-    found["hostile"].write_text(report(report_tables.nights(hostile)), encoding="utf-8")
+    for name, tables in states.items():
+        found[name].write_text(report(tables), encoding="utf-8")
     return found
 
 

@@ -1,6 +1,7 @@
 """Takes the pictures of a report that the docs show: ``python -m tests.report.screenshots REPORT FOLDER``.
 
-Like the tests it drives a Chromium that is there already.
+Like the tests it drives a Chromium that is there already. The docs do not show ``report-print.png``, the
+first sheet of A4 as it is printed.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ PICTURES: Final[dict[str, dict[str, Any]]] = {
     "report": {"width": 1136, "height": 1500, "section": None, "scheme": "light"},
     "report-comparison": {"width": 1100, "height": 900, "section": "comparison", "scheme": "dark"},
     "report-phone": {"width": 390, "height": 900, "section": None, "scheme": "light"},
+    "report-print": {"width": 688, "height": 1017, "section": None, "scheme": "dark", "media": "print"},
 }
 """The file of each picture, without its ending, and what it shows."""
 
@@ -34,6 +36,10 @@ def take(browser: Browser, report: Path, folder: Path) -> None:
         opened = Opened(context.new_page())
         opened.page.goto(report.absolute().as_uri())
         opened.wait_until_drawn()
+        if "media" in wanted:
+            opened.run("window.dispatchEvent(new Event('beforeprint'))")
+            opened.page.emulate_media(media=wanted["media"])
+            opened.wait_until_drawn()
         if wanted["section"]:
             opened.run("document.documentElement.style.scrollBehavior = 'auto'")
             opened.run(f"document.getElementById('{wanted['section']}').scrollIntoView()")

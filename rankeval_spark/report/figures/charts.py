@@ -235,6 +235,7 @@ def config_of(look: Look) -> dict[str, Any]:
             "labelSeparation": 8,
             "titlePadding": 8,
         },
+        "axisX": {"labelBound": 12},  # pixels beyond the axis: the padding has room for them
         "axisY": {"domain": False, "ticks": False},
         "title": {
             "color": palette.ink,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import measures_reference
 from config_reference import configuration_page
+from orders_figure import orders_figure
 
 from rankeval_spark import schemas
 from rankeval_spark.config import PRESETS
@@ -151,6 +152,7 @@ def pages() -> dict[str, str]:
         "tables.md": tables_page(),
         "presets.md": presets_page(),
         "configuration.md": configuration_page(),
+        "orders.svg": orders_figure(),
     }
 
 

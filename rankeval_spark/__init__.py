@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rankeval_spark.apps.notebook.attributed_interactions import attributed_interactions
     from rankeval_spark.apps.notebook.config_evaluation import evaluate_config
     from rankeval_spark.apps.notebook.evaluate import evaluate
+    from rankeval_spark.apps.notebook.measure_lists import measure_lists
     from rankeval_spark.config import Comparisons, FrameInputs, Intervals, Policies, Slicing
     from rankeval_spark.evaluation import Evaluation
     from rankeval_spark.measures import measure
@@ -39,6 +40,7 @@ __all__ = [
     "evaluate",
     "evaluate_config",
     "measure",
+    "measure_lists",
     "register_functions",
     "windows",
 ]
@@ -53,6 +55,7 @@ _HOMES: Final = {
     "build_session": "rankeval_spark.spark.session.builder",
     "measure": "rankeval_spark.measures",
     "evaluate": "rankeval_spark.apps.notebook.evaluate",
+    "measure_lists": "rankeval_spark.apps.notebook.measure_lists",
     "register_functions": "rankeval_spark.spark.list_functions",
     "windows": "rankeval_spark.windows",
     "evaluate_config": "rankeval_spark.apps.notebook.config_evaluation",

@@ -379,6 +379,27 @@ def user(
     user_command(results, user_id, RowSelection(date_, evaluation, ks=[k]), is_json=json_)
 
 
+@_command(
+    "rankeval explain /data/results u42 nDCG@10 --model als",
+    "rankeval explain /data/results u42 AP@10 --model als --date 2026-01-03 --json",
+)
+def explain(
+    results: shared.Root,
+    user_id: Annotated[str, typer.Argument(help="Id of the user", metavar="USER")],
+    measure: Annotated[str, typer.Argument(help="Measure of the night, with its cutoff", metavar="MEASURE")],
+    model: Annotated[str | None, typer.Option(help="Model whose list it is, where there are several")] = None,
+    list_id: Annotated[str | None, typer.Option("--list", help="List, where the user has several")] = None,
+    date_: shared.Night = None,
+    evaluation: shared.EvaluationName = None,
+    json_: shared.Json = False,
+) -> None:
+    """Show how the value of a user comes about, rank by rank: the inputs of the night are read again."""
+    from rankeval_spark.cli.show import RowSelection, explain_command  # noqa: PLC0415 - pyarrow takes a moment
+
+    selection = RowSelection(date_, evaluation, [] if model is None else [model])
+    explain_command(results, user_id, measure, selection, list_id, is_json=json_)
+
+
 @_command("rankeval gate /data/results", "rankeval gate /data/results --date 2026-01-03 --config conf/stricter.yaml")
 def gate(
     results: shared.Root,

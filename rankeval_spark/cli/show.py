@@ -1,4 +1,4 @@
-"""``rankeval show``, ``compare`` and ``user``: rows of a results root, two nights, and the lists of one user."""
+"""``rankeval show``, ``compare``, ``user`` and ``explain``: rows of a results root, two nights, and one user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.markup import escape
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.published.comparison import ComparisonSelection, compare_models, compare_nights
-from rankeval_spark.apps.published.user_lists import UserLists, user_lists
+from rankeval_spark.apps.published.user_lists import UserLists, open_night, user_lists
 from rankeval_spark.apps.published_runs import PastNight, chosen_nights, earlier_nights, published_nights
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.shared_options import new_session
@@ -25,7 +25,17 @@ from rankeval_spark.cli.terminal import console, json_text, say_done, say_note, 
 from rankeval_spark.config import parse_date
 from rankeval_spark.config.request import request_of
 from rankeval_spark.engine.scorer import RELEVANT
-from rankeval_spark.errors import ConfigError, Fault, InputError, listed, nearest, nearest_days, visible
+from rankeval_spark.errors import (
+    ConfigError,
+    Fault,
+    InputError,
+    InvalidCallError,
+    listed,
+    nearest,
+    nearest_days,
+    visible,
+)
+from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.measures import group_statistics
 from rankeval_spark.report.defaults import newest_nights
 from rankeval_spark.result_rows import gap_rows
@@ -294,6 +304,32 @@ def user_command(root: str, user: str, selection: RowSelection, *, is_json: bool
         ],
     }
     write_out(json_text(document))
+
+
+_ARGUMENTS: Final = {"user": "USER", "measure": "MEASURE", "model": "--model", "list_id": "--list"}
+"""Arguments of the command by those of the call."""
+
+
+def explain_command(
+    root: str, user: str, measure: str, selection: RowSelection, list_id: str | None, *, is_json: bool
+) -> None:
+    """Read the inputs of a published night again and show how a value of a user comes about."""
+    night = chosen_night(root, selection)
+    host = open_night(on_demand(partial(new_session, "rankeval explain")), root, night)
+    model = next(iter(selection.models), None)
+    try:
+        found = Evaluation(host, host.request).explain(user, measure, model=model, list_id=list_id)
+    except InvalidCallError as error:
+        places = {f"explain({name}=)": place for name, place in _ARGUMENTS.items()}
+        raise ConfigError(*(replace(each, where=places.get(each.where, each.where)) for each in error.faults)) from None
+    key = {C.MODEL_ID: found.model_id, C.USER_ID: found.user_id, C.LIST_ID: found.list_id}
+    if is_json:
+        of_night = {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date}
+        parts = {"numbers": found.numbers, "ranks": found.table.to_pylist(), "ideal": found.ideal.to_pylist()}
+        write_out(json_text({**of_night, **key, C.MEASURE: str(found.measure), C.VALUE: found.value, **parts}))
+        return
+    say_done(str(night))
+    console().print(repr(found), markup=False, highlight=False, soft_wrap=True)
 
 
 def _show_lists(found: UserLists, title: str, k: int) -> None:

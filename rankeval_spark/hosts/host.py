@@ -103,6 +103,11 @@ class Host(ABC, Generic[Frame]):
     def ranked_items(self) -> Frame:
         """A row per list and item: key, rank, gain (NULL without a judgement), ``is_relevant``."""
 
+    @property
+    @abstractmethod
+    def judged(self) -> Frame:
+        """The judgements: user, list where they name it, item and gain."""
+
     @abstractmethod
     def titles(self, items: Sequence[str]) -> dict[str, str]:
         """Look up the titles of some items in the catalogue, by their ids as text; on Spark by a job of its own."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankeval_spark import columns as C
+from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.arrays import to_texts
 from rankeval_spark.engine.facts import require_input
 from rankeval_spark.hosts.host import Host
@@ -156,6 +156,11 @@ class InProcess(Host[ResultTable]):
     @cached_property
     def ranked_items(self) -> ResultTable:
         return ResultTable(scored_rows.to_ranked_items(self.usable), "ranked_items")
+
+    @property
+    def judged(self) -> ResultTable:
+        held_out = self.usable.held_out
+        return ResultTable(held_out.select([*schemas.HELD_OUT.key_in(held_out.column_names), C.GAIN]), "judged")
 
     def titles(self, items: Sequence[str]) -> dict[str, str]:
         source = self.usable.tables.items

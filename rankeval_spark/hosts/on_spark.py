@@ -209,6 +209,11 @@ class OnSpark(Host[DataFrame]):
     def ranked_items(self) -> DataFrame:
         return result_frames.to_ranked_items(self.inputs, request=self.request)
 
+    @property
+    def judged(self) -> DataFrame:
+        held_out = self.given.held_out
+        return held_out.select(*schemas.HELD_OUT.key_in(held_out.columns), C.GAIN)
+
     def titles(self, items: Sequence[str]) -> dict[str, str]:
         frame = self.given.items
         if frame is None or C.TITLE not in frame.columns or not items:

@@ -13,7 +13,7 @@ from rankeval_spark.config.policies import tie_rule
 from rankeval_spark.errors import visible
 from rankeval_spark.report.layouts import Column, Layout, to_html, to_text
 from rankeval_spark.report.result_table import ResultTable
-from rankeval_spark.result_rows.trace_rows import IDEAL, IS_EVALUATED, KERNEL_VALUE, LIST, NUMBER, OF_RANK, PART
+from rankeval_spark.result_rows.trace_rows import IDEAL, IS_EVALUATED, IS_SUM, KERNEL_VALUE, LIST, NUMBER, OF_RANK, PART
 
 if TYPE_CHECKING:
     from rankeval_spark.config import Policies
@@ -51,7 +51,7 @@ class Explanation:
     @property
     def is_sum(self) -> bool:
         """Whether the column ``contribution`` adds up to the value; else ``after`` leads to it."""
-        return "contribution" in self.table.column_names
+        return bool(self.numbers[IS_SUM])
 
     def __repr__(self) -> str:
         """Return the explanation as text."""
@@ -80,7 +80,8 @@ class Explanation:
     def sentences(self) -> list[str]:
         """The sums and the value in words; why there is none, and what policies did."""
         numbers, kernel_value = self.numbers, self.numbers[KERNEL_VALUE]
-        found = [*self._sums()] if kernel_value is not None else [f"the formula has no value: {self._undefined}"]
+        nothing = [] if len(self.table) else ["the list has no item"]
+        found = self._sums() if kernel_value is not None else [f"the formula has no value: {self._undefined}"]
         if not numbers[IS_EVALUATED]:
             population, missing = self.policies.population, self.policies.missing
             found.append(f"the list is not in the population {population!r} with missing={missing!r}: it has no value")
@@ -95,7 +96,7 @@ class Explanation:
         )
         of_items = wording.count(recommended, "place") + (f" down to rank {self.measure.k}" if self.measure.k else "")
         found.append(f"R = {relevant} of {judged} judged items are relevant; {of_items}, hits: {hits}")
-        return found
+        return [*nothing, *found]
 
     @property
     def _undefined(self) -> str:
@@ -110,7 +111,8 @@ class Explanation:
             steps.append(f"sum of terms {_short(total)}")
             steps += [f"{name} {_short(numbers[name])}" for name in ("times", "divided by") if name in numbers]
         elif self.is_sum:
-            steps.append(f"sum of contributions {_short(pc.sum(self.table['contribution']).as_py() or 0.0)}")
+            added = sum(row.get("contribution") or 0.0 for row in self.table)
+            steps.append(f"sum of contributions {_short(added)}")
         if "constant" in numbers:
             steps.append(f"plus {_short(numbers['constant'])}, whatever the items add")
         if not self.is_sum:
@@ -129,7 +131,8 @@ class Explanation:
 
 def _lay_out(table: ResultTable, title: str, notes: Sequence[str]) -> Layout:
     """Lay out ranks: columns that say what no other does, and of a long list the ranks where something happens."""
-    names, rows = table.columns, table.to_pylist()
+    rows = table.to_pylist()
+    names = table.columns if rows else []
     if "worth" in names and all(row["worth"] in (row.get(C.GAIN), None, 0.0) for row in rows):
         names.remove("worth")
     if "term" in names and all(row["term"] == row.get("contribution", _NO_NUMBER) for row in rows):

@@ -28,6 +28,7 @@ PART: Final = "part"
 # another one than the kernel's
 KERNEL_VALUE: Final = "value of the formula"
 IS_EVALUATED: Final = "is evaluated"
+IS_SUM: Final = "is a sum"  # 1 where contributions of the ranks add up to the value, or to the ratio
 
 OF_RANK: Final = ("gain", "worth", "discount", "term", "contribution", "after")
 """Numbers of a rank: the gain of its item and its worth, the discount of the rank, both multiplied, what this makes of
@@ -57,7 +58,7 @@ def to_trace_rows(part: Part, place: int, measure: Measure) -> pa.RecordBatch:
     depth = int(part.scored.counts[C.N_RECOMMENDED][place, part.outputs.computed.ks.index(measure.k)])
     found = [*_rows_of_list(trace, items, gains, depth), *_rows_of_ideal(trace, judged)]
     found += _rows_of_numbers(part, place, measure)
-    numbers = {**trace.numbers, KERNEL_VALUE: trace.value}
+    numbers = {**trace.numbers, KERNEL_VALUE: trace.value, IS_SUM: float("contribution" in trace.by_rank)}
     found += [{PART: NUMBER, "name": name, C.VALUE: _or_none(number)} for name, number in numbers.items()]
     return pa.RecordBatch.from_pylist([{**keys, **row} for row in found], SCHEMA)
 

@@ -35,6 +35,7 @@ PUBLIC: Final = [
         "evaluate",
         "evaluate_config",
         "measure",
+        "measure_lists",
         "register_functions",
         "windows",
     ),

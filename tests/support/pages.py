@@ -36,6 +36,10 @@ NOT_RUN: Final = {
         "docs/queries.md",
         "rankeval register",
     ): "needs the programs duckdb and spark-sql; test_queries.py runs what it prints",
+    **{
+        ("docs/explain.md", start): "what the block above prints; tests/unit/test_pages.py compares it"
+        for start in ("lists: ", "nDCG = ", "IPrecAvg = ", "P@2 = ", "AP = ")
+    },
     ("docs/operations.md", "make zip"): "needs a cluster; tests/spark/session/test_readme_submit.py submits it",
     ("docs/operations.md", "make cluster-env"): "needs a cluster; tests/cluster/test_submit.py submits it",
     ("docs/scale.md", ""): "takes up to an hour",

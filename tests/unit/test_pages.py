@@ -104,6 +104,14 @@ def test_the_fcp_of_surprise_is_made_of_user_metrics() -> None:
         assert connection.execute(block.text).fetchall() == [("model", 1 / 2)]
 
 
+def test_explanations_on_the_page_are_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    page, names = "docs/explain.md", dict[str, Any]()
+    shown = [block.text for block in blocks("") if block.page == page and not block.commands]
+    for text, output in zip(here(page), shown, strict=True):
+        exec(text, names)
+        assert capsys.readouterr().out == output
+
+
 def test_every_block_is_run_or_has_a_reason() -> None:
     """YAML is read by tests/meta/test_docs.py."""
     missed = [

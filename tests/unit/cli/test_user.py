@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import deltalake
@@ -77,3 +78,43 @@ def test_a_user_without_a_row_is_refused(published: Workspace) -> None:
 
     assert done.code == 4
     assert "user: found 'nobody'; expected a user of nightly, 2026-01-02, with a list or a judgement" in done.err
+
+
+def explain(workspace: Workspace, *arguments: object) -> dict[str, Any]:
+    found: dict[str, Any] = json_of("explain", workspace.root, *arguments, "--date", FIRST)
+    return found
+
+
+@pytest.mark.parametrize("name", ["ann", "bob", "eve", "kim"])
+def test_explained_values_are_those_that_were_published(published: Workspace, name: str) -> None:
+    for (model, measure, k), value in of_published(published, name).items():
+        assert explain(published, name, f"{measure}@{k}", "--model", model)["value"] == value
+
+
+def test_a_published_value_is_explained_rank_by_rank(published: Workspace) -> None:
+    found = explain(published, "bob", "nDCG@2", "--model", "pop")
+    assert [(row["item_id"], row["contribution"]) for row in found["ranks"]] == [("d", 1), ("a", 0)]
+    assert found["numbers"]["divided by"] == 2
+    assert [(row["item_id"], row["term"]) for row in found["ideal"]] == [("d", 2)]
+    done = rankeval("explain", published.root, "bob", "nDCG@2", "--model", "pop", "--date", FIRST)
+    assert "nDCG@2 = 1.0000 for user bob under pop\n" in done.out
+    assert "sum of terms 2, divided by 2: 1\n" in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("bo", "nDCG@2", "--model", "als"), "USER: found 'bo'; .*did you mean 'bob'"),
+        (("bob", "nDCG@4", "--model", "als"), "MEASURE: found 'nDCG@4'; .*did you mean 'nDCG@2'"),
+        (("bob", "nDCG@2", "--model", "alz"), "--model: found 'alz'; .*did you mean 'als'"),
+        (("bob", "nDCG@2"), "--model: found None; expected one of: als, pop"),
+        (("bob", "nDCG@2", "--model", "als", "--list", "x"), "--list: found 'x'"),
+    ],
+    ids=str,
+)
+def test_a_wrong_argument_of_explain_is_named_as_it_is_typed(
+    published: Workspace, arguments: tuple[str, ...], message: str
+) -> None:
+    done = rankeval("explain", published.root, *arguments, "--date", FIRST)
+    assert done.code == 2
+    assert re.search(message, " ".join(done.err.split()))

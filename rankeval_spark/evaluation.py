@@ -6,6 +6,7 @@ import hashlib
 import io
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from inspect import isfunction
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -569,7 +570,7 @@ class Evaluation(Generic[Frame]):
 
     @raise_as_call()
     def explain(
-        self, user: object, measure: str, *, model: str | None = None, list_id: str | None = None
+        self, user: object, measure: object, *, model: str | None = None, list_id: str | None = None
     ) -> Explanation:
         """Explain the value of a user's list: what each rank adds, the ideal list, and the sums.
 
@@ -579,7 +580,7 @@ class Evaluation(Generic[Frame]):
         ----------
         user : str or int
             Id of the user.
-        measure : str
+        measure : str or function
             A measure of the evaluation that has values of lists, with its cutoff, such as ``"nDCG@10"``.
         model : str, optional
             The model whose list it is; needed where there are several.
@@ -648,17 +649,18 @@ class Evaluation(Generic[Frame]):
         items = sorted(set(rows[C.ITEM_ID].drop_null().to_pylist()))
         return Explanation(asked, rows, self.request.policies, self.host.titles(items))
 
-    def _find_explained(self, measure: str) -> Measure:
+    def _find_explained(self, measure: object) -> Measure:
         """Return the measure of a text; ConfigError unless it is one of the evaluation with values of lists."""
         place, known = "explain(measure=)", {str(each): each for each in self.request.measure_set.per_list}
-        if measure not in known:
+        text = measure.__name__ if isfunction(measure) else str(measure)
+        if text not in known:
             with registry.knowing(self.request.own):
-                asked = Measure.parse(measure, where=place, defaults=options_of(self.request.preset))
+                asked = Measure.parse(text, where=place, defaults=options_of(self.request.preset))
             if str(asked) not in known:
                 expected = f"a measure of the evaluation with values of lists: {listed(str(asked), [*known])}"
-                raise ConfigError(Fault(place, repr(measure), expected, nearest(str(asked), known)))
+                raise ConfigError(Fault(place, repr(text), expected, nearest(str(asked), known)))
             return known[str(asked)]
-        return known[measure]
+        return known[text]
 
     def _build_leaderboard(self, measures: Sequence[Measure]) -> ResultTable:
         """Return the leaderboard of some measures, best first by the first, with the comparisons of its models."""

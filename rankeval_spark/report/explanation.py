@@ -116,9 +116,7 @@ class Explanation:
         if "constant" in numbers:
             steps.append(f"plus {_short(numbers['constant'])}, whatever the items add")
         if not self.is_sum:
-            last = (
-                f"the value is no sum over the ranks: after each, that of the list so far, at last {self._shown_value}"
-            )
+            last = f"no terms of single ranks: `after` is the value of the list so far, at last {self._shown_value}"
             return [*([", ".join(steps)] if steps else []), last]
         if "ratio" in numbers:
             return [f"{', '.join(steps)}: {_short(numbers['ratio'])}, of which the formula makes {self._shown_value}"]

@@ -170,3 +170,13 @@ def test_of_several_lists_of_a_user_one_is_named() -> None:
     assert result.explain("u", "RR", list_id="mail").value == 1 / 2
     with pytest.raises(ConfigError, match=r"explain\(list_id=\): found none of 2 lists; expected one of: home, mail"):
         result.explain("u", "RR")
+
+
+def test_a_function_is_explained_by_the_value_down_to_each_rank() -> None:
+    def last_hit(ranks: list[int]) -> float:
+        """Rank of the last hit; 0 without one."""
+        return max(ranks, default=0)
+
+    log = table("user_id item_id score", *(("u", item, -rank) for rank, item in enumerate("abcd")))
+    found = evaluate(log, table("user_id item_id", ("u", "b"), ("u", "c")), measures=[last_hit]).explain("u", last_hit)
+    assert found.table.to_pydict()["after"] == [0, 2, 3, 3]

@@ -289,13 +289,13 @@ def answer(night: Night) -> Answer:
     """Return whether the models of a night may ship, and why."""
     by_size = sorted(rows_of(night.means, [C.MODEL_ID, "n_users"]), key=lambda row: row["n_users"])
     of_models = {row[C.MODEL_ID]: row["n_users"] for row in by_size}  # the most that a measure has
-    users = [("users", wording.count(max(of_models.values(), default=0)))]
+    users = {"user": max(of_models.values(), default=0)}
     if any(row["test"] == C.UNPAIRED for row in night.pairs):  # models of an A/B test have users of their own
-        users = [(f"users of {model}", wording.count(n)) for model, n in sorted(of_models.items())]
+        users = {f"users of {model}": n for model, n in sorted(of_models.items())}
     warned, share = [row for row in night.checks if row["verdict"] != "ok"], night.run["sample_share"]
-    counts = [("models", wording.count(len(night.models))), *users, ("nights", wording.count(night.n_nights))]
+    counts = {"model": len(night.models), **users, "night": night.n_nights}
     facts = [
-        *((name, n, "") for name, n in counts if n != "0"),
+        *((name if n == 1 or " " in name else f"{name}s", wording.count(n), "") for name, n in counts.items() if n),
         *([("checks to look at", f"{len(warned)} of {len(night.checks)}", "checks")] if night.checks else []),
         *([("sample", f"{wording.percent(share)} of the users", "")] if share is not None and share < 1 else []),
     ]
@@ -384,7 +384,8 @@ def _highlights(night: Night) -> list[Sentence]:
         for row in (row for row in compared if row["is_all"]):
             texts = [row["withheld"]] if row["withheld"] else []
             if row["delta"] is not None:
-                tested = f"{'adjusted p ' if row['p_adjusted'] is not None else row['outcome'] + ': '}{row['p']}"
+                p = row["p_adjusted"]
+                tested = f"{row['outcome']}: {row['p']}" if p is None else f"adjusted {wording.p_in_words(p)}"
                 texts.append(f"{row['text']} ({row['interval']}), {tested}")
             tone = "open" if row["withheld"] else TONES.get(row["outcome"], "open")
             about = f"{model} against {night.baseline}, {name}"

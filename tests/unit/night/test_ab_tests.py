@@ -81,6 +81,8 @@ def test_tables_and_the_report_have_the_difference(night: tuple[Workspace, Finis
     assert "Mean difference of Success@1 between the users of each model" in page
     assert "adjusted by Holm for 1 test on all users and 1 in slices" in page
     assert "Differences of the same user" not in page
+    assert "B against A, Success@1: +0.013 (−0.086 to +0.112), adjusted p = .79." in page
+    assert "<dt>night</dt><dd>1</dd>" in page
     for model, users in {"A": "900", "B": "101"}.items():
         assert f"<dt>users of {model}</dt><dd>{users}</dd>" in page
 

@@ -232,7 +232,7 @@ def test_each_candidate_and_each_check_to_look_at_have_a_sentence(nights: Report
     lines = [one.text for one in answer_of(nights).highlights]
     assert len(lines) == 2 + 1
     assert lines[0].startswith("als against popular, nDCG@10: +0.")
-    assert "adjusted p" in lines[0]
+    assert lines[0].endswith(", adjusted p < .001.")
     check = answer_of(nights).highlights[-1]
     assert (check.verdict, check.section) == ("check", "checks")
     assert check.text == "held out in train in held_out: 287, 19.7 %, more than 0 %."

@@ -28,7 +28,9 @@ def item_text(row: Row) -> str:
     """Return an item as people know it: a mark if it is a hit, its title, else its id; cut if it is long."""
     text = visible(str(row[C.TITLE] or row[C.ITEM_ID] or ""))
     text = text if len(text) <= MAX_TITLE else f"{text[: MAX_TITLE - 1]}…"
-    return f"{HIT} {text}" if (row[C.GAIN] or 0.0) >= RELEVANT else text
+    text = f"{HIT} {text}" if (row[C.GAIN] or 0.0) >= RELEVANT else text
+    added = row.get("contribution")
+    return f"{text} ({wording.signed(added, 3)})" if added else text
 
 
 def examples_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 - as the other sections
@@ -46,10 +48,16 @@ def examples_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 -
         blocks.append(Block(f"{pair[0]} against {pair[1]}", tables=tables, is_folded=number > 0))
     name = with_cutoff(first[C.MEASURE], first[C.K])
     lead = f"Users with the greatest differences of {name}, with the first items of both lists; {HIT} marks a hit. "
+    lead += "A number in brackets is what the item adds to the value. " if any(map(_has_term, rows)) else ""
     lead += "They are chosen for these differences: typical users are under Users."
     if len(own) > MAX_MODELS:
         lead += f" {MAX_MODELS} of {len(own)} models are shown; the table examples has all."
     return Section(lead, blocks)
+
+
+def _has_term(row: Row) -> bool:
+    """Return whether it is known what an item adds to the value."""
+    return row.get("contribution") is not None
 
 
 def _tables_of(rows: Sequence[Row], number: int) -> Iterator[TableView]:

@@ -10,12 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
+from rankeval_spark.apps.nightly.night_plan import plan_again
 from rankeval_spark.apps.published.comparison import compare_two_best
 from rankeval_spark.apps.published_runs import published_nights
 from rankeval_spark.engine.arrays import combine_chunks
 from rankeval_spark.engine.buckets import is_drawn
+from rankeval_spark.engine.planning import build_outputs
 from rankeval_spark.errors import ConfigError, InputError, warn_user
-from rankeval_spark.measures import with_cutoff
+from rankeval_spark.measures import MeasureSet, with_cutoff
 from rankeval_spark.report.figures.users import KEY, column_of, curve_columns
 from rankeval_spark.report.night import MAX_NIGHTS, Night, chosen_run
 from rankeval_spark.report.page import report
@@ -24,6 +26,8 @@ from rankeval_spark.results import results_of
 from rankeval_spark.results.journal import COMMITS
 from rankeval_spark.results.published_results import DELETED
 from rankeval_spark.results.table_scans import DamagedResultsError
+from rankeval_spark.sums import sums
+from rankeval_spark.sums.published import PublishedLists
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +37,9 @@ if TYPE_CHECKING:
 
 MAX_USERS: Final = 10_000
 """Users whose values are read; of more, a sample is drawn. Figures have bins, so that more would look the same."""
+
+MAX_LISTS: Final = 2_000_000
+"""Lists of a night among which those of examples are looked for, in a second or two."""
 
 _NIGHT: Final = (C.EVALUATION, C.EVALUATION_DATE)
 
@@ -49,6 +56,7 @@ def report_of(
     results = results_of(root)
     tables = report_tables(results, evaluation=evaluation, day=day, baseline=baseline)
     tables = _add_best_pair(root, tables, Night(tables, evaluation=evaluation, day=day, baseline=baseline))
+    tables = _add_contributions(root, tables)
     tables = without_user_ids(tables) if hides_users else tables
     return report(tables, evaluation=evaluation, day=day, baseline=baseline)
 
@@ -172,6 +180,37 @@ def _add_best_pair(root: str, tables: ReportTables, night: Night) -> ReportTable
     of_night = published_nights(root, evaluation=night.evaluation, dates=[night.day])[0]
     of_all = night.gates, rows_of(night.means), night.pairs, night.baseline
     return replace(tables, best_pair=compare_two_best(root, of_night, night.first, *of_all))
+
+
+def _add_contributions(root: str, tables: ReportTables) -> ReportTables:
+    """Add to the examples what each item adds to the value, where the published lists tell it."""
+    examples = tables.examples
+    if not examples.num_rows:
+        return tables
+    first = examples.slice(0, 1).to_pylist()[0]
+    of_night: dict[str, Any] = {"evaluation": first[C.EVALUATION], "date": first[C.EVALUATION_DATE]}
+    (night,) = published_nights(root, evaluation=of_night["evaluation"], dates=[of_night["date"]])
+    asked = (first[C.MEASURE], first[C.K])
+    measure = next((each for each in night.measures.per_list if (each.label, each.k) == asked), None)
+    results = results_of(root)
+    if measure is None or {*measure.needs} - {C.HIT_SCORES} or not night.has_lists or results.deleted(**of_night):
+        return tables
+    request = plan_again(night, night.config, MeasureSet.of([measure])).request.copy_with(slices=())
+    lists = PublishedLists(build_outputs(request, averages_lists=False, has_judged_lists=False), ())
+    totals = sums.ListTotals(lists, {sums.TRACES: sums.Traces(measure)})
+    keys = {(row[C.USER_ID], row["listed_by"]) for row in examples.to_pylist()}
+    users, models = (pa.array(sorted({key[place] for key in keys})) for place in range(2))
+    is_shown = pc.field(C.USER_ID).isin(users) & pc.field(C.MODEL_ID).isin(models)
+    published = results.scan(schemas.LISTS.name, **of_night)
+    if published.count_rows() > MAX_LISTS:
+        return tables
+    batches = published.filter(is_shown).to_batches(columns=lists.columns)
+    found = sums.finish_sums(totals.sums, [*totals.add(batches)])[sums.TRACES]
+    place = (C.USER_ID, C.MODEL_ID, C.LIST_ID, C.RANK)
+    added = {tuple(row[name] for name in place): row["contribution"] for row in found.to_pylist() if row["gain"]}
+    places = zip(*(examples[name].to_pylist() for name in (C.USER_ID, "listed_by", C.LIST_ID, C.RANK)), strict=True)
+    column = pa.array([added.get(each) for each in places], pa.float64())
+    return replace(tables, examples=examples.append_column("contribution", column))
 
 
 def _read_sample(scan: Any, columns: list[str], share: float) -> pa.Table:  # noqa: ANN401 - a dataset

@@ -96,7 +96,7 @@ def test_every_option_of_every_measure_is_explained() -> None:
     assert found.count(None) < len(found) / 10
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(measure=st.sampled_from(VARIANTS), ranking=rankings())
 def test_parts_of_drawn_lists_add_up_or_their_steps_end_in_the_value(measure: Measure, ranking: Ranking) -> None:
     lists = Lists.of([ranking])
@@ -106,7 +106,7 @@ def test_parts_of_drawn_lists_add_up_or_their_steps_end_in_the_value(measure: Me
 OVER_TIES: Final = [measure for measure in VARIANTS if measure.has_mean_over_ties]
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(measure=st.sampled_from(OVER_TIES), ranking=rankings(min_size=2), data=st.data())
 def test_terms_over_tied_ranks_are_those_of_their_items(
     measure: Measure, ranking: Ranking, data: st.DataObject

@@ -85,6 +85,9 @@ def test_the_report_shows_both_lists_and_hides_users_on_request(done: Workspace,
     assert first.one("caption").words.startswith(f"{user} wins +")
     assert [cell.words for cell in first.one("thead").all("th")] == ["rank", "als", "pop"]
     assert "✓ " in first.words
+    hits = [cell.words for cell in first.one("tbody").all("td") if "✓" in cell.words]
+    assert all(words.endswith("(+0.333)") for words in hits)  # one in three items of P@3
+    assert "A number in brackets is what the item adds to the value." in section.words
     assert f"{'x' * 79}…" in html
     users = {row["user_id"] for row in rows_of(done.root)}
     texts = parsed(hidden).one("main").words

@@ -146,7 +146,7 @@ def statement_of_surprise() -> tuple[str, pa.Table, float]:
         discordant[user] = sum(one >= other and gain < least for (one, gain), (other, least) in pairs)
     assert 0 in discordant.values(), "users whom the two means do not share"
     right, wrong = (fmean(n for n in counts.values() if n) for counts in (concordant, discordant))
-    return statement, result.user_metrics, right / (right + wrong)
+    return statement, result.user_metrics.to_arrow(), right / (right + wrong)
 
 
 def test_surprise_is_computed_from_the_counts_of_users_as_the_docs_say() -> None:

@@ -450,15 +450,15 @@ class Evaluation(Generic[Frame]):
         return self.host.frame(self._build_leaderboard(measures))
 
     @raise_as_call()
-    def compare(self, model: str, other: str, *, measure: str | None = None) -> ModelComparison:
+    def compare(self, model: str, other: str, *, measure: object = None) -> ModelComparison:
         """Compare two models by one measure, in a paragraph: which is better, how surely, for whom and where.
 
         Parameters
         ----------
         model, other : str
             The models; the difference is that of the first from the second.
-        measure : str, optional
-            Such as ``"nDCG@10"``; the first primary measure where left out.
+        measure : str or function, optional
+            Such as ``"nDCG@10"``, or a measure of your own; the first primary measure where left out.
 
         Returns
         -------
@@ -487,9 +487,11 @@ class Evaluation(Generic[Frame]):
             )
         comparable = self.request.measure_set.comparable
         requested = [(each.label, each.k) for each in self.request.measure_set.per_list if each.column in comparable]
-        chosen = choose_measure(found, requested, measure)
-        rows = [row for row in found if (row[C.MEASURE], row[C.K]) == chosen]
-        return ModelComparison(rows, sums.Differences.schema, note)
+        with registry.knowing(self.request.own):
+            text = measure.__name__ if isfunction(measure) else None if measure is None else str(measure)
+            chosen = choose_measure(found, requested, text)
+            rows = [row for row in found if (row[C.MEASURE], row[C.K]) == chosen]
+            return ModelComparison(rows, sums.Differences.schema, note, own=self.request.own)
 
     def _compare_pair(self, model: str, other: str) -> list[Row]:
         """Compute the comparison of two models that the evaluation does not have, and keep it."""

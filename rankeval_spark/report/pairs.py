@@ -23,6 +23,7 @@ from rankeval_spark.statistics.power import POWER, strictest_tail, users_needed
 from rankeval_spark.statistics.unpaired_tests import describe_shared_users
 
 if TYPE_CHECKING:
+    from rankeval_spark.measures import Definition
     from rankeval_spark.report.defaults import MeasureKey
     from rankeval_spark.report.tables import Row
 
@@ -47,9 +48,11 @@ class ModelComparison:
         This row and those of the slices.
     """
 
-    def __init__(self, rows: Sequence[Row], schema: pa.Schema, note: str = "") -> None:
+    def __init__(
+        self, rows: Sequence[Row], schema: pa.Schema, note: str = "", *, own: tuple[Definition, ...] = ()
+    ) -> None:
         self.row: dict[str, Any] = next(dict(row) for row in rows if row[C.SLICE] == C.ALL_USERS)
-        self.table = ResultTable(pa.Table.from_pylist(list(rows), schema), "comparisons")
+        self.table = ResultTable(pa.Table.from_pylist(list(rows), schema), "comparisons", own=own)
         slices = [row for row in rows if row[C.SLICE] != C.ALL_USERS]
         said = [
             *_describe(self.row),

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from scipy import stats
 
-from rankeval_spark import evaluate
+from rankeval_spark import evaluate, measure
 from rankeval_spark.errors import ConfigError
 from tests.support.html import parsed
 from tests.support.logs import Logs
@@ -140,6 +140,21 @@ def test_arms_of_an_experiment_are_compared_in_unpaired_words() -> None:
     assert apart == (
         "new and old are not compared by RR: no common users; models of an A/B test are named in comparisons.split."
     )
+
+
+@measure(undefined="no hit", better="lower", bounds=(1, math.inf), without_relevant=100)
+def first_rank(ranks: list[int]) -> float:
+    """Rank of the first hit."""
+    return ranks[0] if ranks else math.nan
+
+
+def test_the_lower_value_of_an_own_measure_can_be_the_better_one() -> None:
+    ranks = {"als": by_turns(1, 2, 3, 2), "knn": by_turns(4, 5, 2, 2)}
+    text = evaluated(ranks, measures=["RR", first_rank]).compare("als", "knn", measure=first_rank).text
+    assert text.startswith(
+        "als is better than knn by first_rank, where lower is better: 2.00 against 3.25 on the same 40 "
+    )
+    assert "als is better for 20 users, worse for 10 and equal for 10." in text
 
 
 def test_too_few_users_are_said_and_not_tested() -> None:

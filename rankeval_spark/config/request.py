@@ -299,6 +299,8 @@ class Request(Model):
     def to_yaml(self) -> str:
         """Return every key that differs from its default as the YAML of a config."""
         values = self._as_config()
+        if self.slices:
+            values["slices"] = [names[0] if len(names) == 1 else names for names in values["slices"]]
         first = {name: values[name] for name in ("evaluation", "inputs") if name in values}
         return to_text(first | values)
 

@@ -40,7 +40,15 @@ for _tag, _pattern, _first in (
 
 
 class _CoreDumper(yaml.SafeDumper):
-    """Text in quotes where a reader of YAML 1.1 or 1.2 takes it for something else, such as ``no`` and ``5e3``."""
+    """Text in quotes where a reader of YAML 1.1 or 1.2 takes it for something else, such as ``no`` and ``5e3``.
+
+    A path stands on a line of its own, where people may write ``{date}`` into it without quotes.
+    """
+
+    def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> yaml.MappingNode:  # noqa: ANN401 - of yaml
+        node: yaml.MappingNode = super().represent_mapping(tag, mapping, flow_style)
+        node.flow_style = node.flow_style and not any("/" in str(value.value) for _, value in node.value)
+        return node
 
 
 _CoreDumper.yaml_implicit_resolvers = {
@@ -157,6 +165,8 @@ def parse(text: str, where: str) -> Document:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else None
         fix = "write spaces instead of the tab" if "\\t" in str(error.problem) else ""
+        if line and "{date" in text.splitlines()[line - 1]:
+            fix = "put a text with {date} in quotes"
         details = "; ".join(part for part in (error.context, error.problem) if part)
         found = f"text that is not YAML ({details})"
         raise ConfigError(Fault(location_text(where, (), line), found, "YAML", fix)) from None

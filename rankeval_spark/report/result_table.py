@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from rankeval_spark import columns as C
+from rankeval_spark.errors import ConfigError, Fault, listed, nearest
 from rankeval_spark.measures import registry
 from rankeval_spark.report import layouts
 
@@ -18,6 +22,10 @@ if TYPE_CHECKING:
 
 _SAME_ROWS: Final = frozenset({"sort_by", "slice", "take"})
 """Calls after which the rows are shown in the order they have."""
+
+
+NAMES: Final = (C.MODEL_ID, C.SLICE, C.MEASURE)
+"""Columns of which a wrong value is refused where rows are kept by it."""
 
 
 class _Groups(pa.TableGroupBy):  # type: ignore[misc]  # pyarrow has no types
@@ -34,9 +42,10 @@ class ResultTable:
     ``to_arrow()`` hand the rows on; so do ``polars.DataFrame(table)``, ``pyarrow.table(table)`` and
     ``duckdb.sql("FROM table")``, by Arrow's stream. ``to_markdown()`` and ``to_latex()`` write them for a text.
 
-    All other names are those of :class:`pyarrow.Table`, such as ``column_names``, ``num_rows``, ``schema``,
-    ``column(name)``, ``select``, ``filter``, ``sort_by``, ``slice``, ``group_by``, ``to_pylist`` and ``to_pydict``;
-    what returns a table there returns a ResultTable here. A loop yields rows as dictionaries.
+    ``where(measure="nDCG@10", slice="all")`` keeps rows. All other names are those of :class:`pyarrow.Table`, such as
+    ``column_names``, ``num_rows``, ``schema``, ``column(name)``, ``select``, ``filter``, ``sort_by``, ``slice``,
+    ``group_by``, ``to_pylist`` and ``to_pydict``; what returns a table there returns a ResultTable here. A loop yields
+    rows as dictionaries.
 
     Examples
     --------
@@ -45,10 +54,12 @@ class ResultTable:
     >>> log = pa.table({**log, "rank": [1, 2, 1, 2]})
     >>> board = evaluate(log, pa.table({"user_id": [1], "item_id": [7]}), measures=["RR@2", "P@2"]).leaderboard()
     >>> board
-    leaderboard: 2 rows
-    model    RR@2     P@2  users
-    als    1.0000  0.5000      1
-    knn    0.5000  0.5000      1
+    leaderboard: 2 models
+    model   RR@2     P@2  users
+    als    1.000  0.5000      1
+    knn    0.500  0.5000      1
+    >>> board.where(model_id="als").num_rows
+    1
     >>> [row["model_id"] for row in board.filter(pa.compute.field("RR@2") == 1)]
     ['als']
     """
@@ -134,6 +145,38 @@ class ResultTable:
         """Return whether a table has the rows and columns of ``other``; ``options`` as :meth:`pyarrow.Table.equals`."""
         return bool(self._table.equals(other.to_arrow() if isinstance(other, ResultTable) else other, **options))
 
+    def where(self, **values: object) -> ResultTable:
+        """Keep the rows in which each named column has a value, or one of a list of values.
+
+        A measure may have its cutoff: ``where(measure="nDCG@10", slice=["all", "country"])``. ConfigError for a column,
+        model, slice or measure that the table does not have.
+        """
+        faults, kept = [], self._table
+        for name, value in values.items():
+            if name not in self.columns:
+                fix = nearest(name, self.columns)
+                faults.append(Fault(f"where({name}=)", "no such column", listed(name, self.columns), fix))
+                continue
+            several = [*value] if isinstance(value, Collection) and not isinstance(value, str) else [value]
+            for each in several:
+                try:
+                    found = _has_value(self._table, name, each)
+                except (pa.ArrowInvalid, pa.ArrowTypeError):
+                    faults.append(
+                        Fault(f"where({name}=)", repr(each), f"a value of type {self.schema.field(name).type}")
+                    )
+                    continue
+                if name in NAMES and self._table.num_rows and not pc.any(found).as_py():
+                    there = sorted(map(str, pc.unique(self._table[name]).to_pylist()))
+                    known, fix = listed(str(each), there), nearest(str(each), there)
+                    faults.append(Fault(f"where({name}=)", f"{each!r}, which no row has", known, fix))
+            if not faults:
+                kept = kept.filter(reduce(pc.or_, [_has_value(kept, name, each) for each in several]))
+        if faults:
+            raise ConfigError(*faults)
+        found: ResultTable = self._wrap(kept, is_ordered=False)
+        return found
+
     def group_by(self, keys: str | Sequence[str], **options: Any) -> _Groups:  # noqa: ANN401 - of pyarrow
         """Group the rows by ``keys``, to be aggregated; ``options`` as :meth:`pyarrow.Table.group_by`."""
         return _Groups(self._table, keys, **options)
@@ -186,3 +229,12 @@ class ResultTable:
             return layouts.lay_out(
                 self._table, self._name, comparisons=self._comparisons, is_ordered=self._is_ordered, most=most
             )
+
+
+def _has_value(table: pa.Table, name: str, value: object) -> Any:  # noqa: ANN401 - truth values of pyarrow
+    """Return which rows have a value; a measure with its cutoff is one with that ``k``."""
+    found = pc.is_in(table[name], value_set=pa.array([value], table[name].type))
+    label, _, k = str(value).rpartition("@")
+    if name == C.MEASURE and C.K in table.column_names and label and k.isdecimal():
+        found = pc.or_(found, pc.and_(pc.equal(table[name], label), pc.equal(table[C.K], int(k))))
+    return found

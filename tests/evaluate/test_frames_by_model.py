@@ -80,12 +80,12 @@ def test_paths_by_model_are_those_of_a_config(tmp_path: Path) -> None:
     result = evaluate(paths, tmp_path / "held_out.parquet", **ASKED)
     config = tmp_path / "night.yaml"
     config.write_text(result.to_config(), encoding="utf-8")
-    assert f"paths: {{pop: {paths['pop']}, als: {paths['als']}}}" in result.to_config()
+    assert f"paths:\n      pop: {paths['pop']}\n      als: {paths['als']}\n" in result.to_config()
     assert "models" not in result.to_config()
     assert evaluate_config(config, "2026-01-31").comparisons == result.comparisons
     csv.write_csv(rows_of("als"), tmp_path / "als.csv")  # a config has one format for all models
     mixed = evaluate({**paths, "als": tmp_path / "als.csv"}, HELD_OUT, **ASKED)
-    assert "paths: {pop: data/recommendations/pop, als: data/recommendations/als}" in mixed.to_config()
+    assert "paths:\n      pop: data/recommendations/pop\n      als: data/recommendations/als\n" in mixed.to_config()
 
 
 def test_the_key_of_a_run_of_trec_replaces_its_name(tmp_path: Path) -> None:

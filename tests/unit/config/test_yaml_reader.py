@@ -51,6 +51,14 @@ def test_what_a_config_has_no_use_for_is_refused(text: str, found: str) -> None:
     assert fault.where.startswith("f")
 
 
+def test_path_of_a_written_config_may_be_given_a_date() -> None:
+    written = yaml_reader.to_text({"inputs": {"held_out": {"format": "csv", "path": "data/held_out"}}})
+    dated = yaml_reader.parse(written.replace("data/", "data/{date}/"), "f").data
+    assert dated == {"inputs": {"held_out": {"format": "csv", "path": "data/{date}/held_out"}}}
+    with pytest.raises(ConfigError, match=r"line 2\): .*; put a text with {date} in quotes"):
+        yaml_reader.parse("a:\n  b: {path: data/{date}/x}", "f")
+
+
 def test_aliases_may_be_used() -> None:
     assert yaml_reader.parse("a: &x [1]\nb: *x", "f").data == {"a": [1], "b": [1]}
 

@@ -245,3 +245,30 @@ def test_a_page_without_comparisons_has_no_letters() -> None:
         "als    0.7500     40",
         "knn    0.4167     40",
     ]
+
+
+def test_rows_are_kept_by_value_and_by_measure_with_its_cutoff(result: Evaluation) -> None:
+    metrics = result.metrics
+    kept = metrics.where(measure=["P@2", "RR"], slice="tier", model_id="als")
+    assert isinstance(kept, ResultTable)
+    plain = metrics.to_pandas().query("slice == 'tier' and model_id == 'als' and measure in ('P', 'RR')")
+    assert len(plain) == 4
+    assert (
+        kept.to_pylist() == ResultTable(pa.Table.from_pandas(plain, metrics.schema, preserve_index=False)).to_pylist()
+    )
+    assert metrics.where(measure="P", k=2) == metrics.where(measure="P@2")
+    assert result.comparisons.where(verdict="no such").num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"model": "als"}, r"where\(model=\): found no such column; expected .*did you mean 'model_id'"),
+        ({"measure": "P@3"}, r"where\(measure=\): found 'P@3', which no row has; expected P, RR"),
+        ({"slice": ["all", "teir"]}, r"found 'teir', which no row has; expected all, tier; did you mean 'tier'"),
+        ({"k": "ten"}, r"where\(k=\): found 'ten'; expected a value of type int32"),
+    ],
+)
+def test_rows_of_a_name_that_no_row_has_are_refused(result: Evaluation, values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        result.metrics.where(**values)

@@ -121,6 +121,7 @@ def tables_page() -> str:
     several = TABLES + "".join(column for column in columns if column in shared)
     everywhere = {column for column, tables in columns.items() if tables == len(published)}
     read = (schemas.RECOMMENDATIONS, schemas.HELD_OUT, schemas.TRAIN, schemas.ITEMS)
+    read += (schemas.USER_VALUES, schemas.USER_WEIGHTS)
     tables = (_table(schema, shared, everywhere) for schema in published)
     return "\n".join([several, *tables, ALONE, *map(_table, read)])
 

@@ -36,6 +36,9 @@ FAMILIES: Final = {
     "off_policy": Family(
         "off-policy", "Off-policy", "Estimated gain of a policy, from the log of another one with propensities."
     ),
+    "user_values": Family(
+        "user-values", "Own values", "What a user did beyond the lists: revenue, retention, a survey."
+    ),
     "system": Family("system", "All lists together", "All lists of a slice together, and the lists themselves."),
 }
 

@@ -26,6 +26,7 @@ CATEGORIES: Final = "categories"
 VECTOR: Final = "vector"
 PUBLISHED_AT: Final = "published_at"
 TITLE: Final = "title"
+NAME: Final = "name"
 
 K: Final = "k"
 MEASURE: Final = "measure"
@@ -84,7 +85,10 @@ OF_JUDGEMENTS: Final = (
     *(HIT_VALUES, JUDGED_VALUES, HIT_PROPENSITIES, HIT_PREDICTIONS, HIT_WEIGHTS, JUDGED_WEIGHTS),
     *(HIT_GROUPS, JUDGED_GROUPS),
 )
-READ_BY_MEASURES: Final = (*FACTS, *OF_JUDGEMENTS, PREDICTED_VALUE)
+USER_VALUES: Final = "_user_values"  # own values of the user of a list, a struct by name; not published
+USER_WEIGHT: Final = "_user_weight"  # weight of the user of a list in the means; not published
+OF_USERS: Final = (USER_VALUES, USER_WEIGHT)
+READ_BY_MEASURES: Final = (*FACTS, *OF_JUDGEMENTS, PREDICTED_VALUE, *OF_USERS)
 
 WHOLE_LIST: Final = 0  # value of ``k`` that means no cutoff
 ALL_USERS: Final = "all"  # name of the slice of all users; its ``slice_value`` is empty

@@ -140,6 +140,28 @@ ITEMS: Final = Schema(
     """),
 )
 
+USER_VALUES: Final = Schema(
+    "user_values",
+    "one own value of one user, under one model or under each",
+    (C.USER_ID, C.MODEL_ID, C.NAME),
+    _columns("""
+        user_id string! User
+        model_id string Model under which the user has the value; NULL, or without this column: every model
+        name string! Name of the value, such as revenue, by which UserValue(name='revenue') reads it
+        value double! The value
+    """),
+)
+
+USER_WEIGHTS: Final = Schema(
+    "user_weights",
+    "the weight of one user",
+    (C.USER_ID,),
+    _columns("""
+        user_id string! User
+        weight double! Weight of the user in every mean over users
+    """),
+)
+
 RUNS: Final = Schema(
     "runs",
     "one event of one run",
@@ -252,8 +274,8 @@ METRICS: Final = Schema(
           value of a user that at least this share do not exceed; NULL unless requested, and for a measure of all lists
         quantile_error double By how much an exact quantile can be greater: 0 up to 2,049 distinct values, then the step
           of a grid
-        n_effective double Of a measure that weighs impressions: effective number of users, (sum of W)^2 / sum of W^2
-          with W the sum of the weights of a user's impressions; else NULL
+        n_effective double Effective number of users, (sum of W)^2 / sum of W^2; W is the sum of the weights of a user's
+          impressions where a measure weighs these, with user_weights the weight of the user; else NULL
         has_support boolean False if n_effective is below min_slice_size: the value carries no verdict; NULL as
           n_effective
     """),

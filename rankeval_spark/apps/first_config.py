@@ -26,6 +26,8 @@ from rankeval_spark.config.inputs import (
     RecommendationsInput,
     SegmentsInput,
     TrainInput,
+    UserValuesInput,
+    UserWeightsInput,
     column_and_field,
 )
 from rankeval_spark.config.json_schema import SCHEMA
@@ -37,8 +39,10 @@ from rankeval_spark.inputs.input_columns import (
     is_item_name,
     is_score_name,
     plain_name,
+    required_columns,
 )
 from rankeval_spark.measures import MeasureSet
+from rankeval_spark.measures.options import option_text
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.sampled_tables import TableSample
@@ -49,6 +53,8 @@ INPUTS: Final[Mapping[str, type[InputConfig]]] = {  # in the order of the config
     "segments": SegmentsInput,
     "train": TrainInput,
     "items": ItemsInput,
+    "user_values": UserValuesInput,
+    "user_weights": UserWeightsInput,
 }
 CUTOFFS: Final = (5, 10, 20)
 WINDOW_DAYS: Final = 7  # of the attribution window
@@ -111,7 +117,7 @@ _TYPES: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
     C.CATEGORIES: lambda kind: is_text(kind) or (is_list(kind) and is_text(kind.value_type)),
     C.VECTOR: lambda kind: is_list(kind) and is_number(kind.value_type),
     C.PUBLISHED_AT: _is_day,
-    C.TITLE: is_text,
+    **dict.fromkeys((C.TITLE, C.NAME), is_text),
 }
 
 
@@ -236,7 +242,7 @@ def _guess_input(name: str, tables: Mapping[str, TableSample]) -> GuessedInput:
     in_arrays = () if nested is None else (C.ITEM_ID, C.SCORE, C.RANK)
     wanted = [column for column in input_schemas()[name].field_names() if column not in in_arrays]
     columns = _guess_columns(table, wanted, "" if day is None else day.column)
-    needed = [column for column in INPUTS[name].id_columns if column not in in_arrays]
+    needed = [column for column in required_columns(input_schemas()[name]) if column not in in_arrays]
     needed += [C.SCORE] if is_log and nested is None and C.RANK not in columns else []
     missing = tuple(column for column in needed if column not in columns)
     gains, unknown = _guess_gains(table) if name == "held_out" and C.GAIN not in columns else (None, ())
@@ -442,13 +448,20 @@ def _measure_and_gate_lines(guesses: Guesses) -> tuple[list[str], list[str]]:
         for name, meaning in _ITEM_MEASURES.items()
         if given and set(MeasureSet.parse([f"{name}@{k}"]).requiring()) <= facts
     ]
+    values = guesses.inputs.get("user_values")
+    if values is not None and C.NAME in values.columns:
+        names = values.table.distinct(values.columns[C.NAME].column)[:MAX_SEGMENTS]
+        of_items += [f"  - {_quoted(f'UserValue(name={option_text(name)})')}" for name in names]
     if not of_items:
         return [f"measures: [{', '.join(usual)}]        # rankeval measures lists the others"], []
+    measures = ["measures:", *(f"  - {name}" for name in usual), *of_items]
+    if "user_weights" in guesses.inputs:  # weighted means are not compared with those of the night before
+        return measures, []
     # A rule about the night before, which holds on the first night, and others to be chosen.
     rule = f"  - {{measure: nDCG@{k}, against: previous, margin: 0.02}}"
     gain = _commented(f"  # - {{measure: nDCG@{k}, least_gain: 0}}", "better than the baseline")
     bound = f"  # - {{measure: ItemCoverage@{k}, at_least: 0.1}}"
-    return ["measures:", *(f"  - {name}" for name in usual), *of_items], [
+    return measures, [
         _commented("gates:", "rules for shipping a model: exit code 6 where one is not met"),
         _commented(rule, "at most so much below the night before: yours to choose"),
         *([] if guesses.baseline is None else [gain]),

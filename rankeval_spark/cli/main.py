@@ -248,13 +248,15 @@ def backfill(  # noqa: PLR0913, PLR0917 - an option each
 @_command(
     "rankeval init conf/nightly.yaml", "rankeval init nightly.yaml --recommendations logs --held-out truth/{date}.csv"
 )
-def init(
+def init(  # noqa: PLR0913, PLR0917 - an input each
     config: Annotated[Path, typer.Argument(help="YAML file to write", metavar="CONFIG")],
     recommendations: Annotated[str | None, typer.Option(help="Your lists", metavar="PATH")] = None,
     held_out: Annotated[str | None, typer.Option(help="What users did afterwards", metavar="PATH")] = None,
     segments: Annotated[str | None, typer.Option(help="Properties of users", metavar="PATH")] = None,
     train: Annotated[str | None, typer.Option(help="Training data of the models", metavar="PATH")] = None,
     items: Annotated[str | None, typer.Option(help="The catalogue", metavar="PATH")] = None,
+    user_values: Annotated[str | None, typer.Option(help="Own values of users: revenue", metavar="PATH")] = None,
+    user_weights: Annotated[str | None, typer.Option(help="Weights of users in the means", metavar="PATH")] = None,
     results: Annotated[
         str | None, typer.Option(help="Results root; by default 'results' next to the config", metavar="PATH")
     ] = None,
@@ -271,6 +273,8 @@ def init(
         "segments": segments,
         "train": train,
         "items": items,
+        "user_values": user_values,
+        "user_weights": user_weights,
     }
     init_command(config, {name: path for name, path in tables.items() if path is not None}, results)
 

@@ -14,6 +14,8 @@ from rankeval_spark.config.inputs import (
     RecommendationsInput,
     SegmentsInput,
     TrainInput,
+    UserValuesInput,
+    UserWeightsInput,
 )
 from rankeval_spark.config.loading import check_roots, load_config, parse_date, validate_model
 from rankeval_spark.config.night_size import Cost, counted_cost, least_cost
@@ -46,6 +48,8 @@ __all__ = [
     "StoresConfig",
     "Threshold",
     "TrainInput",
+    "UserValuesInput",
+    "UserWeightsInput",
     "check_roots",
     "counted_cost",
     "least_cost",

@@ -24,6 +24,7 @@ _OfTimes = Literal["before_list", "after_window", "consumed_before", "list_times
 _OfEvents = Literal["untimed_interactions", "open_windows", "events_end", "train_after_cut"]
 _OfOthers = Literal["rows", "null_keys", "duplicates", "own_item", "extra_columns", "alike_values"]
 _OfWeights = Literal["target_sums", "mean_weight", "effective_sample"]
+_OfUsers = Literal["invalid_user_values", "invalid_user_weights", "absent_user_values", "unmatched_users"]
 _OfNights = Literal["volume", "absent_models", "fewer_users", "drift"]
 CheckName = Literal[
     _OfLog,
@@ -35,6 +36,7 @@ CheckName = Literal[
     _OfTimes,
     _OfEvents,
     _OfWeights,
+    _OfUsers,
     _OfOthers,
     _OfNights,
 ]
@@ -195,6 +197,18 @@ class Checks(Model):
     effective_sample: Threshold = Threshold(warn=0.99)
     """Users that the effective sample lacks, because few have large weights. Share of the users with an impression, of
     the model that lacks most. Below `min_slice_size` effective users a value carries no verdict, whatever this says."""
+    invalid_user_values: Threshold = Threshold(warn=0, error=0.5)
+    """Own values of users that are missing, NaN, infinite or unreadable, or have no name; they are left out. Share of
+    the rows of user_values."""
+    invalid_user_weights: Threshold = Threshold(warn=0, error=0.5)
+    """Weights of users that are missing, NaN, infinite, unreadable or not above 0; such a user is in no mean. Share of
+    the rows of user_weights."""
+    absent_user_values: Threshold = Threshold(warn=0)
+    """Own values that a measure reads and that no row of user_values has by this name, so that no user has one. Share
+    of the names that measures read."""
+    unmatched_users: Threshold = Threshold(warn=0.99)
+    """Rows of user_values and user_weights whose user has neither a list nor a judgement: a large share means that ids
+    do not match. Share of the usable rows that are read."""
     alike_values: Threshold = Threshold(warn=0)
     """Values of a segment that differ from another value only by case or by surrounding blanks; each is a slice of its
     own. Share of the distinct values of the segments in `slices`."""

@@ -22,6 +22,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from typing_extensions import override
 
 from rankeval_spark import columns as C
 from rankeval_spark.columns import MAX_ROWS_PER_USER
@@ -285,6 +286,7 @@ class EvaluationConfig(Request):
     max_rows_per_user: ClassVar[int] = MAX_ROWS_PER_USER  # type: ignore[misc]  # no field here
     counts_seen: ClassVar[bool] = False  # type: ignore[misc]  # no field here
     counts_judged_seen: ClassVar[bool] = True  # type: ignore[misc]  # no field here
+    weighs_users: ClassVar[bool] = False  # type: ignore[misc]  # no field here
 
     @field_validator("spark", mode="wrap")  # no check reads it, see :class:`Request`
     @classmethod
@@ -304,6 +306,11 @@ class EvaluationConfig(Request):
     def expected_models(self) -> tuple[str, ...] | None:
         """Models that must be in the log: `models`, else the keys of its paths; None: those found in it."""
         return self.models if self.models is not None else self.inputs.recommendations.expected_models
+
+    @property
+    @override
+    def has_user_weights(self) -> bool:
+        return self.inputs.user_weights is not None
 
     def segment_names(self) -> tuple[str, ...]:
         """Return the segment columns to read: those of `inputs.segments.columns`, then other segments of `slices`.

@@ -276,6 +276,9 @@ def gate_faults(gate: Gate, keys: Mapping[str, Any]) -> list[Fault]:
     faults = []
     if measures := measures_of(keys):
         faults += _measure_faults(gate, keys["preset"], measures)
+    if gate.needs_previous and not faults and "inputs" in keys and keys["inputs"].user_weights is not None:
+        found = f"{gate.measure}, whose users have weights"
+        faults.append(Fault(".against", found, "means without inputs.user_weights", "compare with the baseline"))
     if "slices" in keys:
         faults += _slice_faults(gate, [C.CROSSING.join(names) for names in keys["slices"]])
     if gate.certainty is not None and "intervals" in keys and gate.certainty != keys["intervals"].confidence:

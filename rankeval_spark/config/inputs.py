@@ -459,6 +459,20 @@ class ItemRows(InputRows):
     """Separator of the elements where categories or vectors are text. Without this key, such text is a JSON array."""
 
 
+class UserValueRows(InputRows):
+    """Rows of own values of users: one for each user, name and, where values differ by model, model."""
+
+    canonical_columns = (C.USER_ID, C.MODEL_ID, C.NAME, C.VALUE)
+    id_columns = (C.USER_ID,)
+
+
+class UserWeightRows(InputRows):
+    """Rows of the users' weights in the means: one per user."""
+
+    canonical_columns = (C.USER_ID, C.WEIGHT)
+    id_columns = (C.USER_ID,)
+
+
 class FrameInputs(Model):
     """Keys that say how frames of a call are read, as a config has them for its inputs."""
 
@@ -467,6 +481,8 @@ class FrameInputs(Model):
     segments: SegmentRows = SegmentRows()
     train: TrainRows = TrainRows()
     items: ItemRows = ItemRows()
+    user_values: UserValueRows = UserValueRows()
+    user_weights: UserWeightRows = UserWeightRows()
     max_rows_per_user: MaxRows = MAX_ROWS_PER_USER
     time_zone: TimeZone = UTC
 
@@ -659,6 +675,14 @@ class ItemsInput(InputConfig, ItemRows):
     """The catalogue: one row per item, with its categories, vector, date and title, all optional."""
 
 
+class UserValuesInput(InputConfig, UserValueRows):
+    """Own values of users: one row for each user, name and, where values differ by model, model."""
+
+
+class UserWeightsInput(InputConfig, UserWeightRows):
+    """The users' weights in the means: one row per user."""
+
+
 class Inputs(Model):
     """The tables that an evaluation reads."""
 
@@ -672,6 +696,10 @@ class Inputs(Model):
     """Training data of the models, for measures such as popularity and novelty."""
     items: ItemsInput | None = None
     """The catalogue, for measures of categories, vectors or the age of items."""
+    user_values: UserValuesInput | None = None
+    """Own values of users, such as revenue, that the measure UserValue reads."""
+    user_weights: UserWeightsInput | None = None
+    """Weights of users: every mean over users becomes the sum of weight times value over the sum of weights."""
     max_rows_per_user: MaxRows = MAX_ROWS_PER_USER
     """Largest number of rows of one user in all inputs together; with more, the run fails. A worker holds all rows of a
     user at once. Such a user is often a robot, or the shared id of users who are not logged in."""

@@ -138,6 +138,8 @@ class Request(Model):
     costs a join."""
     counts_judged_seen: bool = True
     """Count judgements that are in the training data, whose rows move to their users for it."""
+    weighs_users: bool = False
+    """Weigh users in every mean over them, by the input `user_weights`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -226,7 +228,13 @@ class Request(Model):
     def measure_set(self) -> MeasureSet:
         """Every measure at every requested cutoff, each once, in order of first mention, then in item slices."""
         with registry.knowing(self.own):
-            return requested.measure_set(self.measures, self.cutoffs, self.preset, self.slicing.item_slices)
+            found = requested.measure_set(self.measures, self.cutoffs, self.preset, self.slicing.item_slices)
+        return found.weighted_by_user() if self.has_user_weights else found
+
+    @property
+    def has_user_weights(self) -> bool:
+        """True if users have weights in the means over them."""
+        return self.weighs_users
 
     @cached_property
     def primary(self) -> tuple[Measure, ...]:
@@ -241,8 +249,17 @@ class Request(Model):
     def notes(self) -> Mapping[str, str]:
         """Notes with their kind: on names with several meanings, and on measures whose interval is around a bias."""
         with registry.knowing(self.own):
-            found = [*find_biases(self.measure_set.labels), *self.comparison_notes]
+            found = [*find_biases(self.measure_set.labels), *self.comparison_notes, *filter(None, [self.weights_note])]
             return {**find_name_notes(self.measures, options_of(self.preset)), **dict.fromkeys(found, "biased")}
+
+    @property
+    def weights_note(self) -> str:
+        """Note on the means that weights of users change, and on those that they do not; empty without weights."""
+        if not self.has_user_weights:
+            return ""
+        others = ", ".join(dict.fromkeys(measure.label for measure in self.measure_set.exposures))
+        unweighted = f"; not {others}, of all lists together" if others else ""
+        return f"user_weights: means over users are weighted{unweighted}; quantiles and counts are not"
 
     @property
     def comparison_notes(self) -> list[str]:
@@ -294,6 +311,7 @@ class Request(Model):
     def as_request(self, **changes: object) -> Request:
         """Copy the keys of a request, with changes, from a config or a call that has more keys."""
         values = {name: getattr(self, name) for name in Request.model_fields}
+        values["weighs_users"] = self.has_user_weights
         return Request.model_construct(**{**values, **changes})
 
     def to_yaml(self) -> str:

@@ -39,6 +39,8 @@ COLUMNS_OF: Final = {
     row_kinds.SEGMENTS: (row_kinds.SEGMENT_VALUES,),
     row_kinds.FAMILIARITY: (row_kinds.SIMILARITY,),
     row_kinds.PAIRS: (C.MODEL_ID, C.LIST_ID, C.PAIRS),
+    row_kinds.USER_VALUES: (C.MODEL_ID, row_kinds.VALUE_NAME, row_kinds.USER_VALUE),
+    row_kinds.USER_WEIGHTS: (row_kinds.USER_VALUE,),
 }
 """Columns that are read of each input in addition to its ids; a table that lacks one has no use for it."""
 
@@ -98,6 +100,8 @@ class Batch:
     segments: CodedRows
     familiarity: CodedRows
     pairs: CodedRows
+    user_values: CodedRows
+    user_weights: CodedRows
     constants: Mapping[str, pa.Array]  # what is the same for all users, an array of one cell each, by its column
 
     @property
@@ -169,11 +173,11 @@ def to_batch(
         for name, carrier in row_kinds.CARRIED_BY.get(kind, {}).items():
             if carrier in source.column_names:
                 found.setdefault(name, carrier)
-        has_items = kind not in (row_kinds.SEGMENTS, row_kinds.PAIRS)
+        has_items = kind in (row_kinds.LOG, row_kinds.HELD_OUT, row_kinds.TRAIN, row_kinds.FAMILIARITY)
         item = items.code[places] if has_items else np.zeros(0, dtype=np.int64)
         columns = {name: _take_rows(source[column], places) for name, column in found.items()}
         inputs.append(CodedRows(users.code[places], item, columns))
-    log, held_out, train, segments, familiarity, pairs = inputs
+    log, held_out, train, segments, familiarity, pairs, user_values, user_weights = inputs
     model: IntVector = np.zeros(len(log), dtype=np.int64)
     if len(models) != 1:  # rows of one model need not name it, and do not where only those of pairs have the column
         codes = to_codes(_take_rows(table[C.MODEL_ID], rows_of_kind[row_kinds.LOG]))
@@ -189,7 +193,8 @@ def to_batch(
         owner_user, owner_name = np.divmod(keys, n_names)
         owners = Owners(owner_user, owner[n_judged:], owner[:n_judged], owner_name, names.values)
     ids = users.values, items.values, tuple(models)
-    return Batch(*ids, model, owners, log, held_out, train, segments, familiarity, pairs, constants)
+    others = train, segments, familiarity, pairs, user_values, user_weights
+    return Batch(*ids, model, owners, log, held_out, *others, constants)
 
 
 def _take_rows(column: pa.ChunkedArray, places: IntVector) -> pa.Array:

@@ -309,6 +309,22 @@ def segment_checks() -> RowChecks:
     return RowChecks("segments", C.SEGMENT_KEY, (_null_key_check(C.SEGMENT_KEY),))
 
 
+def user_value_checks() -> RowChecks:
+    """Return the checks of own values of users."""
+    invalid = AnyOf((Missing(C.NAME), NotFinite(C.VALUE)))
+    warning = "are left out: the value is NULL, NaN or infinite, or has no name"
+    checks = (_null_key_check(C.SEGMENT_KEY), Check("invalid_user_values", invalid, drops=True, warning=warning))
+    return RowChecks("user_values", (C.USER_ID, C.NAME), checks)
+
+
+def user_weight_checks() -> RowChecks:
+    """Return the checks of the users' weights in the means."""
+    invalid = AnyOf((NotFinite(C.WEIGHT), Compared(C.WEIGHT, "<=", 0)))
+    warning = "are left out, and their users of every mean: the weight is not above 0, or infinite"
+    checks = (_null_key_check(C.SEGMENT_KEY), Check("invalid_user_weights", invalid, drops=True, warning=warning))
+    return RowChecks("user_weights", C.SEGMENT_KEY, checks)
+
+
 def _null_key_check(key: Sequence[str]) -> Check:
     """Return the check of rows in which a column of the key is NULL."""
     is_bad = AnyOf(tuple(map(Missing, key)))
@@ -328,7 +344,7 @@ def _every_check() -> Iterator[Check]:
     )
     of_log, of_judgements = log_checks(log, own_item="drop"), held_out_checks(held_out, own_item="drop")
     others = (train_checks(train, before=date(2000, 1, 1)), item_checks(items), segment_checks())
-    for of_input in (of_log, of_judgements, *others):
+    for of_input in (of_log, of_judgements, *others, user_value_checks(), user_weight_checks()):
         yield from of_input.checks
 
 
@@ -350,6 +366,8 @@ EXPECTED: Final[Mapping[str, str]] = {
     "segments": "users that are not NULL",
     "train": "users and items that are not NULL",
     "items": "items that are not NULL",
+    "user_values": "users and names that are not NULL, and finite values",
+    "user_weights": "users that are not NULL, and finite weights above 0",
 }
 """Requirements of a usable row, by input."""
 
@@ -501,6 +519,12 @@ class PartitionTallies:
             Tally("held_out", "duplicates", len(judged) - len(owner), len(judged), *repeated),
             Tally("held_out", "zero_relevant", without, n_users, *first_and_last_id(batch.users, has_none)),
         ]
+        is_known = np.bincount(log.user, minlength=batch.n_users) + n_rows > 0
+        for name, given in (("user_values", batch.user_values), ("user_weights", batch.user_weights)):
+            unknown = given.user[~is_known[given.user]]
+            if len(given):
+                ends = first_and_last_id(batch.users, np.bincount(unknown, minlength=batch.n_users) > 0)
+                found.append(Tally(name, "unmatched_users", len(unknown), len(given), *ends))
         if owners.names is not None:
             is_listed = np.bincount(owners.log, minlength=len(owners.user)) > 0
             of_lists = owners.held_out[~is_listed[owners.held_out]]

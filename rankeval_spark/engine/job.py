@@ -23,6 +23,7 @@ from rankeval_spark.engine.matching import Judgements, is_in_train, match_log, t
 from rankeval_spark.engine.outputs import score_in_parts
 from rankeval_spark.engine.ranked_lists import ITEMS, RankedLists, rank_lists, to_compact_lists, to_item_lists
 from rankeval_spark.engine.slices import to_segment_columns
+from rankeval_spark.engine.user_values import to_user_columns
 from rankeval_spark.measures import required_facts as N
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Job:
             others = {
                 **keys,
                 **to_segment_columns(batch, ranked.keys, names=self.segments, absent=self.absent),
+                **to_user_columns(batch, ranked.keys, measures),
                 **to_features(
                     ranked,
                     needs=self.needs,

@@ -100,12 +100,14 @@ def reads_train(request: Request, needs: frozenset[str]) -> bool:
 
 
 def reads_optional(request: Request, name: str, needs: frozenset[str]) -> bool:
-    """Return True if ``segments``, ``train`` or ``items`` is read, to say of it which of its rows can be used."""
+    """Return True if an input that may be left out is read, to say of it which of its rows can be used."""
     policies = request.policies
     read = {
         "segments": not {*request.segments}.issubset(request.slicing.computed),
         "train": N.ITEM_SEEN in needs or policies.drops_seen,
         "items": policies.unknown_items == "drop",
+        "user_values": False,
+        "user_weights": False,
     }
     return read[name] or name in {required.partition(".")[0] for required in request.measure_set.requiring()}
 

@@ -16,12 +16,21 @@ TRAIN: Final = 2  # an interaction in the training data
 SEGMENTS: Final = 3  # the segments of a user, in SEGMENT_VALUES
 FAMILIARITY: Final = 4  # mean similarity of an item to those that the user has in the training data, in SIMILARITY
 PAIRS: Final = 5  # similar items of a list: structs in :data:`columns.PAIRS`
+USER_VALUES: Final = 7  # an own value of a user, in USER_VALUE, of the name in VALUE_NAME; of one model or of every one
+USER_WEIGHTS: Final = 8  # the weight of a user in the means, in USER_VALUE
 UNNAMED: Final = 6  # a recommendation that names no model, where rows do not name theirs: there is one
 
-CARRIED_BY: Final = {LOG: {C.RECOMMENDED_AT: C.INTERACTED_AT}, HELD_OUT: {C.GAIN: C.SCORE}}
+VALUE_NAME: Final = "_value_name"
+USER_VALUE: Final = "_user_value"
+
+CARRIED_BY: Final = {
+    LOG: {C.RECOMMENDED_AT: C.INTERACTED_AT},
+    HELD_OUT: {C.GAIN: C.SCORE},
+    **{kind: {USER_VALUE: C.SCORE} for kind in (USER_VALUES, USER_WEIGHTS)},
+}
 """Columns of an input that travel in a column of another one: one column less for every row to carry.
 
-Times of lists do on Spark; gains where the log has scores that are doubles.
+Times of lists do on Spark; gains, own values and weights of users where the log has scores that are doubles.
 """
 
 SEGMENT_VALUES: Final = "_segment_values"

@@ -239,8 +239,9 @@ def score_lists(
             fill = measure.without_relevant if zero_relevant == "zero" else measure.at_best
             can_be = measures.is_requested_at(name)[None, :] & measures.can_have_value(lists, name)
             values[name] = np.where(np.isnan(values[name]) & can_be, fill, values[name])
-    for name, weight in measures.denominator_columns.items():  # the sums are taken where the value is defined
-        values[weight] = np.where(np.isnan(values[name]), np.nan, values[weight])
+    for name, weight in measures.denominator_columns.items():  # the sums are taken where both are defined
+        is_known = ~np.isnan(values[name]) & ~np.isnan(values[weight])
+        values[name], values[weight] = (np.where(is_known, values[column], np.nan) for column in (name, weight))
     cut = lists.cut(ks)
     counts = {
         C.N_JUDGED: np.bincount(lists.judged_list, minlength=lists.n_lists)[:, None],
@@ -275,6 +276,10 @@ def read_lists(columns: Mapping[str, pa.Array], groups: tuple[str, ...]) -> tupl
         groups=Groups(groups, flat(C.HIT_GROUPS), flat(C.JUDGED_GROUPS)) if C.HIT_GROUPS in columns else None,
         names=partial(_name_list, columns) if C.USER_ID in columns else None,
         empty=_to_empty(columns[C.EMPTY_RANKS]) if C.EMPTY_RANKS in columns else None,
+        user_values={name: _floats(values) for name, values in struct_fields(columns[C.USER_VALUES]).items()}
+        if C.USER_VALUES in columns
+        else None,
+        user_weight=_floats(columns[C.USER_WEIGHT]) if C.USER_WEIGHT in columns else None,
     )
     return lists, parent_indices(columns[C.TIED_RANKS]), flat(C.TIED_RANKS)
 

@@ -18,6 +18,7 @@ from rankeval_spark.hosts.host import Host
 from rankeval_spark.in_process import scored_rows
 from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.in_process.input_checks import (
+    check_value_names,
     count_left_out,
     input_partials,
     warn_if_nothing_is_measured,
@@ -71,6 +72,7 @@ def of_call(
         tables = Tables(**read_inputs(frames, request, read, unite_models, expected="a table"), are_checked=False)
     release_copies(above=physical_bytes() * MAX_MEMORY)
     refuse_missing(tables.all(), request)
+    check_value_names(tables, request)
     if request.policies.is_attributed:
         warn_of_unread_times(tables)
         if request.policies.lists == "separate":

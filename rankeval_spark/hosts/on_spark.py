@@ -17,7 +17,7 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.facts import require_input
 from rankeval_spark.engine.planning import counted_needs, judgement_facts, measure_needs
-from rankeval_spark.errors import Fault, InputError, kind_of
+from rankeval_spark.errors import Fault, InputError, kind_of, warn_user
 from rankeval_spark.hosts.host import Host
 from rankeval_spark.inputs.input_columns import IS_UNPARSABLE, read_inputs, refuse_missing
 from rankeval_spark.inputs.spark.probes import cached_partitions, estimated_bytes
@@ -77,6 +77,8 @@ def of_call(
 
     with raise_as_call():
         sources = Sources(**read_inputs(frames, request, read, unite_models, expected=expected))
+    if sources.user_values and not request.measure_set.user_value_names:
+        warn_user("user_values= is given and not used; measures=[\"UserValue(name='revenue')\"] reads a value")
     require_packages(sources.recommendations.frame.sparkSession)
     return OnSpark(inputs_of(sources, request, are_checked=False), request)
 
@@ -314,6 +316,8 @@ def inputs_of(
     segments, numbers = sources.segments.frame if sources.segments else None, _numbers_of(sources, request)
     banded = {name: bands.with_bands(frame, bands=rules) for name, frame, rules in numbers}
     of_users = [frame for frame in (banded.pop(check_rows.SEGMENTS, segments), *banded.values()) if frame is not None]
+    values = sources.user_values
+    unnamed = () if values is None or C.MODEL_ID in values.given else (C.MODEL_ID,)
     return InputFrames(
         sampled(usable_rows.keep_models(log.frame.drop(*unordered), names=request.models)),
         sampled(held_out.frame.drop(*unread)),
@@ -330,6 +334,8 @@ def inputs_of(
         lists=lists,
         segment_table=segments,
         unreadable=IS_UNPARSABLE if items and IS_UNPARSABLE in items.frame.columns else None,
+        user_values=None if values is None else sampled(values.frame.drop(*unnamed)),
+        user_weights=None if sources.user_weights is None else sampled(sources.user_weights.frame),
     )
 
 

@@ -26,6 +26,8 @@ from rankeval_spark.engine.checks import (
     refuse_by_check,
     segment_checks,
     train_checks,
+    user_value_checks,
+    user_weight_checks,
 )
 from rankeval_spark.engine.facts import FactSources, to_constants
 from rankeval_spark.engine.planning import (
@@ -186,6 +188,8 @@ class Usable:
             found.append(item_checks(tables.items.table.column_names, unreadable=unreadable))
         if tables.segments is not None:
             found.append(segment_checks())
+        found += [user_value_checks()] if tables.user_values is not None else []
+        found += [user_weight_checks()] if tables.user_weights is not None else []
         return {checks.input: checks for checks in found}
 
     def _usable(self, name: str) -> pa.Table:
@@ -333,8 +337,8 @@ class Usable:
         sources = FactSources(self.trained, self.items, request.evaluation_date)
         job = replace(job, constants=to_constants(sources, needs=item_needs(request, needs)))
         if C.SCORE in names and log.schema.field(C.SCORE).type == pa.float64():
-            held_out = rows[row_kinds.HELD_OUT]  # one column less to fill with NULL for every row of the log
-            rows[row_kinds.HELD_OUT] = held_out.rename_columns(row_kinds.CARRIED_BY[row_kinds.HELD_OUT])
+            for kind in rows.keys() & row_kinds.CARRIED_BY.keys():  # one column less for every row of the log
+                rows[kind] = rows[kind].rename_columns(row_kinds.CARRIED_BY[kind])
         rows = {row_kinds.LOG: log.select(names), **rows}
         n_rows = sum(table.num_rows for table in rows.values())
         n_buckets = 1 if n_rows <= FEW_ROWS else min(MAX_BUCKETS, -(-n_rows // ROWS_OF_A_BUCKET))
@@ -347,7 +351,7 @@ class Usable:
         request, held_out = self.request, self.tables.held_out.table
         judged = [*schemas.HELD_OUT.key_in(held_out.column_names), C.GAIN, *judgement_facts(request)]
         judged += [C.INTERACTED_AT] if reads_event_times(request) else []
-        found = {row_kinds.HELD_OUT: held_out.select(judged)}
+        found = {row_kinds.HELD_OUT: held_out.select(judged), **self._user_tables()}
         if self.segments is not None:
             found[row_kinds.SEGMENTS] = to_segment_rows(self.segments, request.segments)
         if self.train is not None and reads_train(request, needs):
@@ -359,6 +363,21 @@ class Usable:
                 found[row_kinds.FAMILIARITY] = to_familiarity(ranked, self.trained, depth)
             if N.ITEM_PAIRS in needs:
                 found[row_kinds.PAIRS] = to_pairs(ranked, self.trained, depth)
+        return found
+
+    def _user_tables(self) -> dict[int, pa.Table]:
+        """Usable rows of own values and of weights of users, such as measures read."""
+        found, measures = dict[int, pa.Table](), self.request.measure_set
+        if names := measures.user_value_names:
+            rows = self._usable("user_values")
+            rows = rows.filter(pc.is_in(rows[C.NAME], value_set=to_texts(names)))
+            found[row_kinds.USER_VALUES] = rows.rename_columns(
+                {C.NAME: row_kinds.VALUE_NAME, C.VALUE: row_kinds.USER_VALUE}
+            )
+        if N.USER_WEIGHTS in measures.needs:
+            found[row_kinds.USER_WEIGHTS] = self._usable("user_weights").rename_columns(
+                {C.WEIGHT: row_kinds.USER_VALUE}
+            )
         return found
 
 

@@ -13,17 +13,20 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.engine.arrays import combine_chunks, to_arrow, to_codes, to_numpy
 from rankeval_spark.engine.attribution import micros_text
-from rankeval_spark.engine.checks import ITEM_FIELDS, NotFiniteVector, first_and_last_id, meets
-from rankeval_spark.errors import warn_user
+from rankeval_spark.engine.checks import ITEM_FIELDS, NotFiniteVector, first_and_last_id, meets, user_value_checks
+from rankeval_spark.errors import Fault, InputError, listed, nearest, warn_user
+from rankeval_spark.measures.options import option_text
 from rankeval_spark.result_rows.check_rows import SEGMENTS, CheckCount
 from rankeval_spark.sums.input_checks import (
     BANDS,
     N_KNOWN,
     ROWS,
     SEGMENT_VALUES,
+    VALUE_NAMES,
     VECTORS,
     BandFacts,
     SegmentValues,
+    ValueNames,
     VectorLengths,
     tallies_to_rows,
 )
@@ -43,7 +46,7 @@ _MAX_NAMED: Final = 10  # models that a warning names
 def input_partials(usable: Usable, wanted: InputChecks) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Yield partial rows of the inputs that workers do not check, with the names of their sums."""
     tables = usable.tables
-    for name in ("train", "items", *(["segments"] if wanted.is_judged else [])):
+    for name in ("train", "items", "user_values", "user_weights", *(["segments"] if wanted.is_judged else [])):
         if name in wanted.of_rows:
             checks, table = wanted.of_rows[name], usable.rows_of(name)
             yield ROWS, tallies_to_rows(checks.tallies(table, checks.flag_failures(table)))
@@ -62,6 +65,31 @@ def input_partials(usable: Usable, wanted: InputChecks) -> Iterator[tuple[str, p
         values = ((name, pc.unique(segments[name]).drop_null().to_pylist()) for name in wanted.texts)
         rows = [{"segment": name, "value": value} for name, segment_values in values for value in segment_values]
         yield SEGMENT_VALUES, pa.RecordBatch.from_pylist(rows, SegmentValues.schema)
+    if wanted.value_names and tables.user_values is not None:
+        rows = [{"name": name} for name in _value_names(tables.user_values)]
+        yield VALUE_NAMES, pa.RecordBatch.from_pylist(rows, ValueNames.schema)
+
+
+def _value_names(source: Source) -> list[str]:
+    """List the names of own values that some usable row has."""
+    found: list[str] = pc.unique(user_value_checks().usable(source.table)[C.NAME]).to_pylist()
+    return found
+
+
+def check_value_names(tables: Tables, request: Request) -> None:
+    """Refuse a measure of an own value that no row has, with the names that rows have; warn where none is read."""
+    wanted, source = request.measure_set.user_value_names, tables.user_values
+    if source is None:
+        return
+    known = sorted(_value_names(source))
+    if known and not wanted:
+        measure = f"UserValue(name={option_text(known[0])})"
+        warn_user(f"user_values= is given and not used; measures=[{measure!r}] reads one of: {listed('', known)}")
+    absent = [name for name in wanted if name not in known]
+    expected = f"a name that rows have: {listed('', known)}" if known else "rows that can be used"
+    if absent:
+        faults = (Fault("user_values", f"no row named {name!r}", expected, nearest(name, known)) for name in absent)
+        raise InputError(*faults)
 
 
 def _vector_lengths(items: pa.Table) -> pa.RecordBatch:

@@ -31,7 +31,7 @@ RAW: Final = "_raw"
 LOG: Final = "recommendations"
 HELD_OUT: Final = "held_out"
 IDS: Final = (C.USER_ID, C.ITEM_ID)
-INPUTS: Final = (LOG, HELD_OUT, "segments", "train", "items")
+INPUTS: Final = (LOG, HELD_OUT, "segments", "train", "items", "user_values", "user_weights")
 
 DEFAULTS: Final[Mapping[str, str | float | None]] = {
     **{C.MODEL_ID: C.ONE_MODEL, C.LIST_ID: C.ONE_LIST, C.GAIN: 1.0},
@@ -85,6 +85,7 @@ COLUMN_NAMES: Final[Mapping[str, Sequence[str]]] = {
     C.WEIGHT: ("weight", "inversepropensity"),
     C.INTERACTED_AT: _TIMES,
     C.RECOMMENDED_AT: ("recommendedat", "shownat", "servedat", "impressionat", "impressiontime"),
+    C.NAME: ("name", "metric", "kpi", "measure", "variable"),
     C.CATEGORIES: ("categories", "category", "genres", "genre", "tags", "topics"),
     C.VECTOR: ("vector", "embedding", "emb", "features"),
     C.PUBLISHED_AT: ("publishedat", "releasedate", "releasedat", "published", "availablefrom", "createdat"),
@@ -223,17 +224,19 @@ Read = TypeVar("Read", bound=HasColumns)
 
 @dataclass(frozen=True)
 class GivenInputs(Generic[Read]):
-    """The inputs of one evaluation; the last three are None if not given."""
+    """The inputs of one evaluation; all but the first two are None if not given."""
 
     recommendations: Read
     held_out: Read
     segments: Read | None = None
     train: Read | None = None
     items: Read | None = None
+    user_values: Read | None = None
+    user_weights: Read | None = None
 
     def all(self) -> tuple[Read, ...]:
         """Return the inputs that there are, in the order of the config."""
-        every = (self.recommendations, self.held_out, self.segments, self.train, self.items)
+        every = (getattr(self, name) for name in INPUTS)
         return tuple(source for source in every if source)
 
 
@@ -255,6 +258,7 @@ def input_schemas(
 ) -> dict[str, Schema]:
     """Return the schema of every input by its name."""
     read = [schemas.RECOMMENDATIONS, schemas.HELD_OUT, schemas.TRAIN, schemas.ITEMS]
+    read += [schemas.USER_VALUES, schemas.USER_WEIGHTS]
     if lists == "pooled":
         read = [
             replace(schema, fields=tuple(field for field in schema.fields if field.name != C.LIST_ID))
@@ -294,7 +298,7 @@ def read_inputs(
     faults: list[Fault] = []
     read_frames: dict[str, Read] = {}
     for place, frame in each_frame(frames).items():
-        if frame is None and place not in ("segments", "train", "items"):
+        if frame is None and place not in INPUTS[2:]:
             faults.append(Fault(place, "None", expected))
         elif frame is not None:
             try:
@@ -359,12 +363,19 @@ def type_fault(where: str, field: Field, name: str, found: str, fix: str = "") -
     return Fault(where, f"column {name!r} of type {found} for {field.name}", expected, fix)
 
 
+def required_columns(schema: Schema) -> list[str]:
+    """List the columns of a schema that are never NULL and have no value of their own where a table lacks them."""
+    return [field.name for field in schema.fields if not field.nullable and DEFAULTS.get(field.name) is None]
+
+
 def missing_faults(
     columns: Sequence[str],  # of the table
     names: Mapping[str, str],  # name in the table of every canonical column
     renames: Mapping[str, str],  # those that the config names; the table must have them
     where: str,
     places: Mapping[str, str] = MappingProxyType({}),  # key that names a column, where it is not ``columns``
+    *,
+    required: Collection[str] = (),  # those without a default in this input, though another one has it
 ) -> list[Fault]:
     """Find required columns that a table does not have."""
     is_config = where.startswith("inputs.")
@@ -380,7 +391,7 @@ def missing_faults(
         if column not in columns and name in renames:
             key = places.get(name, f"columns.{name}")
             faults.append(column_fault(f"{where}.{key}", column, columns, name))
-        elif column not in columns and name not in DEFAULTS:
+        elif column not in columns and (name not in DEFAULTS or name in required):
             fix = f"name it under {where}.columns.{name}" if is_config else f"rename the column that is it to {name}"
             fault = column_fault(where, column, columns, name, fix=fix)
             faults.append(replace(fault, fix=suggest_column(name) or fault.fix))
@@ -473,6 +484,9 @@ def _policy_faults(given: Mapping[str, Collection[str]], request: Request) -> It
     elif C.LIST_ID in given[HELD_OUT] and C.LIST_ID not in log:
         fix = f"{_EITHER.format(C.LIST_ID, LOG)}; or leave the column of held_out out"
         yield Fault(LOG, "no column 'list_id'", "this column, because rows of held_out name their list", fix)
+    if C.MODEL_ID not in log and C.MODEL_ID in given.get("user_values", ()):
+        fix = f"{_EITHER.format(C.MODEL_ID, LOG)}; or leave the column of user_values out"
+        yield Fault(LOG, "no column 'model_id'", "this column, because rows of user_values name their model", fix)
     if C.MODEL_ID not in log and request.models not in (None, (C.ONE_MODEL,)):
         fix = "leave the models out; a log without this column has one model"
         yield Fault(LOG, "no column 'model_id'", "this column, because models are named", fix)

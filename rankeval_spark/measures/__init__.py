@@ -20,7 +20,15 @@ from rankeval_spark.measures.names import MAX_CUTOFF, Measure, UnknownMeasureErr
 from rankeval_spark.measures.own import OwnMeasure, measure
 
 # The order of messages and of docs/measures; within a family that of the modules' names
-for family in ("accuracy.precision_recall", "accuracy", "prediction", "beyond_accuracy", "off_policy", "system"):
+for family in (
+    "accuracy.precision_recall",
+    "accuracy",
+    "prediction",
+    "beyond_accuracy",
+    "off_policy",
+    "user_values",
+    "system",
+):
     registry.discover(f"{__name__}.{family}")
 
 __all__ = [

@@ -94,6 +94,8 @@ class Ranking(NamedTuple):
     missed_weights: Sequence[float] = ()
     # Predicted reward of the item at each rank, judged or not; 0 where they are left out
     predictions: Sequence[float] = ()
+    # Own values of the user, each with its name
+    user_values: Sequence[tuple[str, float]] = ()
 
     @property
     def predicted_value(self) -> float:
@@ -145,6 +147,7 @@ class Ranking(NamedTuple):
             *(f"({name} {', '.join(group or '-' for group in names)})" for name, names in groups if names),
             *([f"(items {' '.join(map(str, self.items))})"] if self.items else []),
             *([f"({self.background})"] if str(self.background) else []),
+            *(f"({name} {value:g})" for name, value in self.user_values),
         ]
         return " ".join(parts)
 
@@ -211,6 +214,10 @@ def build_fields(rankings: Sequence[Ranking]) -> dict[str, Any]:
         "groups": Groups(names, of_hits, of_judged),
         "items": _item_facts(rankings),
         "empty": Empty(owner, rank, rank) if empty else None,  # each rank is a run of its own
+        "user_values": {
+            name: _floats(dict(ranking.user_values).get(name, math.nan) for ranking in rankings)
+            for name in {name for ranking in rankings for name, _ in ranking.user_values}
+        },
     }
 
 

@@ -6,7 +6,7 @@ to. Work therefore grows with the hits, not with lists x k, and facts that sever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from itertools import pairwise
@@ -116,6 +116,9 @@ class Lists(_Memo):
     groups: Groups | None = None  # item groups of the hits and of the judgements
     names: Callable[[int], str] | None = None  # what a list is called in a message, by its place in the batch
     empty: Empty | None = None  # ranks without an item, where lists keep the ranks of the log
+    # Own values of the user of each list by name, shape (n_lists,) each; NaN for a user without one
+    user_values: Mapping[str, FloatVector] | None = None
+    user_weight: FloatVector | None = None  # shape (n_lists,): weight of the user in the means; NaN without one
 
     @classmethod
     def of(cls, rankings: Sequence[Ranking]) -> Lists:
@@ -139,6 +142,7 @@ class Lists(_Memo):
     scores = RequiredFact[FloatVector]("hit_score", "has no scores")  # shape (n_hits,)
     propensities = RequiredFact[FloatVector]("hit_propensity", "has no propensities")  # shape (n_hits,)
     known_items = RequiredFact["ItemFacts"]("items", "holds no facts of items")
+    known_user_values = RequiredFact["Mapping[str, FloatVector]"]("user_values", "has no own values of users")
 
     @cached_property
     def values(self) -> tuple[FloatVector, FloatVector]:
@@ -193,7 +197,8 @@ class Lists(_Memo):
         known = {name: getattr(self, name) for name in chosen}
         taken = {name: None if values is None else values[chosen[name]] for name, values in known.items()}
         groups = None if self.groups is None else self.groups.subset(hits, judged)
-        return {**taken, "groups": groups, "is_weighted": self.is_weighted}
+        of_users = {"user_values": self.user_values, "user_weight": self.user_weight}
+        return {**taken, **of_users, "groups": groups, "is_weighted": self.is_weighted}
 
     @memoised
     def weighted(self) -> Lists:

@@ -13,9 +13,10 @@ from rankeval_spark import schemas
 from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, FaultsError
 from rankeval_spark.measures.arrays import Ratio, divide_or_zero, nan_unless
+from rankeval_spark.measures.item_facts import require_fact
 from rankeval_spark.measures.names import Measure
 from rankeval_spark.measures.own import compute
-from rankeval_spark.measures.required_facts import DESCRIBED, LOG, MAX_GROUPS, PROPENSITIES, REQUIRES
+from rankeval_spark.measures.required_facts import DESCRIBED, LOG, MAX_GROUPS, PROPENSITIES, REQUIRES, USER_VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -155,6 +156,16 @@ class MeasureSet:
         return tuple(dict.fromkeys(model for model in models if model is not None))
 
     @cached_property
+    def user_value_names(self) -> tuple[str, ...]:
+        """Names of the own values of users that measures read, in order of first mention."""
+        reading = (measure for measure in self.per_list if USER_VALUES in measure.needs)
+        return tuple(dict.fromkeys(str(measure.options["name"]) for measure in reading))
+
+    def weighted_by_user(self) -> MeasureSet:
+        """Return the same measures with the users' weights in the mean of each that has a value for each list."""
+        return MeasureSet(tuple(measure.weighted_by_user() for measure in self.measures))
+
+    @cached_property
     def item_depth(self) -> int:
         """Last rank whose item is described to a measure; 0 for the whole list, or if no item is."""
         described = (measure.k for measure in self.per_list if not DESCRIBED.isdisjoint(measure.needs))
@@ -204,7 +215,8 @@ class MeasureSet:
         """Compute every measure that has a value for each list at every cutoff it is requested at.
 
         Returns a matrix (n_lists, len(ks)) by column: NaN where the measure is undefined for the list or not requested
-        at the cutoff. A denominator, in the column of :attr:`weights`, is NaN only where it was not requested. With
+        at the cutoff. A denominator, in the column of :attr:`weights`, is NaN where it was not requested, and for a
+        user without a weight where users have them. With
         ``judged_only`` unjudged items have left the lists; of a measure with weights, items of weight 0 then leave too.
 
         >>> requested = MeasureSet.parse(["RR", "P@1", "P@2"])
@@ -225,9 +237,12 @@ class MeasureSet:
             values, is_requested = values_of(measure, cut.lists, found), self.is_requested_at(column)
             place = is_requested if is_builtin else slice(None)  # of the requested cutoffs among `ks`
             shape = (lists.n_lists, len(ks))
-            if measure.weight_column is not None and isinstance(found, Ratio):
+            if measure.weight_column is not None:
+                below = found.denominator if measure.is_micro and isinstance(found, Ratio) else 1.0
+                if measure.is_weighted_by_user:
+                    below = below * require_fact(lists.user_weight, "has no weights of users")[:, None]
                 weights = scores[measure.weight_column] = np.full((lists.n_lists, len(self.ks)), np.nan)
-                weights[:, is_requested] = np.broadcast_to(found.denominator, shape)[:, place]
+                weights[:, is_requested] = np.broadcast_to(below, shape)[:, place]
             # A copy, because a kernel may return an array that other kernels share.
             scores[column] = np.full((lists.n_lists, len(self.ks)), np.nan)
             scores[column][:, is_requested] = np.broadcast_to(values, shape)[:, place]
@@ -249,7 +264,7 @@ def values_of(measure: Measure, lists: Lists, found: FloatMatrix | Ratio) -> Flo
     values = found.values if isinstance(found, Ratio) else found
     if measure.group is not None and measure.entry.family != "prediction":  # whose ratings may be negative
         values = nan_unless(values, lists.has_judgements)
-    if measure.weight_column is not None and isinstance(found, Ratio):
+    if measure.is_micro and isinstance(found, Ratio):
         # The ratio of the parts, which are summed over users; `values` where a part is beyond a double.
         is_known = np.isfinite(found.numerator) & np.isfinite(found.denominator)
         quotients = np.where(is_known, divide_or_zero(found.numerator, found.denominator), values)

@@ -29,7 +29,7 @@ from rankeval_spark.measures.options import (
     option_text,
     resolve_for_options,
 )
-from rankeval_spark.measures.required_facts import WEIGHTS, need_of
+from rankeval_spark.measures.required_facts import USER_WEIGHTS, WEIGHTS, need_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -41,6 +41,7 @@ MAX_CUTOFF: Final = 10_000  # largest cutoff that is read
 
 _CUTOFF_WORDS: Final = ("k", "n", "top_k", "topk", "at", "cutoff", "top_n")  # options of other tools for a cutoff
 _AS_DEFINED: Final[Mapping[str, Mapping[str, OptionValue]]] = MappingProxyType({})
+_BY_USER: Final = "user_weights"  # recorded of a measure whose mean is weighted by the users' weights; no option
 _RECORDED: Final = "runs.measures"  # place of measures that a run recorded, for messages
 _GRAMMAR: Final = "Name(option=value,...)@k, such as nDCG@10 or P(rel=2)@5"
 _NAME = re.compile(
@@ -92,6 +93,7 @@ class Measure:
         self.is_judged_only = self.options.get(JUDGED_ONLY) is True
         self.is_weighted = self.options.get(WEIGHTED) is True  # judgements count as often as their weights say
         self.is_micro = self.options.get(AGG) == "micro"  # the aggregate is a ratio of sums over users
+        self.is_weighted_by_user = False  # whether users have weights in the mean, see :meth:`weighted_by_user`
         unseen = (AGG, GROUP, JUDGED_ONLY, WEIGHTED)
         self.kernel_options = {option: value for option, value in self.options.items() if option not in unseen}
 
@@ -159,7 +161,7 @@ class Measure:
         return reader.build_measure(reader.split_options(shape["options"] or ""), after_at)
 
     @classmethod
-    def of(cls, name: str, *, k: int = WHOLE_LIST, **options: OptionValue | Mapping[float, float]) -> Measure:
+    def of(cls, name: str, /, *, k: int = WHOLE_LIST, **options: OptionValue | Mapping[float, float]) -> Measure:
         """Return the measure of a name and option values; checked like one that is read.
 
         >>> str(Measure.of("P", k=5, rel=2)), str(Measure.of("nDCG", gains={1: 1, 2: 3}))
@@ -177,10 +179,13 @@ class Measure:
         'P(rel=2)@5'
         """
         match = registry.Match(entry, {}, None) if entry else _find_measure(name, _RECORDED)
+        by_user = _BY_USER in options
+        options = {option: value for option, value in options.items() if option != _BY_USER}
         texts = {option.name for option in match.entry.options if option.takes_text}
         pairs = [(option, option_text(value) if option in texts else value) for option, value in options.items()]
         reader = _Reader(f"{_RECORDED}, {name}", match, {})
-        return reader.build_measure(pairs, [] if k == WHOLE_LIST else [str(k)])
+        measure = reader.build_measure(pairs, [] if k == WHOLE_LIST else [str(k)])
+        return measure.weighted_by_user() if by_user else measure
 
     @property
     def entry(self) -> Definition:
@@ -191,6 +196,7 @@ class Measure:
     def recorded_options(self) -> Mapping[str, str]:
         """Every option that has a value, as text without quotes."""
         given = {option: value for option, value in self.options.items() if value is not None}
+        given |= {_BY_USER: True} if self.is_weighted_by_user else {}
         return {option: value if isinstance(value, str) else option_text(value) for option, value in given.items()}
 
     def at(self, k: int) -> Measure:
@@ -204,6 +210,19 @@ class Measure:
             raise ConfigError(*faults)
         changed = copy(self)
         changed.k = k
+        return changed
+
+    def weighted_by_user(self) -> Measure:
+        """Return the same measure with the users' weights in its mean, which becomes a ratio of sums; names stay.
+
+        >>> weighted = Measure.parse("P@5").weighted_by_user()
+        >>> str(weighted), weighted.weight_column, weighted.is_mean_of_users
+        ('P@5', 'p__weight', False)
+        """
+        changed = copy(self)
+        if self.has_user_values:
+            changed.is_weighted_by_user, changed.is_mean_of_users = True, False
+            changed.weight_column, changed.needs = f"{self.column}__weight", (*self.needs, USER_WEIGHTS)
         return changed
 
     def __eq__(self, other: object) -> bool:

@@ -47,6 +47,8 @@ PROFILE_INTERACTIONS: Final = "profile_interactions"  # mean c(i) of the user's 
 OTHER_LISTS: Final = "other_lists"  # lists of named models for the same user: lengths, and which items are here too
 ITEM_IDS: Final = "item_ids"  # id of the item, which only own measures read
 ITEM_SCORES: Final = "item_scores"  # score of the item in the log; NaN without one
+USER_VALUES: Final = "user_values"  # own values of the user, by the names that measures read
+USER_WEIGHTS: Final = "user_weights"  # weight of the user in the means
 
 # For measures of all lists together: lengths of the lists that hold an item; relevant judgements in each group of
 # popularity, and the recommended of them; items of each group that can be recommended, and that are; items of a
@@ -102,7 +104,10 @@ _OF_ITEMS: Final = {  # and of their users
     PROFILE_CATEGORIES: (TRAIN, CATEGORIES),
     PROFILE_VECTORS: (TRAIN, VECTOR),
 }
-REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({**_OF_ITEMS, **_OF_JUDGEMENTS, **_OF_ALL_LISTS})
+_OF_USERS: Final = {name: (name,) for name in (USER_VALUES, USER_WEIGHTS)}  # each is an input
+REQUIRES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {**_OF_ITEMS, **_OF_JUDGEMENTS, **_OF_USERS, **_OF_ALL_LISTS}
+)
 DESCRIBED: Final = frozenset(_OF_ITEMS)  # what is known of the recommended items and their users
 
 ITEM_VALUES: Final = (  # facts of an item that are one number

@@ -48,6 +48,7 @@ SAMPLE_RATIO: Final = "sample_ratio"  # users that another model was meant to se
 TARGET_SUMS: Final = "target_sums"  # lists whose scores are no probabilities: they add up to too much, or too little
 MEAN_WEIGHT: Final = "mean_weight"  # models whose mean weight of the impressions differs from 1
 EFFECTIVE_SAMPLE: Final = "effective_sample"  # users that count for nothing, because others have large weights
+ABSENT_USER_VALUES: Final = "absent_user_values"  # own values that measures read and no row has
 DRIFT: Final = "drift"  # means outside of the band of the nights before; its input is what was measured
 VOLUME: Final = "volume"  # rows of an input, against the nights before
 ABSENT_MODELS: Final = "absent_models"  # models of the last night that have no lists
@@ -80,6 +81,7 @@ ADVICE: Final[Mapping[str, str]] = {
     MEAN_WEIGHT: "give the propensities of the policy that made the log, and the probabilities of the target policy as "
     "scores",
     SAMPLE_RATIO: "find out why before you read a verdict: users are lost, or sent to another model, after the draw",
+    ABSENT_USER_VALUES: "name the value as the column name of user_values has it, or wait until its rows are there",
     EFFECTIVE_SAMPLE: "estimate policies that are nearer to the one that made the log, or use a longer log",
 }
 """Fix for a check whose fault the rows alone do not show, by check."""

@@ -145,12 +145,16 @@ class _SideBySide:
         for row, link in enumerate(links):
             std_errors[row] = intervals.to_published_error(link, self.values[row], std_errors[row])
         reach = np.array([measure.bounds for measure in known]).T
+        has_weights = np.zeros(shape, dtype=np.bool_)
+        if metric_rows.N_EFFECTIVE in rows.column_names:
+            has_weights[cells] = to_numpy(rows[metric_rows.N_EFFECTIVE].is_valid())
         self.means = group_gaps.GroupMeans(
             self.values,
             std_errors,
             matrix(np.where(is_jackknife, N_GROUPS - 1.0, n - 1)),
             self.level,
-            is_share=np.array([measure.is_proportion for measure in known]),  # each value is 0 or 1 for a list
+            # Each value is 0 or 1 for a list, and no user has a weight
+            is_share=np.array([measure.is_proportion for measure in known]) & ~has_weights.any(axis=1),
             bounds=tuple(np.where([measure.entry.kind == "list" for measure in known], reach, np.nan)),
             is_linked=links == "square",
             is_log=links == "log",

@@ -144,16 +144,27 @@ class MetricRows:
         yield metric_batch(self._columns(linearise_ratios(requested, is_ratio), is_ratio))
 
     def _effective(self, rows: pa.RecordBatch) -> Doubles:
-        """Return each row's effective number of users by Kish, n / (1 + squared variation of the weights); else NaN."""
-        columns, n_measures = self.measures.columns, self.state.n_measures
+        """Return each row's effective number of users by Kish, n / (1 + squared variation of the weights); else NaN.
+
+        Weights are those of the impressions of a user, or of the user in the means.
+        """
+        columns, measures = self.measures.columns, self.measures.by_column.values()
         weighs = np.isin(columns, list(self.measures.weighing))
-        if not weighs.any():
-            return np.full(rows.num_rows, np.nan)
-        place = columns.index(mean_weight().column)  # of each group there is a row for every measure
-        n, mean, m2 = (read_doubles(rows, name).reshape(-1, n_measures)[:, [place]] for name in ("n", "mean", "m2"))
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            found = np.nan_to_num(n / (1 + m2 / n / mean / mean))  # 0 where all weights are
-        return np.where(weighs & (n > 0), found, np.nan).ravel()
+        is_of_users = np.array([measure.is_weighted_by_user and not measure.is_micro for measure in measures])
+        found = np.full((rows.num_rows // max(len(columns), 1), len(columns)), np.nan)
+
+        def of_weights(*names: str) -> Doubles:
+            """Compute it from the moments of weights in these columns."""
+            n, mean, m2 = (read_doubles(rows, name).reshape(found.shape) for name in names)
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                return np.where(n > 0, np.nan_to_num(n / (1 + m2 / n / mean / mean)), np.nan)  # 0 if all weights are
+
+        if is_of_users.any():
+            found = np.where(is_of_users, of_weights("n", *WEIGHTED[:2]), found)
+        if weighs.any():
+            place = columns.index(mean_weight().column)  # of each group there is a row for every measure
+            found = np.where(weighs, of_weights("n", "mean", "m2")[:, [place]], found)
+        return found.ravel()
 
     @cached_property
     def _bounds(self) -> np.ndarray:
@@ -167,8 +178,10 @@ class MetricRows:
     def _columns(self, rows: pa.RecordBatch, is_ratio: np.ndarray) -> dict[str, pa.Array]:
         """Build the columns of ``metrics`` from merged moments and counts."""
         n, measure = rows["n"].to_numpy(), rows["measure_index"].to_numpy()
-        proportions = np.array([measure.is_proportion for measure in self.measures.by_column.values()])
-        is_proportion = proportions[measure]
+        proportions, by_user = np.array(
+            [(measure.is_proportion, measure.is_weighted_by_user) for measure in self.measures.by_column.values()]
+        ).T
+        is_proportion = proportions[measure] & ~(by_user[measure] & has_unequal_weights(rows))
         is_exempt = is_proportion & (not set(DRAWN) <= set(rows.schema.names))  # Wilson's interval needs no spread
         moment_columns = (read_doubles(rows, name) for name in ("n", "m2", "m3", N_NONZERO))
         is_uncertain = intervals.are_uncertain(*moment_columns) & ~is_exempt
@@ -276,9 +289,7 @@ def metric_spread(
     n, mean, m2 = read_doubles(rows, "n"), np.nan_to_num(read_doubles(rows, "mean")), read_doubles(rows, "m2")
     m2 = moments.nan_if_beyond_doubles(m2, mean)
     std_dev = np.sqrt(_divide_or_nan(m2, n - 1))
-    is_open = is_ratio
-    if WEIGHTED[0] in rows.schema.names:  # a ratio whose users have the same denominator is a mean
-        is_open = is_ratio & ~intervals.are_equal(*(read_doubles(rows, name) for name in ("n", *WEIGHTED[:2])))
+    is_open = is_ratio & has_unequal_weights(rows)  # a ratio whose users have the same denominator is a mean
     bounds = np.where(is_open[:, None], (-np.inf, np.inf), bounds)
     m3, lean = read_doubles(rows, "m3"), read_doubles(rows, LEAN)
     ends = np.array(intervals.skewed_interval(n, mean, m2, m3, (bounds[:, 0], bounds[:, 1]), confidence, lean=lean))
@@ -294,6 +305,14 @@ def metric_spread(
         "ci_high": nan_to_null(ends[1]),
         "ci_method": pa.array(method.tolist(), pa.string()),
     }
+
+
+def has_unequal_weights(rows: pa.RecordBatch) -> np.ndarray:
+    """Return which rows are of users with different denominators, or weights; none where no measure has them."""
+    if WEIGHTED[0] not in rows.schema.names:
+        return np.zeros(rows.num_rows, dtype=np.bool_)
+    is_equal: np.ndarray = intervals.are_equal(*(read_doubles(rows, name) for name in ("n", *WEIGHTED[:2])))
+    return ~is_equal
 
 
 def join_slice_values(slice_values: pa.ListArray) -> pa.StringArray:

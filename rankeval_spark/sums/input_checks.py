@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 ROWS: Final = "rows"
 VECTORS: Final = "vector_lengths"
 SEGMENT_VALUES: Final = "segment_values"
+VALUE_NAMES: Final = "value_names"
 BANDS: Final = "bands"
 
 TALLIES: Final = pa.schema(
@@ -151,6 +152,12 @@ class SegmentValues(Sum):
         return rows.group_by(self.schema.names).aggregate([]).select(self.schema.names)
 
 
+class ValueNames(SegmentValues):
+    """The names of own values of users that measures read and rows have, each once."""
+
+    schema = pa.schema({"name": pa.string()}.items())
+
+
 class BandFacts(Sum):
     """Edges of bands, and how many users have no number: fields of :class:`CheckCount`."""
 
@@ -194,6 +201,11 @@ class InputChecks:
         return [name for name in self.request.segments if name not in self.request.slicing.bands] if has_table else []
 
     @property
+    def value_names(self) -> tuple[str, ...]:
+        """Names of the own values of users that measures read."""
+        return self.request.measure_set.user_value_names if "user_values" in self.of_rows else ()
+
+    @property
     def sums(self) -> dict[str, Sum]:
         """The sums that count the inputs, by name."""
         refused = () if self.is_judged else tuple(self.of_rows[name] for name in ("recommendations", "held_out"))
@@ -203,6 +215,7 @@ class InputChecks:
             ITEMS: items,
             **({VECTORS: VectorLengths()} if self.has_vectors else {}),
             **({SEGMENT_VALUES: SegmentValues()} if self.texts else {}),
+            **({VALUE_NAMES: ValueNames()} if self.value_names else {}),
             **({BANDS: BandFacts()} if self.has_bands else {}),
         }
 
@@ -218,6 +231,10 @@ class InputChecks:
         if SEGMENT_VALUES in totals:
             values = (tuple(row.values()) for row in totals[SEGMENT_VALUES].to_pylist())
             facts.append(check_rows.count_alike_values(values))
+        if VALUE_NAMES in totals:
+            absent = sorted({*self.value_names} - {*totals[VALUE_NAMES]["name"].to_pylist()})
+            names = len(self.value_names)
+            facts.append(CheckCount("user_values", check_rows.ABSENT_USER_VALUES, len(absent), names, absent))
         return facts
 
     def _fact_keys(self) -> list[tuple[str, CheckName]]:

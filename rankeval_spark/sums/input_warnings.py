@@ -24,11 +24,15 @@ LEFT_OUT: Final = {
     **{name: check.warning for name, check in CHECKS.items() if check.warning},
     check_rows.DUPLICATES: "repeat an item of their list; its best place counts (duplicates='best')",
     check_rows.MISSING_USERS: "have no list",
+    check_rows.ABSENT_USER_VALUES: "that measures read have no row",
 }
 """Texts of the warnings, by check. A check warns above its default threshold."""
 
 _CHOSEN: Final = ("invalid_scores", check_rows.DUPLICATES)
 """Checks with a policy of the same name: there is no warning where the user said what becomes of such rows."""
+
+_COUNTED: Final = {check_rows.MISSING_USERS: "judged users", check_rows.ABSENT_USER_VALUES: "values"}
+"""What a check counts, where that is no rows."""
 
 DROPPING: Final = ("judged_only", "seen_in_train", "unknown_items", "consumed_before", "own_item")
 """Policies that take items out of lists."""
@@ -46,8 +50,8 @@ def warn_of_left_out(facts: Iterable[CheckCount], request: Request) -> None:
         is_known = fact.check in LEFT_OUT and (fact.input, fact.check) not in silent
         if not is_known or judge_fact(fact, Checks()).verdict == "ok":
             continue
-        is_of_users = fact.check == check_rows.MISSING_USERS
-        what, of_model = "judged users" if is_of_users else "rows", {*fact.sample_keys} - {C.ONE_MODEL}
+        is_of_users, of_model = fact.check == check_rows.MISSING_USERS, {*fact.sample_keys} - {C.ONE_MODEL}
+        what = _COUNTED.get(fact.check, "rows")
         share, model = (
             f"{100 * fact.count / fact.total:.3g} %",
             f" of {min(of_model)!r}" if is_of_users and of_model else "",

@@ -18,7 +18,12 @@ ROWS: Final = [
     for line in SECTION.splitlines()
     if line.startswith("| ") and not line.startswith("| value |")
 ]
-GROUPS: Final = {"columns.FACTS", "columns.FOR_CHECKS", "columns.OF_JUDGEMENTS"}  # modules use their members
+GROUPS: Final = {
+    "columns.FACTS",
+    "columns.FOR_CHECKS",
+    "columns.OF_JUDGEMENTS",
+    "columns.OF_USERS",
+}  # modules use their members
 
 
 def names_in(cell: str) -> list[str]:

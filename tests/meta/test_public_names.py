@@ -56,6 +56,7 @@ EVALUATE: Final = {
     "measures": "required, by name",
     "slices": (),
     **dict.fromkeys(("baseline", "models", "segments", "train", "items", "evaluation_date", "format", "preset")),
+    **dict.fromkeys(("user_values", "user_weights")),
     **dict.fromkeys(("policies", "inputs", "slicing", "intervals", "comparisons")),
 }
 EVALUATION: Final = {
@@ -171,6 +172,7 @@ CHECKS: Final = {
     *("before_list", "after_window", "consumed_before", "list_times", "open_windows", "events_end"),
     *("untimed_lists", "untimed_interactions"),
     *("extra_columns", "sampled_candidates"),
+    *("invalid_user_values", "invalid_user_weights", "absent_user_values", "unmatched_users"),
     "volume",
     "absent_models",
     "fewer_users",

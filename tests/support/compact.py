@@ -63,6 +63,8 @@ _TYPES: Final[dict[str, pa.DataType]] = {
     C.HIT_GROUPS: pa.list_(pa.int64()),
     C.JUDGED_GROUPS: pa.list_(pa.int64()),
     **dict.fromkeys(C.LIST_KEY, pa.string()),
+    C.USER_VALUES: pa.struct({"Drama": pa.float64()}),
+    C.USER_WEIGHT: pa.float64(),
 }
 
 
@@ -100,6 +102,8 @@ def _row(one: Ranking, groups: Sequence[str], models: Sequence[str]) -> dict[str
         C.JUDGED_WEIGHTS: [each.weight for each in judged],
         C.HIT_GROUPS: [_bits(groups, each.groups) for each in hits],
         C.JUDGED_GROUPS: [_bits(groups, each.groups) for each in judged],
+        C.USER_VALUES: dict(one.user_values),
+        C.USER_WEIGHT: 1.0,
         C.OTHER_LISTS: {model: _other(one, model) for model in models},
     }
 

@@ -113,8 +113,6 @@ def to_refused_rows(sources: Sources, request: Request, *, sample_share: float =
     with_raw = Sources(**{source.name: source.with_raw for source in sources.all()})
     inputs = inputs_of(with_raw, request, sample_share=sample_share)
     checks = inputs.row_checks(request.copy_with(evaluation_date=None))
-    others = {"segments": inputs.segment_table, "train": inputs.train, "items": inputs.items}
-    given = {"recommendations": inputs.recommendations, "held_out": inputs.held_out}
-    given |= {name: frame for name, frame in others.items() if frame is not None}
+    given = {"recommendations": inputs.recommendations, "held_out": inputs.held_out, **inputs.others}
     refused = (usable_rows.to_refused(frame, checks[name], row=RAW) for name, frame in given.items())
     return reduce(DataFrame.unionByName, refused)

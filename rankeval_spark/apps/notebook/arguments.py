@@ -35,6 +35,8 @@ _R = TypeVar("_R")
 _NEEDED: Final = {
     "train": "a table with user_id and item_id",
     "items": "a table with item_id and facts of the items",
+    "user_values": "a table with user_id, name and value",
+    "user_weights": "a table with user_id and weight",
     "evaluation_date": "a date, such as date(2026, 1, 31)",
 }
 """Arguments that only some measures need, for messages."""
@@ -68,6 +70,11 @@ class Call(Request):
         """The request, without the inputs."""
         inputs = self.inputs
         return self.as_request(max_rows_per_user=inputs.max_rows_per_user, time_zone=inputs.time_zone)
+
+    @property
+    @override
+    def has_user_weights(self) -> bool:
+        return "user_weights" in self.given
 
     @override
     def _as_config(self) -> dict[str, Any]:

@@ -38,6 +38,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     slices: Sequence[str | Sequence[str]] = (),
     train: object = None,
     items: object = None,
+    user_values: object = None,
+    user_weights: object = None,
     evaluation_date: date | None = None,
     format: str | None = None,
     preset: str | None = None,
@@ -90,6 +92,12 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     items : DataFrame, table or path, optional
         ``item_id`` [, ``categories``: array of text] [, ``vector``: array of numbers] [, ``published_at``: date or
         time]: the catalogue, for the measures that need it.
+    user_values : DataFrame, table or path, optional
+        ``user_id``, ``name``, ``value`` [, ``model_id``]: revenue, retention, a survey; ``measures`` name each value:
+        ``"UserValue(name='revenue')"``. A user without a row of that name is not in its mean.
+    user_weights : DataFrame, table or path, optional
+        ``user_id``, ``weight``: every mean over users becomes the sum of weight times value over the sum of weights. A
+        user without a weight above 0 is not in it.
     evaluation_date : date, optional
         Day at which the age of the items is taken, for the measures that need it, and ``{date}`` in paths.
     format : {"delta", "parquet", "csv", "json", "trec"}, optional
@@ -152,6 +160,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     with raise_in_call_words(is_on_spark=is_of_spark(recommendations)):
         given = {"recommendations": recommendations, "held_out": held_out}
         given |= {"segments": segments, "train": train, "items": items}
+        given |= {"user_values": user_values, "user_weights": user_weights}
         frames = open_inputs_of_call(given, inputs, evaluation_date, format)
         read, notes = read_library_columns(frames, inputs)
         call = validate_call({**arguments, "inputs": read, "input_notes": notes}, frames)

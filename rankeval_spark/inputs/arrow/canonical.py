@@ -40,7 +40,15 @@ from rankeval_spark.errors import Fault, InputError, shortened
 from rankeval_spark.inputs.arrow import texts
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_text, spark_name, to_plain
 from rankeval_spark.inputs.arrow.cells import Cells, read_cells, read_gains
-from rankeval_spark.inputs.input_columns import CORRUPT, IDS, IS_UNPARSABLE, RAW, column_fault, missing_faults
+from rankeval_spark.inputs.input_columns import (
+    CORRUPT,
+    IDS,
+    IS_UNPARSABLE,
+    RAW,
+    column_fault,
+    missing_faults,
+    required_columns,
+)
 from rankeval_spark.time_zones import UTC
 
 if TYPE_CHECKING:
@@ -107,7 +115,8 @@ class Reading:
     def column_faults(self, columns: Sequence[str]) -> list[Fault]:
         """Find required columns that a table with one row per item does not have."""
         columns = [name for name in columns if name != CORRUPT]
-        return missing_faults(columns, self.names, self.renames, self.where, self.places)
+        required = required_columns(self.schema)
+        return missing_faults(columns, self.names, self.renames, self.where, self.places, required=required)
 
     def to_items(self, table: pa.Table) -> pa.Table:
         """Write a table with one row per item, where its rows are lists: its other columns, item, score, position.

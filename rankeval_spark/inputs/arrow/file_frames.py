@@ -23,6 +23,8 @@ from rankeval_spark.config.inputs import (
     RecommendationsInput,
     SegmentsInput,
     TrainInput,
+    UserValuesInput,
+    UserWeightsInput,
 )
 from rankeval_spark.errors import ConfigError, Fault, InputError, first_line
 from rankeval_spark.inputs import places
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 _INPUTS: Final[Mapping[str, type[InputConfig]]] = {
     **{"recommendations": RecommendationsInput, "held_out": HeldOutInput, "segments": SegmentsInput},
     **{"train": TrainInput, "items": ItemsInput},
+    **{"user_values": UserValuesInput, "user_weights": UserWeightsInput},
 }
 FORMATS: Final = {
     "delta": "delta",

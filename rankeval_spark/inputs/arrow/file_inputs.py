@@ -297,9 +297,10 @@ def _require_header(config: EvaluationConfig, name: str, date: dt.date) -> None:
 
 
 def read_tables(inputs: Sequence[FileInput], *, sample_share: float) -> Tables:
-    """Read the inputs, of the log and the judgements a share of the users: the same that Spark draws."""
+    """Read the inputs; of those that are of users alone a share of the users: the same that Spark draws."""
     sources = {input_.name: input_.read() for input_ in inputs}
-    for name in (LOG, HELD_OUT) if sample_share < 1 else ():
+    drawn = {LOG, HELD_OUT, "user_values", "user_weights"} if sample_share < 1 else set[str]()
+    for name in drawn & sources.keys():
         source = sources[name]
         users = source.table[C.USER_ID]
         hashes = np.full(len(users), _HASH_OF_NULL, dtype=np.int64)

@@ -30,6 +30,7 @@ from rankeval_spark.inputs.input_columns import (
     column_fault,
     each_frame,
     missing_faults,
+    required_columns,
 )
 from rankeval_spark.time_zones import UTC
 
@@ -55,7 +56,7 @@ _SIZED: Final = ("pandas", "polars", "pyarrow", "rankeval_spark")
 class Source:
     """One input in its canonical columns."""
 
-    name: str  # ``recommendations``, ``held_out``, ``segments``, ``train`` or ``items``
+    name: str  # one of ``input_columns.INPUTS``
     # Canonical columns that the table has, in the order of the schema; of judgements always ``gain``, 1 where the table
     # has none. Ids are string or int64, ``model_id`` and ``list_id`` string; ``score`` double, int64 or decimal;
     # ``rank`` int32, ``gain`` and ``value`` double; ``interacted_at`` timestamp in microseconds UTC, ``published_at``
@@ -229,7 +230,7 @@ def _choose_columns(
     if is_plain and names[C.ITEM_ID] not in columns and RECOMMENDATIONS in columns:
         wanted.append(RECOMMENDATIONS)
         assumed.append(names[C.ITEM_ID])  # whether it has them, its type says
-    faults = missing_faults(assumed, names, rows.renames, name, rows.places)
+    faults = missing_faults(assumed, names, rows.renames, name, rows.places, required=required_columns(schema))
     faults += [column_fault(key, own, columns) for key, own in arrays.items() if own not in columns]
     in_index = {f"no column {level!r}" for level in index_names}
     fix = "call reset_index() on the frame: its index is no column"

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class Source:
     """One input in its canonical columns."""
 
-    name: str  # ``recommendations``, ``held_out``, ``segments``, ``train`` or ``items``
+    name: str  # one of ``input_columns.INPUTS``
     # Columns of the input's schema in its order, after the filters. Ids are string or bigint. Columns that the table
     # does not have contain their default (``input_columns.DEFAULTS``). It has ``input_columns.IS_UNPARSABLE`` too iff
     # ``given`` names it.

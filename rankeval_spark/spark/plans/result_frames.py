@@ -24,7 +24,7 @@ from rankeval_spark.spark.plans.usable_rows import failure_flags, has_keys, is_f
 from rankeval_spark.spark.plans.user_rows import to_user_rows
 from rankeval_spark.sums import grouping
 from rankeval_spark.sums.exposures import CatalogueItems, group_by_catalogue
-from rankeval_spark.sums.input_checks import BANDS, N_KNOWN, ROWS, SEGMENT_VALUES, VECTORS
+from rankeval_spark.sums.input_checks import BANDS, N_KNOWN, ROWS, SEGMENT_VALUES, VALUE_NAMES, VECTORS
 from rankeval_spark.sums.sums import ITEMS, NO_WRITERS, adjust_sums
 
 if TYPE_CHECKING:
@@ -221,8 +221,7 @@ def to_rows(packed_rows: DataFrame, name: str, types: Mapping[str, str], *, coun
 
 def pack_input_partials(inputs: InputFrames, asked: InputChecks, n_buckets: int) -> DataFrame | None:
     """Plan the packed partial rows of the other inputs; None without any."""
-    frames = {"train": inputs.train, "items": inputs.items, "segments": inputs.segment_table}
-    given = {name: frame for name, frame in frames.items() if frame is not None}
+    given = inputs.others
     counted = {name: frame for name, frame in given.items() if name != "segments" or asked.is_judged}
     found = [(ROWS, to_tallies(frame, asked.of_rows[name])) for name, frame in counted.items()]
     found += [(BANDS, frame) for frame in inputs.band_facts]
@@ -233,6 +232,10 @@ def pack_input_partials(inputs: InputFrames, asked: InputChecks, n_buckets: int)
         found.append((VECTORS, to_vector_lengths(given["items"])))
     if asked.texts:
         found.append((SEGMENT_VALUES, to_segment_values(given["segments"], names=asked.texts)))
+    if asked.value_names:
+        rows = keep_usable(given["user_values"], asked.of_rows["user_values"])
+        names = rows.where(F.col(C.NAME).isin(*asked.value_names)).select(F.col(C.NAME).alias("name"))
+        found.append((VALUE_NAMES, names.distinct()))
     sums = asked.sums
     packed = (
         frame.mapInArrow(partial(_pack_partials, name=name, sum_=sums[name], n_buckets=n_buckets), grouping.COLUMNS)

@@ -9,7 +9,15 @@ from pyspark.sql import DataFrame, functions as F
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine import row_kinds
-from rankeval_spark.engine.checks import held_out_checks, item_checks, log_checks, segment_checks, train_checks
+from rankeval_spark.engine.checks import (
+    held_out_checks,
+    item_checks,
+    log_checks,
+    segment_checks,
+    train_checks,
+    user_value_checks,
+    user_weight_checks,
+)
 from rankeval_spark.engine.facts import require_input
 from rankeval_spark.engine.planning import (
     SECOND_STEP,
@@ -63,6 +71,8 @@ class InputFrames:
     lists: DataFrame | None = None
     segment_table: DataFrame | None = None  # the segments as they are given
     unreadable: str | None = None  # column of ``items`` that says where a cell could not be read
+    user_values: DataFrame | None = None  # own values of users, with ``model_id`` only where the table has it
+    user_weights: DataFrame | None = None
 
     @property
     def has_judged_lists(self) -> bool:
@@ -72,6 +82,13 @@ class InputFrames:
     def catalogue(self) -> DataFrame | None:
         """A frame whose ``item_id`` are all items: ``items`` or, where there is no such input, ``train``."""
         return self.train if self.items is None else self.items
+
+    @property
+    def others(self) -> dict[str, DataFrame]:
+        """The inputs that may be left out and are there, as they are given, by name."""
+        frames = {"train": self.train, "items": self.items, "segments": self.segment_table}
+        frames |= {"user_values": self.user_values, "user_weights": self.user_weights}
+        return {name: frame for name, frame in frames.items() if frame is not None}
 
     def row_checks(self, request: Request) -> dict[str, RowChecks]:
         """Return the checks of the rows of each input that there is, by its name."""
@@ -85,9 +102,10 @@ class InputFrames:
             found.append(train_checks(self.train.columns, before=day, time_zone=zone))
         if self.items is not None:
             found.append(item_checks(self.items.columns, unreadable=self.unreadable))
-        return {
-            checks.input: checks for checks in (*found, *([segment_checks()] if self.segment_table is not None else []))
-        }
+        found += [segment_checks()] if self.segment_table is not None else []
+        found += [user_value_checks()] if self.user_values is not None else []
+        found += [user_weight_checks()] if self.user_weights is not None else []
+        return {checks.input: checks for checks in found}
 
 
 def to_user_rows(
@@ -126,9 +144,11 @@ def to_user_rows(
         are_judged=inputs.are_checked,
     )
     scores = row_kinds.LISTED_SCORES if row_kinds.LISTED_SCORES in log.columns else C.SCORE
+    others = {**_segment_and_train_rows(inputs, request, needs), **_user_tables(inputs, request)}
+    by_kind = {row_kinds.LOG: log, row_kinds.HELD_OUT: judged, **others}
     if scores in log.columns and type_name_of(log, scores) in _DOUBLE_SCORES[scores]:
-        judged = judged.withColumnsRenamed(row_kinds.CARRIED_BY[row_kinds.HELD_OUT])
-    by_kind = {row_kinds.LOG: log, row_kinds.HELD_OUT: judged, **_segment_and_train_rows(inputs, request, needs)}
+        carried = {kind: row_kinds.CARRIED_BY.get(kind, {}) for kind in by_kind if kind != row_kinds.LOG}
+        by_kind |= {kind: by_kind[kind].withColumnsRenamed(names) for kind, names in carried.items() if names}
     if of_items is not None:  # facts of a catalogue that is too large for every worker
         names = [name for name in of_items.columns if name != C.ITEM_ID]
         facts = of_items.select(C.ITEM_ID, F.struct(*names).alias(row_kinds.FACTS))
@@ -181,8 +201,7 @@ def _inputs_to_count(
     if inputs.are_checked:
         return []
     moved = {} if is_aggregated else {"recommendations": inputs.recommendations, "held_out": inputs.held_out}
-    others = {"segments": inputs.segment_table, "train": inputs.train, "items": inputs.items}
-    read = {name: one for name, one in others.items() if one is not None and reads_optional(request, name, needs)}
+    read = {name: one for name, one in inputs.others.items() if reads_optional(request, name, needs)}
     checks = inputs.row_checks(request)
     return [(frame, checks[name]) for name, frame in (moved | read).items()]
 
@@ -198,6 +217,20 @@ def _segment_and_train_rows(inputs: InputFrames, request: Request, needs: frozen
     if reads_train(request, needs):
         train = require_input(inputs.train)
         found[row_kinds.TRAIN] = train.select(*schemas.TRAIN.key).where(usable_rows.has_keys(schemas.TRAIN.key))
+    return found
+
+
+def _user_tables(inputs: InputFrames, request: Request) -> dict[int, DataFrame]:
+    """Build the usable rows of own values and of weights of users, such as measures read, by their kind."""
+    found, measures = dict[int, DataFrame](), request.measure_set
+    if names := measures.user_value_names:
+        rows = usable_rows.keep_usable(require_input(inputs.user_values), user_value_checks())
+        of_model = [C.MODEL_ID] if C.MODEL_ID in rows.columns else []
+        columns = F.col(C.NAME).alias(row_kinds.VALUE_NAME), F.col(C.VALUE).alias(row_kinds.USER_VALUE)
+        found[row_kinds.USER_VALUES] = rows.where(F.col(C.NAME).isin(*names)).select(C.USER_ID, *of_model, *columns)
+    if N.USER_WEIGHTS in measures.needs:
+        rows = usable_rows.keep_usable(require_input(inputs.user_weights), user_weight_checks())
+        found[row_kinds.USER_WEIGHTS] = rows.select(C.USER_ID, F.col(C.WEIGHT).alias(row_kinds.USER_VALUE))
     return found
 
 

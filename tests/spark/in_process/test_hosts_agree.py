@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
+import random
 from typing import TYPE_CHECKING, Any, Final, get_args
 
+import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
 from rankeval_spark.config.inference import TestName
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.hosts import on_spark
-from tests.support.awkward import Awkward
+from tests.support.awkward import N_USERS, Awkward
 from tests.support.hosts import assert_same
 from tests.support.plans import no_spark_jobs, python_nodes
 from tests.support.sections import sections
@@ -246,3 +249,32 @@ def test_numbers_do_not_depend_on_the_threads() -> None:
         with threads(number):
             tables.append(evaluate(inputs.recommendations, inputs.held_out, measures=SIX).metrics)
     assert tables[0].equals(tables[1])
+
+
+@pytest.mark.filterwarnings("ignore:user_(values|weights). ")
+def test_own_values_and_weights_of_users(spark: SparkSession) -> None:
+    """Values of one model and of every one, with faulty rows."""
+    inputs, draw = Awkward.make(12), random.Random(12)
+    users = [None, *(f"{number:03}" for number in range(N_USERS + 3))]
+    values = [
+        (user, name, draw.choice([draw.gauss(), math.nan, None]), model)
+        for user in users
+        for name in ("spent", "visits", None)
+        for model in draw.sample([None, "als", "knn", "other"], 2)
+    ]
+    columns = zip(("user_id", "name", "value", "model_id"), map(list, zip(*values, strict=True)), strict=True)
+    weights = {"user_id": users[:-9], "weight": [draw.choice([0.5, 2.0, 7.25, 0.0, math.inf]) for _ in users[:-9]]}
+    tables = {"user_values": pa.table(dict(columns)), "user_weights": pa.table(weights)}
+    asked: dict[str, Any] = {
+        "measures": [*SIX, "UserValue(name='spent')", "UserValue(better='lower',name='visits')", "ItemCoverage@3"]
+    }
+    frames = {**vars(inputs), **tables}
+    given: dict[str, Any] = {name: frames[name] for name in ("recommendations", "held_out", "train", *tables)}
+    of_spark: dict[str, Any] = {name: spark.createDataFrame(table) for name, table in given.items()}
+    there = evaluate(**of_spark, **asked)
+    here = evaluate(**given, **asked)
+    with there.cached() as kept:
+        for name in ("user_metrics", "metrics", "checks"):
+            tolerance = 0.0 if name == "user_metrics" else 1e-12
+            assert_same(getattr(kept, name).toArrow(), getattr(here, name), tolerance=tolerance)
+    assert {row["ci_method"] for row in here.metrics.to_pylist()} >= {"delta"}

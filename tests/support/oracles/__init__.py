@@ -7,7 +7,7 @@ references are known.
 
 from __future__ import annotations
 
-from tests.support.oracles import agreement, beyond, off_policy, ratings, relevance
+from tests.support.oracles import agreement, beyond, off_policy, ratings, relevance, user_values
 from tests.support.oracles.denominators import DENOMINATORS
 from tests.support.oracles.expectation import expected, expected_denominator
 from tests.support.oracles.plain import NAIVE, PlainList, forget, judged_only, ranking_of, trec_order, within
@@ -31,6 +31,7 @@ __all__ = [
     "relevance",
     "takes_every_list",
     "trec_order",
+    "user_values",
     "variants",
     "within",
 ]

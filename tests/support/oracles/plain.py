@@ -54,6 +54,7 @@ class PlainList:
     judged_values: list[float] = field(default_factory=list)
     propensities: list[float] = field(default_factory=list)
     predicted: list[float] = field(default_factory=list)
+    user_values: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, ranking: Ranking) -> PlainList:
@@ -76,6 +77,7 @@ class PlainList:
             [value or 0 for value in of_hits] + [value or 0 for value in missed_values],
             list(ranking.propensities or [1.0] * len(ranking.gains)),
             list(ranking.predictions or [0.0] * len(ranking.gains)),
+            dict(ranking.user_values),
         )
 
     @property

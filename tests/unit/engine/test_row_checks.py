@@ -27,6 +27,8 @@ from rankeval_spark.engine.checks import (
     segment_checks,
     train_checks,
     unnamed_checks,
+    user_value_checks,
+    user_weight_checks,
 )
 from rankeval_spark.engine.failures import RefusedError
 from rankeval_spark.in_process.assembly import Usable, keep_requested_rows
@@ -287,7 +289,8 @@ def test_an_input_without_a_usable_row_is_refused_with_the_counts() -> None:
 def test_an_input_is_refused_for_every_check_of_faulty_rows_that_are_left_out() -> None:
     inputs = (log_checks(["score"], own_item="drop"), held_out_checks(["value", "weight"], own_item="drop_both"))
     others = (train_checks(["interacted_at"], before=date(2026, 1, 1)), item_checks(["vector"]), segment_checks())
-    found = [(each.input, check) for each in (*inputs, *others) for check in each.checks]
+    of_users = (user_value_checks(), user_weight_checks())
+    found = [(each.input, check) for each in (*inputs, *others, *of_users) for check in each.checks]
     for name, check in found:
         if check.drops and check.is_fault:
             with pytest.raises(RefusedError, match=f"3 rows and none that can be used .3 {check.name}"):

@@ -43,7 +43,7 @@ def test_measures_of_judgements_have_groups_and_those_of_other_items_have_none()
         if not (required_facts.DESCRIBED | {required_facts.CATALOGUE_ITEMS}).isdisjoint(measure.needs)
     }
     off_policy = {"IPS", "ClippedIPS", "SNIPS", "DR", "ImportanceWeight"}
-    assert without == reading | {"SufficientReco", "UserCoverage"} | off_policy
+    assert without == reading | {"SufficientReco", "UserCoverage", "UserValue"} | off_policy
 
 
 def named(entry: Definition, group: str | None = None) -> str:

@@ -31,6 +31,7 @@ def random_ranking(draw: random.Random) -> Ranking:
         missed_values=draw.choices(VALUES, k=len(missed)),
         groups=draw.choices(MEMBERSHIPS, k=len(gains)),
         missed_groups=draw.choices(MEMBERSHIPS, k=len(missed)),
+        user_values=[(oracles.TEXT, draw.gauss())] if draw.random() < judged_share else (),
     )
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 VARIANTS: Final = [measure for measure in oracles.all_variants(ks=(1, 3, 0)) if oracles.takes_every_list(measure)]
 NO_SUMS: Final = {
     *("Calibration", "FCP", "FirstHit", "GMAP", "ILD", "IPrec", "IPrecArea", "IPrecAvg", "Jaccard"),
-    *("KendallTau", "LogAP", "RecallCeiling", "SufficientReco", "UnrepeatedReco", "UserCoverage"),
+    *("KendallTau", "LogAP", "RecallCeiling", "SufficientReco", "UnrepeatedReco", "UserCoverage", "UserValue"),
 }
 """Measures without a term a rank: of pairs, curves, medians, logarithms and counts of something else."""
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+import random
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
@@ -14,8 +17,6 @@ from tests.support.arrow_frames import table
 from tests.support.sections import measured
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from rankeval_spark import Evaluation
 
 MEASURES: Final = (
@@ -180,3 +181,41 @@ def test_a_function_is_explained_by_the_value_down_to_each_rank() -> None:
     log = table("user_id item_id score", *(("u", item, -rank) for rank, item in enumerate("abcd")))
     found = evaluate(log, table("user_id item_id", ("u", "b"), ("u", "c")), measures=[last_hit]).explain("u", last_hit)
     assert found.table.to_pydict()["after"] == [0, 2, 3, 3]
+
+
+OF_FACTS: Final = (
+    *("MIUF@3", "EPC@3", "ARP(norm='C')@3", "Serendipity(kind='ge')@3", "Calibration@3", "ILD(sim='jaccard')@3"),
+    *("alpha_nDCG@3", "SRecall@3", "Freshness@3", "Unexpectedness@3", "R(group='tail')@3", "R(weighted=True)@3"),
+    *("R(gains='value')@3", "RMSE", "DR", "SNIPS", "ClassAccuracy@3"),
+)
+
+
+def test_measures_that_read_items_values_and_weights_are_explained() -> None:
+    draw, items = random.Random(7), [f"i{number}" for number in range(12)]
+    log = [
+        {"user_id": user, "item_id": item, "score": draw.random(), "predicted_reward": draw.random()}
+        for user in "uv"
+        for item in draw.sample(items, 5)
+    ]
+    facts = {"gain": 1.0, "value": 2.5, "weight": 1.5, "propensity": 0.5}
+    judged = [{"user_id": user, "item_id": item, **facts} for user in "uv" for item in draw.sample(items, 5)]
+    catalogue = [
+        {
+            "item_id": item,
+            "categories": draw.sample("abc", 2),
+            "vector": [draw.random(), draw.random()],
+            "published_at": dt.date(2026, 1, draw.randint(1, 28)),
+        }
+        for item in items
+    ]
+    seen = [{"user_id": user, "item_id": item} for user in "uvw" for item in draw.sample(items, 6)]
+    log_, held_out, train, items_ = map(pa.Table.from_pylist, (log, judged, seen, catalogue))
+    inputs = {"train": train, "items": items_, "evaluation_date": dt.date(2026, 2, 1)}
+    result = measured(log_, held_out, measures=OF_FACTS, population="judged", **inputs)
+    values = {(row["measure"], row["k"]): row["value"] for row in rows_of(result) if row["user_id"] == "u"}
+    for measure in result.request.measure_set.per_list:
+        found, value = result.explain("u", measure), values[measure.label, measure.k]
+        assert found.value == pytest.approx(value, rel=0, abs=1e-12)
+        if found.is_sum:
+            total = sum(row["contribution"] for row in found.table) + (found.numbers.get("constant") or 0)
+            assert total == pytest.approx(found.numbers.get("ratio", value), rel=0, abs=1e-12), measure

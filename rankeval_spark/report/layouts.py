@@ -104,7 +104,7 @@ def lay_out(
     ordered = table
     if facts and not is_ordered:
         ranks = list(map(_ranking(facts, C.VALUE if chosen is _MEANS else "delta"), facts))
-        ordered = table.take(sorted(range(len(facts)), key=ranks.__getitem__)[:most])
+        ordered = pc.take(table, pa.array(sorted(range(len(facts)), key=ranks.__getitem__)[:most], pa.int64()))
     shown: list[dict[str, Any]] = ordered.slice(0, most).to_pylist(maps_as_pydicts="lossy")
     merged = {other for first, others in _MERGED.items() if first in names for other in others}
     own = [column for column in chosen or names if column in names and column not in merged]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC
 from functools import partial
@@ -35,7 +36,7 @@ from rankeval_spark.cli.show import COLUMNS as MEANS, RowSelection, selected_row
 from rankeval_spark.cli.terminal import console, json_text, progress, say_done, say_note, write_out
 from rankeval_spark.config import load_config, parse_date
 from rankeval_spark.config.spark_settings import is_reference
-from rankeval_spark.errors import REDACTED, ConfigError, ExitCode, Fault, InputError
+from rankeval_spark.errors import REDACTED, ConfigError, ExitCode, Fault, FaultsError, InputError
 from rankeval_spark.measures import MeasureSet
 from rankeval_spark.measures.plugins import load_plugins
 from rankeval_spark.report.page import require_extra
@@ -253,8 +254,10 @@ def score_command(
 ) -> None:
     """Add measures to published dates, unless they are there already, and show their means."""
     days = [parse_date(text, where="--date") for text in dates]
-    for night in published_nights(root, evaluation=evaluation, dates=days):
-        load_plugins(night.config.plugins, where="plugins")
+    past = list[PastNight]()
+    with suppress(FaultsError):  # which are reported after those of the measures
+        past = published_nights(root, evaluation=evaluation, dates=days)
+    load_plugins(dict.fromkeys(name for night in past for name in night.config.plugins), where="plugins")
     asked = MeasureSet.parse(measures, where="--measure")
     nights = past_nights(root, evaluation=evaluation, dates=days, needs=asked.needs)
     for night in nights:  # faults of any night are reported before the first is scored

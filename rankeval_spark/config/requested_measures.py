@@ -20,8 +20,6 @@ from rankeval_spark.measures.required_facts import GROUP_RELEVANT, JUDGED_CATEGO
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rankeval_spark.measures import Definition
-
 WHOLE_LIST_WORD: Final = "all"  # the cutoff that means the whole list in a config
 _OF_ALL_JUDGEMENTS: Final = frozenset({GROUP_RELEVANT, JUDGED_CATEGORIES})  # facts made of all judgements of a user
 _BOUNDED: Final = (
@@ -41,16 +39,14 @@ def measure_set(
     texts: tuple[str, ...], cutoffs: tuple[int | str, ...], preset: str | None, item_slices: tuple[str, ...] = ()
 ) -> MeasureSet:
     """Combine measures, cutoffs and item slices, each measure once; ConfigError with all faults of the texts."""
-    return _measure_set(texts, cutoffs, preset, item_slices, registry.own_measures())
+    # A function of a notebook may hold much, and another one has its name when its cell runs again: none is remembered.
+    combine = _measure_set.__wrapped__ if registry.own_measures() else _measure_set
+    return combine(texts, cutoffs, preset, item_slices)
 
 
 @lru_cache(maxsize=64)  # every check of a request reads them
 def _measure_set(
-    texts: tuple[str, ...],
-    cutoffs: tuple[int | str, ...],
-    preset: str | None,
-    item_slices: tuple[str, ...],
-    own: tuple[Definition, ...],  # noqa: ARG001 - what names may mean
+    texts: tuple[str, ...], cutoffs: tuple[int | str, ...], preset: str | None, item_slices: tuple[str, ...]
 ) -> MeasureSet:
     measures: list[Measure] = []
     faults: list[Fault] = []
@@ -216,7 +212,7 @@ class RecordedDefinition:
         """Describe a measure under the policies of a run."""
         values = {name: str(value) for name, value in policies.model_dump().items()}
         rule = None if measure.group is None else rule_of(measure.group)
-        return cls(measure.name, measure.recorded_options, values, rule, *_split_own(record(measure.entry)))
+        return cls(measure.name, measure.recorded_options, values, rule, *_split_own(record(measure.entry, measure)))
 
     def measure(self, k: int) -> Measure:
         """Return the measure at a cutoff; an :class:`UnknownMeasureError` if this version does not know it."""

@@ -180,7 +180,8 @@ class Definition:
         That is so where another measure of this package has one of the names, and where a user without a value would
         have 0, which may be the best value. A kernel of another package has its definition as an attribute.
         """
-        annotations = [str(getattr(hint, "__name__", hint)) for hint in inspect.get_annotations(kernel).values()]
+        hints = inspect.get_annotations(kernel).values()
+        annotations = [str(getattr(hint, "__name__", hint)).rpartition(".")[2] for hint in hints]
         self.is_builtin = (kernel.__module__ or "").startswith(f"{__package__}.")
         family = kernel.__module__.removeprefix(f"{__package__}.").partition(".")[0] if self.is_builtin else "own"
         is_ratio = bool(annotations) and annotations[-1] == "Ratio"

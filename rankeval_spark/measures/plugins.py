@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from rankeval_spark.errors import ConfigError, Fault, MeasureError
 from rankeval_spark.measures import registry
@@ -21,11 +21,15 @@ from rankeval_spark.measures.definition import Cutoff, Definition
 from rankeval_spark.measures.options import GROUP, JUDGED_ONLY, WEIGHTED, Option
 from rankeval_spark.measures.own import OWN, code_hash, definitions_in, describe_error
 
+if TYPE_CHECKING:
+    from rankeval_spark.measures.names import Measure
+
 GROUP_NAME: Final = "rankeval.measures"
 MODULE: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
 DEFINING: Final = ("code", "version", "kind", "ratio", "better", "bounds", "undefined", "without_relevant")
 """What is recorded of an own measure and makes it another definition where it changes."""
+_OF_OPTIONS: Final = ("better", "without_relevant")
 
 
 def load_plugins(modules: Iterable[str], *, where: str = "") -> None:
@@ -59,8 +63,9 @@ def load_installed() -> None:
             loaded = point.load()
             found = (loaded.definition,) if hasattr(loaded, "definition") else definitions_in(loaded)
         except Exception as error:  # it is the code of others
-            where, expected = f"entry point {point.name} of {GROUP_NAME}", f"{point.value}, a module of measures"
-            raise ConfigError(Fault(where, describe_error(error), expected, "remove the package")) from error
+            found_there = f"the entry point {point.name} of {GROUP_NAME}, which fails: {describe_error(error)}"
+            fault = Fault("measures", found_there, f"a module of measures at {point.value}", "remove the package")
+            raise ConfigError(fault) from error
         for definition in found:
             registry.LOADED.setdefault(definition.name, definition)
 
@@ -73,22 +78,24 @@ def plugins_of(own: Iterable[Definition]) -> tuple[str, ...]:
     return tuple(name for name in names if {one.name for one in own if one.kernel.__module__ == name} <= names[name])
 
 
-def record(definition: Definition) -> dict[str, str]:
-    """Return what a run records of an own measure, as text; nothing of a measure of this package."""
+def record(definition: Definition, asked: Measure | None = None) -> dict[str, str]:
+    """Return what a run records of an own measure, as text; nothing of a measure of this package.
+
+    ``asked`` is the measure with its options, which may decide which value is the better one.
+    """
     if definition.is_builtin:
         return {}
     if isinstance(definition.kernel, Recorded):
         return dict(definition.kernel.facts)
-    worst = definition.without_relevant
     return {
         "code": code_hash(definition.kernel),
         "version": definition.version,
         "kind": definition.kind,
         "ratio": json.dumps(definition.is_ratio),
-        "better": definition.better if isinstance(definition.better, str) else "higher",
+        "better": asked.better if asked else "",
         "bounds": json.dumps(definition.bounds),
         "undefined": definition.undefined,
-        "without_relevant": json.dumps(worst if isinstance(worst, int | float) else None),
+        "without_relevant": json.dumps(asked.without_relevant if asked else None),
         "cutoff": definition.cutoff.default,
         "options": json.dumps({option.name: option.default for option in definition.options}),
         "summary": definition.summary,
@@ -112,7 +119,9 @@ class Recorded:
 def recall(name: str, facts: Mapping[str, str]) -> Definition:
     """Return the definition of a recorded measure: the one of a plugin where it is the same, else what was recorded."""
     known = registry.LOADED.get(name)
-    if known is not None and all(record(known)[fact] == facts.get(fact) for fact in DEFINING):
+    if known is not None and all(
+        record(known)[fact] == facts.get(fact) for fact in DEFINING if fact not in _OF_OPTIONS
+    ):
         return known
     return registry.RECORDED.setdefault((name, tuple(sorted(facts.items()))), _rebuild(name, facts))
 

@@ -12,7 +12,7 @@ import pytest
 
 from rankeval_spark import evaluate, measure
 from rankeval_spark.errors import InvalidCallError, MeasureError
-from rankeval_spark.measures import CutLists, Definition, FloatMatrix, Ratio
+from rankeval_spark.measures import CutLists, Definition, FloatMatrix, Measure, Ratio
 from rankeval_spark.measures.plugins import record
 from tests.support.arrow_frames import by, table
 
@@ -324,7 +324,8 @@ def test_figures_and_config_of_a_call_know_its_functions() -> None:
 
 def test_another_source_is_another_definition() -> None:
     def recorded(function: Any, **declared: Any) -> dict[str, str]:  # noqa: ANN401 - a function
-        return record(measure(**declared)(function).definition)
+        own = measure(**declared)(function).definition
+        return record(own, Measure(own.name, (), entry=own))
 
     def one(gains: list[float]) -> float:
         return dcg(gains)

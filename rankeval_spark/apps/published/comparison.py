@@ -258,7 +258,7 @@ def _describe_differences(
         for measure in computed_then
         if now.definitions[measure.label, measure.k] != then[measure.label, measure.k]
     ]
-    notes += _note_left_out(f"of other options or policies on {day}", otherwise)
+    notes += _note_left_out(f"of other options, policies or code on {day}", otherwise)
     notes += _note_left_out(f"slices that {day} does not have", unmade)
     if now.config_hash != before.config_hash:
         notes.append("the two nights ran with different configs; compared is what both define alike")

@@ -13,6 +13,7 @@ import pytest
 from rankeval_spark import Results
 from rankeval_spark.config import load_config
 from rankeval_spark.measures import registry
+from rankeval_spark.measures.plugins import load_installed
 from tests.support.arrow_frames import by
 from tests.support.cli import rankeval
 from tests.support.nights import FIRST, SECOND
@@ -118,6 +119,29 @@ def test_measures_of_a_plugin_are_listed_and_explained(workspace: Workspace) -> 
     explained = rankeval("measures", "first_rank", "--plugin", "team.measures").out
     assert "Rank of the first relevant item." in explained
     assert rankeval("measures", "--plugin", "team.measures", "--search", "relevant item").out.startswith("first_rank")
+
+
+@pytest.mark.usefixtures("team_measures")
+def test_measures_of_an_installed_package_need_no_plugin(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = tmp_path / "site" / "team-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: team\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[rankeval.measures]\nteam = team.measures\n")
+    monkeypatch.syspath_prepend(metadata.parent)
+    load_installed.cache_clear()
+    workspace.change(measures=["nDCG@2"])
+    assert rankeval("validate", str(workspace.config)).code == 0
+    assert "team.measures" not in sys.modules
+    workspace.change(measures=["First_Rank@2"])
+    assert rankeval("validate", str(workspace.config)).code == 0
+    assert "first_rank" in rankeval("measures").out
+    (metadata / "entry_points.txt").write_text("[rankeval.measures]\nteam = team.absent\n")
+    load_installed.cache_clear()
+    refused = rankeval("validate", str(workspace.change(measures=["second_rank@2"])))
+    assert "the entry point team of rankeval.measures, which fails: ModuleNotFoundError" in refused.message
+    load_installed.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -96,12 +96,20 @@ class Figure:
         Raises
         ------
         ConfigError
-            If the path has another ending.
+            If the path has another ending, or its folder is not there.
         EnvironmentFaultError
             If the extra ``report`` is not installed.
         """
-        file, spec = Path(path), self.to_dict()
+        file = Path(path)
         kind = file.suffix.lower()
+        if kind not in ENDINGS:
+            expected = f"a name that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
+            raise ConfigError(
+                Fault("figure.save(path)", repr(str(path)), expected, f"such as {file.stem or 'figure'}.png")
+            )
+        if not file.parent.is_dir():
+            raise ConfigError(Fault("figure.save(path)", repr(str(path)), "a file in a folder that is there"))
+        spec = self.to_dict()
         if kind == ".png":
             file.write_bytes(convert("vegalite_to_png", spec, scale=scale))
         elif kind == ".svg":
@@ -110,12 +118,8 @@ class Figure:
             background = spec.get("config", {}).get("background", "#ffffff")
             filled = {"title": escape(self.title), "label": escape(spec["description"]), "background": background}
             file.write_text(_PAGE.format(**filled, library=drawing_library(), spec=as_json(spec)), encoding="utf-8")
-        elif kind == ".json":
-            file.write_text(json.dumps(spec, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         else:
-            fix = f"such as {file.stem or 'figure'}.png"
-            expected = f"a name that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
-            raise ConfigError(Fault("figure.save(path)", repr(str(path)), expected, fix))
+            file.write_text(json.dumps(spec, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def combine_panels(panels: Sequence[Any], look: Look, title: str, caption: str) -> Figure:

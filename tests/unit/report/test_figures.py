@@ -163,11 +163,14 @@ def test_saved_json_is_a_valid_chart_with_what_was_changed(plot: Plots, tmp_path
     assert vl_convert.vegalite_to_svg(spec).startswith("<svg")
 
 
-@pytest.mark.parametrize("name", ["board.gif", "board", "a.b/board.pdf"])
-def test_another_ending_is_an_error_that_lists_the_four(plot: Plots, tmp_path: Path, name: str) -> None:
+def test_another_ending_or_no_folder_is_an_error_that_says_what_is_expected(plot: Plots, tmp_path: Path) -> None:
+    figure = plot.leaderboard()
     expected = r"expected a name that ends in \.png, \.svg, \.html or \.json; such as board\.png"
-    with pytest.raises(ConfigError, match=expected):
-        plot.leaderboard().save(tmp_path / name)
+    for name in ("board.gif", "board", "a.b/board.pdf"):
+        with pytest.raises(ConfigError, match=expected):
+            figure.save(tmp_path / name)
+    with pytest.raises(ConfigError, match="expected a file in a folder that is there"):
+        figure.save(tmp_path / "nowhere" / "board.png")
     assert [*tmp_path.iterdir()] == []
 
 

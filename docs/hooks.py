@@ -95,7 +95,7 @@ def _notebook(path: Path) -> Iterator[tuple[str, str]]:
             figure = f"{path.stem}-{number}.svg"
             if "image/svg+xml" in output.get("data", {}):
                 yield f"notebooks/{figure}", "".join(output["data"]["image/svg+xml"])
-                said = " ".join("".join(output["data"]["text/plain"]).splitlines()[:2])  # title and caption
+                said = ". ".join("".join(output["data"]["text/plain"]).splitlines()[:2])  # title and caption
                 parts.append(f"![{said.translate(_NO_BRACKETS)}]({figure})")
             else:
                 parts.append(_shown(output))

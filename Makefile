@@ -8,15 +8,16 @@ SHELL := /bin/bash
 # Recipes of one goal rely on one another's order, and Spark wants the machine for itself.
 .NOTPARALLEL:
 
-# What pip, Spark and our tests must not take over from the shell that calls make.
-unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+# What pip, Spark and our tests must not take over from the shell that calls make. Tests start hundreds of processes, each of
+# which would compile this package again without its bytecode.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
 ARGS ?=
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
 # The sdist of pyspark is built with the setuptools of the lock: an isolated build would fetch one without a hash. The locks
-# are whole, so that nothing has to be resolved; and most modules are never imported, so that none is compiled beforehand.
-INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --no-build-isolation --use-pep517 --no-deps --no-compile
+# are whole, so that nothing has to be resolved.
+INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --require-hashes --no-build-isolation --use-pep517 --no-deps
 # A virtual environment holds absolute paths, so one that was moved or copied with its checkout is made anew.
 HERE := $(shell pwd | cksum | cut -d' ' -f1)
 
@@ -79,7 +80,7 @@ cluster-env: zip  ## Make dist/environment.tar.gz too, the Python packages of wo
 	@rm -rf build/workers dist/environment.tar.gz && mkdir -p build
 	@"$$(PYTHON="$(PYTHON)" bash requirements/find-python)" -m venv build/workers
 	@build/workers/bin/python $(INSTALL) -r requirements/build.txt
-	@build/workers/bin/python $(INSTALL) --compile -r requirements/workers.txt
+	@build/workers/bin/python $(INSTALL) -r requirements/workers.txt
 	@build/workers/bin/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation .
 	@build/workers/bin/venv-pack --quiet --force --prefix build/workers --output dist/environment.tar.gz
 	@echo "==> dist/environment.tar.gz"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.errors import ConfigError
@@ -79,6 +79,7 @@ def takes_every_list(measure: Measure) -> bool:
     return measure.options.get("rel") is not None or (isinstance(max_rel, float) and max_rel >= max(GRADES))
 
 
-def all_variants(ks: Sequence[int]) -> list[Measure]:
+@cache
+def all_variants(ks: tuple[int, ...]) -> tuple[Measure, ...]:
     """Every valid combination of every measure that has a value for each list."""
-    return [measure for entry in registry.entries("list") for measure in variants(entry, ks)]
+    return tuple(measure for entry in registry.entries("list") for measure in variants(entry, ks))

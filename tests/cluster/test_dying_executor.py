@@ -1,11 +1,11 @@
-"""A night on two workers with two executors each, one of which is killed in the middle."""
+"""A night on a cluster, an executor of which is killed in the middle."""
 
 from __future__ import annotations
 
 import sys
 from datetime import date
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import deltalake
 import numpy as np
@@ -14,11 +14,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.cli import PROJECT
-from tests.support.cluster import standalone_cluster
+from tests.support.cli import PROJECT, rankeval
 from tests.support.mortal_workers import VARIABLE
 from tests.support.nights import Workspace
 from tests.support.processes import SETTINGS, rankeval_command, started
+
+if TYPE_CHECKING:
+    from tests.support.cluster import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -30,24 +32,24 @@ OF_THE_RUN: Final = ("run_id", "evaluation", "evaluation_date")
 
 
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("n_rows", [200_000, pytest.param(10_000_000, marks=pytest.mark.faults)])
-def test_a_night_is_the_same_though_an_executor_was_killed(tmp_path: Path, n_rows: int) -> None:
+@pytest.mark.parametrize(
+    ("n_rows", "n_executors"), [(100_000, 2), pytest.param(10_000_000, 4, marks=pytest.mark.faults)]
+)
+def test_a_night_is_the_same_though_an_executor_was_killed(
+    tmp_path: Path, cluster: Cluster, n_rows: int, n_executors: int
+) -> None:
     made = workspace(tmp_path / "workspace", n_users=n_rows // LIST_LENGTH)
-    sign = tmp_path / "sign"
-    run = rankeval_command("run", made.config, "--date", DAY)
-    with started([*run, "--set", "evaluation=here"], tmp_path / "here") as running:
-        assert running.finish().code == 0, running.err
+    sign, before = tmp_path / "sign", cluster.executor_logs()
+    assert rankeval("run", made.config, "--date", DAY, "--set", "evaluation=here").code == 0
 
-    with standalone_cluster(tmp_path, n_workers=2, cores=2, memory="2g") as master:
-        made.change(spark={"master": master, "settings": settings(sign)})
-        with started(run, tmp_path / "run") as running:
-            running.wait_until_it_says("stage=read")
-            running.wait_until_gone(sign)
-            running.process.wait(timeout=900)
+    made.change(spark={"master": cluster.master, "settings": settings(sign, n_executors)})
+    with started(rankeval_command("run", made.config, "--date", DAY), tmp_path / "run") as running:
+        running.wait_until_it_says("stage=read")
+        running.wait_until_gone(sign)
+        running.process.wait(timeout=900)
     assert running.process.returncode == 0, running.err
 
-    logs = [path.read_text(errors="replace") for path in tmp_path.glob("work-*/app-*/*/stderr")]
-    assert len(logs) >= 5, "four executors, and one in place of the one that was killed"
+    assert len(cluster.executor_logs() - before) > n_executors, "one in place of the one that was killed"
     for table in ("metrics", "user_metrics"):
         expected, found = (rows_of(made, table, evaluation) for evaluation in ("here", "nightly"))
         assert found.num_rows == expected.num_rows > 0
@@ -85,12 +87,13 @@ def workspace(folder: Path, *, n_users: int) -> Workspace:
     return made
 
 
-def settings(sign: Path) -> dict[str, str]:
-    """Return the settings of a session with two executors on each worker; one ends once the file is there."""
+def settings(sign: Path, n_executors: int) -> dict[str, str]:
+    """Return the settings of a session with so many executors; one ends once the file is there."""
     return {
         **SETTINGS,
         "spark.driver.host": "127.0.0.1",
         "spark.executor.cores": "1",
+        "spark.cores.max": str(n_executors),
         "spark.executor.memory": "900m",
         "spark.executor.extraJavaOptions": SETTINGS["spark.driver.extraJavaOptions"],
         "spark.executorEnv.PYTHONPATH": str(PROJECT),

@@ -1,12 +1,12 @@
-"""``jobs/evaluate.py`` as a scheduler runs it: by spark-submit, on a cluster, the package as a zip."""
+"""``jobs/evaluate.py`` by the line of README, on a cluster, with the package as a zip and a Spark without Delta."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,18 +14,19 @@ import deltalake
 import pytest
 
 from rankeval_spark import __version__
-from rankeval_spark.spark.session import jars
-from rankeval_spark.spark.session.java import find_java
 from rankeval_spark.spark.session.settings import submit_script
 from tests.support.cli import JAVA_WORDS, PROJECT
-from tests.support.cluster import spark_environment, standalone_cluster
+from tests.support.cluster import spark_environment
 from tests.support.nights import FIRST
 from tests.support.processes import SHORT_LIVED_JVM
 
 if TYPE_CHECKING:
+    from tests.support.cluster import Cluster
     from tests.support.nights import Workspace
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+((_, LINE),) = re.findall(r"^(make zip)\n(spark-submit .*?)$", (PROJECT / "README.md").read_text("utf-8"), re.MULTILINE)
 
 SHIPPED: Final = f"{__version__}+from.zip"
 """Version of the package in the zip, so that a run can tell which copy of the code it was."""
@@ -35,14 +36,16 @@ SUMMARISED: Final = ("model_id", "slice", "slice_value", "measure", "k", "n_user
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give the package as a zip that says so in its version."""
-    path = tmp_path_factory.mktemp("package") / "rankeval_spark.zip"
-    with zipfile.ZipFile(path, "w") as archive:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a folder with the job, and what `make zip` leaves: a package that says so in its version."""
+    place = tmp_path_factory.mktemp("package")
+    (place / "jobs").symlink_to(PROJECT / "jobs")
+    (place / "dist").mkdir()
+    with zipfile.ZipFile(place / "dist" / "rankeval_spark.zip", "w") as archive:
         for file in sorted((PROJECT / "rankeval_spark").rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts:
                 archive.writestr(str(file.relative_to(PROJECT)), _marked(file))
-    return path
+    return place
 
 
 @pytest.fixture
@@ -51,19 +54,12 @@ def own_copy(own_copy_of_delta: Workspace) -> Workspace:
     return own_copy_of_delta
 
 
-@pytest.fixture(scope="module")
-def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Give the address of a cluster of two workers."""
-    with standalone_cluster(tmp_path_factory.mktemp("cluster"), n_workers=2) as address:
-        yield address
-
-
 def test_job_on_a_cluster_publishes_the_numbers_of_a_run_in_process(
-    own_copy: Workspace, master: str, package: Path
+    own_copy: Workspace, cluster: Cluster, folder: Path
 ) -> None:
     own_copy.change(evaluation="submitted")
 
-    done = submit(own_copy, master, package, "--date", FIRST.isoformat())
+    done = submit(own_copy, cluster, folder)
 
     assert done.returncode == 0, done.stderr
     assert "published submitted 2026-01-01" in done.stdout
@@ -76,35 +72,25 @@ def test_job_on_a_cluster_publishes_the_numbers_of_a_run_in_process(
     ]
 
 
-def test_job_ends_with_the_exit_code_and_the_message_of_the_command(
-    own_copy: Workspace, master: str, package: Path
-) -> None:
-    own_copy.change(inputs__held_out__path="inputs/heldout")
-
-    done = submit(own_copy, master, package, "--date", FIRST.isoformat(), "--dry-run")
-
-    assert done.returncode == 4
-    message = " ".join(done.stdout.partition("error: ")[2].split())  # where spark-submit puts what Python says
-    assert message.startswith("an input is missing or unreadable: - inputs.held_out: found no such path at ")
-    assert not [word for word in JAVA_WORDS if word in done.stdout]
-
-
 def test_workers_without_packages_are_named_before_a_row_is_read(
-    own_copy: Workspace, master: str, package: Path, bare_python: Path
+    own_copy: Workspace, cluster: Cluster, folder: Path, bare_python: Path
 ) -> None:
     python = {"spark.pyspark.python": str(bare_python), "spark.pyspark.driver.python": sys.executable}
     started = time.monotonic()
-    done = submit(own_copy, master, package, "--date", FIRST.isoformat(), **python)
+    done = submit(own_copy, cluster, folder, **python)
     assert done.returncode == 8, done.stderr
     assert "without numpy, pyarrow; expected numpy and pyarrow in the Python of every worker" in " ".join(
         done.stdout.split()
     )
     assert "make cluster-env" in done.stdout
+    assert not [word for word in JAVA_WORDS if word in done.stdout]
     assert time.monotonic() - started < 120  # 222 s before, of tasks that are repeated
 
 
 @pytest.mark.faults
-def test_archive_of_make_cluster_env_is_all_that_workers_need(own_copy: Workspace, master: str, package: Path) -> None:
+def test_archive_of_make_cluster_env_is_all_that_workers_need(
+    own_copy: Workspace, cluster: Cluster, folder: Path
+) -> None:
     archive = PROJECT / "dist" / "environment.tar.gz"
     if not archive.exists():
         subprocess.run(["make", "cluster-env"], cwd=PROJECT, check=True)
@@ -114,19 +100,17 @@ def test_archive_of_make_cluster_env_is_all_that_workers_need(own_copy: Workspac
         "spark.pyspark.python": "./environment/bin/python",
         "spark.pyspark.driver.python": sys.executable,
     }
-    done = submit(own_copy, master, package, "--date", FIRST.isoformat(), **python)
+    done = submit(own_copy, cluster, folder, **python)
     assert done.returncode == 0, done.stderr
     assert rows(own_copy, "metrics", "archived", SUMMARISED) == rows(own_copy, "metrics", "nightly", SUMMARISED)
 
 
-def submit(
-    workspace: Workspace, master: str, package: Path, *options: str, **more: str
-) -> subprocess.CompletedProcess[str]:
-    """Run the job from a folder in which there is nothing of the project."""
-    delta = ",".join(map(str, jars.delta_jars(find_java())))
+def submit(workspace: Workspace, cluster: Cluster, folder: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run the line of README, on the cluster, for this config and the first date, where there is only what it names."""
     settings = {
         "spark.executor.memory": "512m",
         "spark.executor.cores": "1",
+        "spark.cores.max": "2",
         "spark.driver.extraJavaOptions": SHORT_LIVED_JVM,
         "spark.executor.extraJavaOptions": SHORT_LIVED_JVM,
         "spark.driver.host": "127.0.0.1",
@@ -139,12 +123,13 @@ def submit(
         **more,
     }
     confs = (part for key, value in settings.items() for part in ("--conf", f"{key}={value}"))
-    of_spark = ("--master", master, "--driver-memory", "1g", "--jars", delta, "--py-files", str(package), *confs)
-    of_the_job = ("--config", str(workspace.config), *options)
+    script, *words = LINE.split()
+    assert (script, words[-4], words[-2]) == ("spark-submit", "--config", "--date")
+    words[-3], words[-1] = str(workspace.config), FIRST.isoformat()
     return subprocess.run(
-        [str(submit_script()), *of_spark, str(PROJECT / "jobs" / "evaluate.py"), *of_the_job],
+        [str(submit_script()), "--master", cluster.master, "--driver-memory", "1g", *confs, *words],
         env={name: value for name, value in spark_environment().items() if name != "PYSPARK_PYTHON" or not more},
-        cwd=package.parent,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=300,

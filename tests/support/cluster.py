@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from rankeval_spark.spark.session.java import find_java
 from rankeval_spark.spark.session.settings import find_spark_home
@@ -20,6 +20,17 @@ START_SECONDS: Final = 120
 _MASTER: Final = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED: Final = re.compile(r"Successfully registered with master")
 _PACKAGE: Final = "org.apache.spark.deploy"
+
+
+class Cluster(NamedTuple):
+    """A cluster that runs."""
+
+    master: str  # its address
+    folder: Path  # where its workers log, below ``work-*/app-*``
+
+    def executor_logs(self) -> set[Path]:
+        """Find what the executors wrote that there were."""
+        return set(self.folder.glob("work-*/app-*/*/stderr"))
 
 
 def spark_environment() -> dict[str, str]:
@@ -37,8 +48,8 @@ def spark_environment() -> dict[str, str]:
 
 
 @contextmanager
-def standalone_cluster(folder: Path, *, n_workers: int, cores: int = 1, memory: str = "1g") -> Iterator[str]:
-    """Start a master and workers with so many cores each, yield the master's address, and end them."""
+def standalone_cluster(folder: Path, *, n_workers: int, cores: int, memory: str) -> Iterator[Cluster]:
+    """Start a master and workers with so many cores each, yield them, and end them."""
     with ExitStack() as running:
         log = running.enter_context(_daemon(folder, "master", f"{_PACKAGE}.master.Master", "--port", "0"))
         master = _said(log, _MASTER)
@@ -49,7 +60,7 @@ def standalone_cluster(folder: Path, *, n_workers: int, cores: int = 1, memory: 
             workers.append(running.enter_context(worker))
         for log in workers:
             _said(log, _REGISTERED)
-        yield master
+        yield Cluster(master, folder)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ SQL_PAGE: Final = "docs/sql.md"
 NOT_RUN: Final = {
     ("README.md", "make demo"): "takes minutes and the network; tests/spark/nightly/test_demo.py runs the demo",
     ("README.md", "pip wheel"): "installs the package; tests/meta/test_distribution.py makes such a wheel",
-    ("README.md", "make zip"): "tests/spark/session/test_readme_submit.py submits it",
+    ("README.md", "make zip"): "tests/cluster/test_submit.py submits it",
     ("CONTRIBUTING.md", "@Definition("): "an excerpt: the measure is registered already, and a name is registered once",
     ("CONTRIBUTING.md", "FirstHit:"): "an excerpt of the notes of that measure, which tests/unit/measures reads",
     ("benchmarks/README.md", "make bench"): "takes up to half an hour",
@@ -40,7 +40,7 @@ NOT_RUN: Final = {
         ("docs/explain.md", start): "what the block above prints; tests/unit/test_pages.py compares it"
         for start in ("lists: ", "nDCG = ", "IPrecAvg = ", "P@2 = ", "AP = ")
     },
-    ("docs/operations.md", "make zip"): "needs a cluster; tests/spark/session/test_readme_submit.py submits it",
+    ("docs/operations.md", "make zip"): "needs a cluster; tests/cluster/test_submit.py submits it",
     ("docs/operations.md", "make cluster-env"): "needs a cluster; tests/cluster/test_submit.py submits it",
     ("docs/scale.md", ""): "takes up to an hour",
     ("docs/schedule.md", ""): "needs schedulers; tests/unit/test_schedules.py reads them",

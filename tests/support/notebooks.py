@@ -1,8 +1,9 @@
 """Runs the notebooks of ``docs/notebooks`` cell by cell, and stores what they show.
 
 ``python -m tests.support.notebooks`` (``make notebooks``) runs all of them, or those that are named, and writes their
-output. No Jupyter is needed: a cell is Python, and what its last line is worth is shown as Jupyter would show it. Of a
-figure, SVG and text are stored: its chart would be most of the file.
+output. No Jupyter is needed: a cell is Python, and what its last line is worth is shown as Jupyter would show it; a
+cell of lines that begin with ``!rankeval`` calls commands, in this process. Of a figure, SVG and text are stored: its
+chart would be most of the file.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import contextlib
 import io
 import json
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+from unittest import mock
 
+from tests.support.cli import rankeval
 from tests.support.code import ROOT
 
 FOLDER: Final = ROOT / "docs" / "notebooks"
@@ -25,6 +29,9 @@ NOTEBOOKS: Final = {path.stem: path for path in sorted(FOLDER.glob("*.ipynb"))}
 
 Cell: TypeAlias = dict[str, Any]
 Output: TypeAlias = dict[str, Any]
+
+WIDTH: Final = "120"
+"""Characters of a line in the text of tables, whatever the terminal has."""
 
 _STORED: Final = {"text/plain", "text/html", "image/svg+xml"}
 
@@ -51,15 +58,25 @@ def texts(outputs: list[Output]) -> list[str]:
 
 @contextlib.contextmanager
 def _inside(folder: Path) -> Iterator[None]:
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
+    with contextlib.chdir(folder), mock.patch.dict(os.environ, COLUMNS=WIDTH):
         yield
-    finally:
-        os.chdir(before)
+
+
+def _call_commands(lines: list[str], namespace: dict[str, Any]) -> list[Output]:
+    """Call commands and show what they print, as cells of Jupyter do; ``_exit_code`` is that of the last one."""
+    printed = ""
+    for line in lines:
+        program, *arguments = shlex.split(line.removeprefix("!"))
+        assert program == "rankeval", line
+        done = rankeval(*arguments)
+        printed += done.out + done.err
+        namespace["_exit_code"] = int(done.code)
+    return [{"output_type": "stream", "name": "stdout", "text": _lines(printed)}]
 
 
 def _run_cell(source: str, namespace: dict[str, Any]) -> list[Output]:
+    if source.startswith("!"):
+        return _call_commands(source.splitlines(), namespace)
     tree = ast.parse(source)
     is_shown = bool(tree.body) and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";")
     last = tree.body.pop() if is_shown else None

@@ -23,6 +23,8 @@ def stored(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", sorted(NOTEBOOKS.keys() - {ON_SPARK}))
 def test_a_notebook_shows_what_is_stored(name: str, tmp_path: Path) -> None:
+    if name == "real-library":
+        pytest.importorskip("implicit")  # not on every machine
     notebook = stored(name)
     found = run(notebook, tmp_path)
     assert [texts(outputs) for outputs in found] == [texts(cell["outputs"]) for cell in code_cells(notebook)]
@@ -31,6 +33,6 @@ def test_a_notebook_shows_what_is_stored(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_a_notebook_is_short_and_small(name: str) -> None:
-    assert 10 <= len(stored(name)["cells"]) <= 20
+    assert 10 <= len(stored(name)["cells"]) <= 24
     assert NOTEBOOKS[name].stat().st_size < MOST_BYTES
     assert "/tmp" not in NOTEBOOKS[name].read_text(encoding="utf-8")

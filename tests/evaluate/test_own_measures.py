@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate, measure
-from rankeval_spark.errors import InvalidCallError, MeasureError
+from rankeval_spark.errors import Fault, InvalidCallError, MeasureError
 from rankeval_spark.measures import CutLists, Definition, FloatMatrix, Measure, Ratio
 from rankeval_spark.measures.plugins import record
+from rankeval_spark.refusals import find_refusal
 from tests.support.arrow_frames import by, table
 
 if TYPE_CHECKING:
@@ -173,6 +174,10 @@ def test_lower_is_better_where_the_function_says_so() -> None:
     def first_rank(ranks: list[int]) -> float | None:
         return ranks[0] if ranks else None
 
+    primary = {"primary": [first_rank @ 10]}
+    result = evaluated([my_ndcg, first_rank @ 10], policies={"population": "judged"}, comparisons=primary)
+    best = min(by(result.leaderboard(), "model_id", value="first_rank@10").values())
+    assert f"**{best:.4g}**" in result.leaderboard().to_markdown()
     result = evaluated([first_rank @ 10], policies={"population": "judged"})
     means = by(result.leaderboard(), "model_id", value="first_rank@10")
     assert list(means) == sorted(means, key=lambda model: means[model])
@@ -271,6 +276,15 @@ def test_failure_in_one_of_several_lists_of_a_user_names_the_list() -> None:
     judged = table("user_id item_id", ("ann", "b"))
     with pytest.raises(MeasureError, match="failing, user 'ann' under model 'model', list 'noon': found IndexError"):
         _ = evaluate(log, judged, measures=[failing]).metrics
+
+
+@pytest.mark.parametrize("fix", ["", "return 0 for an empty list"])
+def test_failure_is_read_from_the_report_of_a_spark_job(fix: str) -> None:
+    fault = Fault("measures, failing@5, user 'bob' under model 'als'", "IndexError: no rank in line 3", "a number", fix)
+    report = (
+        f"Job aborted.\n  File worker.py, line 5\nrankeval_spark.errors.MeasureError: {MeasureError(fault)}\n\tat org"
+    )
+    assert find_refusal(report) == fault
 
 
 class SomeClass:

@@ -139,6 +139,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     RefusedCallError
         If an id is text in one frame and a number in another. In this process also, where a result is used, if a policy
         of ``error`` meets its case, or no row of an input can be used; a job of Spark fails with the same words.
+    MeasureError
+        Where a result is used in this process, if a function among the measures fails for a list, or returns what it
+        must not; a job of Spark fails with the same words.
     EnvironmentFaultError
         If workers on this machine run a Python without numpy or pyarrow.
 

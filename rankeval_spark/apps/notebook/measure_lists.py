@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,7 +49,7 @@ class MeasuredLists(ResultTable):
 
 def measure_lists(
     lists: Mapping[str, Typed],
-    measures: Sequence[str],
+    measures: Sequence[str | Callable[..., Any]],
     *,
     preset: str | None = None,
     policies: Policies | Mapping[str, Any] | None = None,
@@ -62,8 +62,8 @@ def measure_lists(
         Lists by their names, as the worked examples write them: the gain of the item at each rank, ``-`` for an item
         without a judgement, and behind ``|`` the gains of judged items that the list does not hold: ``"- 1 0 | 1 1"``.
         A sequence of gains, with None for ``-``, is a list too.
-    measures : sequence of str
-        Such as ``["nDCG@10", "AP", "RR"]``; they read ranks and gains.
+    measures : sequence of str or callable
+        Such as ``["nDCG@10", "AP", my_measure]``; they read ranks and gains.
     preset, policies : optional
         Those of :func:`evaluate`.
 

@@ -174,8 +174,8 @@ class ResultTable:
                 kept = kept.filter(reduce(pc.or_, [_has_value(kept, name, each) for each in several]))
         if faults:
             raise ConfigError(*faults)
-        found: ResultTable = self._wrap(kept, is_ordered=False)
-        return found
+        rows: ResultTable = self._wrap(kept, is_ordered=False)
+        return rows
 
     def group_by(self, keys: str | Sequence[str], **options: Any) -> _Groups:  # noqa: ANN401 - of pyarrow
         """Group the rows by ``keys``, to be aggregated; ``options`` as :meth:`pyarrow.Table.group_by`."""

@@ -19,8 +19,9 @@ from rankeval_spark.config.check_thresholds import Checks
 from rankeval_spark.config.inference import Comparisons, GapTests
 from rankeval_spark.config.loading import locate_in_call, validate_model
 from rankeval_spark.config.presets import options_of
-from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, listed, nearest, warn_user
+from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, listed, nearest, shortened, warn_user
 from rankeval_spark.hosts.host import Frame, Host
+from rankeval_spark.hosts.progress_line import show_progress
 from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet, registry
 from rankeval_spark.refusals import model_faults, raise_as_call, refuse_unknown_baseline
 from rankeval_spark.report import notebook, trackers
@@ -48,9 +49,11 @@ from rankeval_spark.sums.grouping import sort_by_key
 from rankeval_spark.sums.sums import COMPARISONS, GAP_TESTS, LISTS, METRICS
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from typing import Self
 
     from rankeval_spark.config.request import Request
+    from rankeval_spark.hosts.host import Advance
     from rankeval_spark.report.tables import Row
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.statistics import Correction
@@ -109,7 +112,8 @@ class Evaluation(Generic[Frame]):
     @raise_as_call()
     def user_metrics(self) -> Frame:
         """One row per list and cutoff, a column a measure: ``schemas.USER_METRICS`` without the key of its run."""
-        return self.host.user_metrics
+        with self._progress():
+            return self.host.user_metrics
 
     @property
     @raise_as_call()
@@ -139,7 +143,8 @@ class Evaluation(Generic[Frame]):
         One row per list and item, after copies and items that policies leave out are gone; the answer to "why does this
         user score 0?". ``gain`` is NULL for an item without a judgement, ``is_relevant`` true from a gain of 1 on.
         """
-        return self.host.ranked_items
+        with self._progress():
+            return self.host.ranked_items
 
     @cached_property
     @raise_as_call()
@@ -392,7 +397,8 @@ class Evaluation(Generic[Frame]):
         asked = self._validate_gap_tests(given)
         gaps = gap_rows.find_gaps(self._metrics, asked)
         tests = {GAP_TESTS: sums.GapTests(gap_rows.GapBootstrap.from_request(gaps, self.request, asked.draws))}
-        found = self.host.totals(tests)[GAP_TESTS]
+        with self._progress() as advance:
+            found = self.host.totals(tests, advance=advance)[GAP_TESTS]
         rows = gap_rows.to_gap_test_rows(gaps, found, asked, alpha=1 - self.request.intervals.confidence)
         return self.host.frame(ResultTable(rows, "gap_tests"))
 
@@ -670,6 +676,13 @@ class Evaluation(Generic[Frame]):
         rows = to_leaderboard(self._metrics, names, is_lower_better=measures[0].better == "lower")
         return ResultTable(rows, "leaderboard", comparisons=self._totals.get(COMPARISONS), own=self.request.own)
 
+    def _progress(self) -> AbstractContextManager[Advance]:
+        """Show what is computed within a block, from two seconds on."""
+        asked = shortened(", ".join(map(str, self.request.measure_set.measures)))
+        return show_progress(
+            f"{asked} on Spark" if self.host.is_on_spark else asked, has_rows=not self.host.is_on_spark
+        )
+
     @raise_as_call()
     def _models(self) -> Sequence[str]:
         return self.host.models
@@ -678,7 +691,8 @@ class Evaluation(Generic[Frame]):
     @raise_as_call()
     def _totals(self) -> dict[str, pa.Table]:
         """All sums, from one pass at the first use."""
-        found = self.host.totals(self.host.sums)
+        with self._progress() as advance:
+            found = self.host.totals(self.host.sums, advance=advance)
         self.host.warn_of_left_out(found)
         return found
 

@@ -33,6 +33,7 @@ class Host(ABC, Generic[Frame]):
     """The inputs of a request, and what is computed of them where they are."""
 
     request: Request
+    is_on_spark = False
 
     def __repr__(self) -> str:
         """Return what evaluates: this process, or Spark."""

@@ -132,7 +132,7 @@ class InProcess(Host[ResultTable]):
                     n_done += sum(batch.num_rows for batch in rows)
                     advance(n_done, rows_of_users.n_rows)
 
-        found = [*rows_of_users.run(lambda _: on_bucket)]
+        found = [*rows_of_users.run(lambda _: on_bucket, waits=bool(writers))]
         for catalogue, readers in group_by_catalogue(sums).items():
             items = require_input(self.usable.train if catalogue == TRAIN else self.usable.catalogue)
             found += CatalogueItems(readers).add(items.to_batches())

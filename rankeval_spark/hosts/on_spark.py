@@ -91,6 +91,8 @@ def of_config(spark: SparkSession, config: EvaluationConfig, request: Request, d
 class OnSpark(Host[DataFrame]):
     """Canonical frames; rows of users and items are plans, sums are made by jobs."""
 
+    is_on_spark = True
+
     def __init__(self, given: InputFrames, request: Request) -> None:
         self.given = given
         self.request = request

@@ -89,23 +89,41 @@ class UserRows:
         """Number of rows of all inputs."""
         return sum(part.num_rows for bucket in self.buckets for part in bucket)
 
-    def run(self, work: Callable[[Job], Work[_Found]]) -> list[_Found]:
-        """Work on every bucket, such as by ``lambda job: job.user_rows``; results are in the order of the buckets."""
+    def run(self, work: Callable[[Job], Work[_Found]], *, waits: bool = False) -> list[_Found]:
+        """Work on every bucket, such as by ``lambda job: job.user_rows``; results are in the order of the buckets.
+
+        ``waits``: wait for the buckets that are worked on when an interruption ends the call, because they write files.
+        """
         on_bucket = work(self.job)
 
         def found_of(bucket: tuple[pa.Table, ...]) -> list[_Found]:
             return list(on_bucket(pa.concat_tables(bucket, promote_options="default").to_batches()))
 
-        return list(chain.from_iterable(run_in_threads(found_of, self.buckets, self.n_threads)))
+        return list(chain.from_iterable(run_in_threads(found_of, self.buckets, self.n_threads, waits=waits)))
 
 
-def run_in_threads(work: Callable[[_Given], _Found], parts: Iterable[_Given], n_threads: int) -> list[_Found]:
-    """Run the work on every part, several at a time; numpy and pyarrow release the interpreter's lock."""
+def run_in_threads(
+    work: Callable[[_Given], _Found], parts: Iterable[_Given], n_threads: int, *, waits: bool = False
+) -> list[_Found]:
+    """Run the work on every part, several at a time; numpy and pyarrow release the interpreter's lock.
+
+    An interruption ends the call at once: no further part is begun, and those that are worked on are left to end, if
+    the call does not wait for them.
+    """
     given = list(parts)
     if n_threads == 1 or len(given) < 2:  # noqa: PLR2004 - a thread more than parts has nothing to do
         return [work(part) for part in given]
-    with ThreadPoolExecutor(n_threads) as pool:
-        return list(pool.map(work, given))
+    pool = ThreadPoolExecutor(n_threads)
+    try:
+        found = list(pool.map(work, given))
+    except KeyboardInterrupt:
+        pool.shutdown(wait=waits, cancel_futures=True)
+        raise
+    except BaseException:
+        pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
+    return found
 
 
 def split_rows(table: pa.Table, n_rows: int = _ROWS_OF_A_PART) -> Iterator[pa.Table]:

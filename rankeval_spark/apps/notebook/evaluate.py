@@ -16,6 +16,7 @@ from rankeval_spark.apps.notebook.hosts import (
     warn_of_likely_mistakes,
 )
 from rankeval_spark.evaluation import Evaluation
+from rankeval_spark.hosts.progress_line import show_progress
 from rankeval_spark.refusals import raise_in_call_words
 
 if TYPE_CHECKING:
@@ -176,4 +177,5 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
         if is_spark := is_on_spark(frames):
             import_module("rankeval_spark.spark.version").require_spark()
         host = import_module(f"rankeval_spark.hosts.{'on_spark' if is_spark else 'in_process'}")
-        return Evaluation(host.of_call(frames, request, call.inputs), call)
+        with show_progress("reading the inputs", has_rows=not is_spark):
+            return Evaluation(host.of_call(frames, request, call.inputs), call)

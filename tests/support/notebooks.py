@@ -12,6 +12,7 @@ import ast
 import contextlib
 import io
 import json
+import linecache
 import os
 import shlex
 import sys
@@ -81,11 +82,13 @@ def _run_cell(source: str, namespace: dict[str, Any]) -> list[Output]:
     is_shown = bool(tree.body) and isinstance(tree.body[-1], ast.Expr) and not source.rstrip().endswith(";")
     last = tree.body.pop() if is_shown else None
     printed = io.StringIO()
+    name = f"<cell {hash(source)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)  # as Jupyter: errors show lines
     with contextlib.redirect_stdout(printed):
-        exec(compile(tree, "<cell>", "exec"), namespace)
+        exec(compile(tree, name, "exec"), namespace)
         shown = None
         if isinstance(last, ast.Expr):
-            shown = eval(compile(ast.Expression(last.value), "<cell>", "eval"), namespace)
+            shown = eval(compile(ast.Expression(last.value), name, "eval"), namespace)
     stream = [{"output_type": "stream", "name": "stdout", "text": _lines(printed.getvalue())}]
     return [*(stream if printed.getvalue() else []), *([_result(shown)] if shown is not None else [])]
 
@@ -93,7 +96,7 @@ def _run_cell(source: str, namespace: dict[str, Any]) -> list[Output]:
 def _result(value: object) -> Output:
     found = {"text/plain": repr(value), "text/html": getattr(value, "_repr_html_", lambda: None)()}
     if hasattr(value, "_repr_mimebundle_"):
-        found |= value._repr_mimebundle_(include=_STORED)
+        found |= value._repr_mimebundle_(include=_STORED, exclude=None)
     data = {
         kind: _lines(shown) if isinstance(shown, str) else shown for kind, shown in found.items() if shown is not None
     }

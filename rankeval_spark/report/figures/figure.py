@@ -65,15 +65,18 @@ class Figure:
         fix = f'save("figure.png") writes it, also as {wording.listed(ENDINGS[1:])}; chart is the chart of Altair'
         return f"Figure: {self.title}\n{self.caption}\n{fix}"
 
-    def _repr_mimebundle_(self, include: Collection[str] = (), exclude: Collection[str] = ()) -> dict[str, Any]:
-        """Return the figure as SVG, as a chart for front ends that draw it, and as text."""
+    def _repr_mimebundle_(
+        self, include: Collection[str] | None = None, exclude: Collection[str] | None = None
+    ) -> dict[str, Any]:
+        """Return the figure as SVG, as a chart for front ends that draw it, and as text; IPython passes None twice."""
         spec = self.to_dict()
         bundle = {
             VEGA_LITE: {**spec, "$schema": VEGA_LITE_SCHEMA},
             "image/svg+xml": convert("vegalite_to_svg", spec),
             "text/plain": repr(self),
         }
-        return {kind: data for kind, data in bundle.items() if kind in (include or bundle) and kind not in exclude}
+        left_out = {*bundle} - {*(include or bundle)} | {*(exclude or ())}
+        return {kind: data for kind, data in bundle.items() if kind not in left_out}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the specification of Vega-Lite, with title and caption."""

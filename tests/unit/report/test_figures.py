@@ -122,6 +122,7 @@ def test_a_notebook_gets_svg_chart_and_text_with_title_and_caption(plot: Plots, 
 
 def test_a_front_end_gets_only_the_types_that_it_asks_for(plot: Plots) -> None:
     figure = plot.leaderboard()
+    assert figure._repr_mimebundle_(include=None, exclude=None) == figure._repr_mimebundle_()  # as IPython calls it
     assert [*figure._repr_mimebundle_(include={"text/plain"})] == ["text/plain"]
     assert [*figure._repr_mimebundle_(exclude={VEGA_LITE})] == ["image/svg+xml", "text/plain"]
 

@@ -19,11 +19,11 @@ from contextlib import suppress
 from functools import update_wrapper
 from itertools import pairwise, repeat
 from types import CodeType, FunctionType, ModuleType, NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_type_hints, overload
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_args, get_type_hints, overload
 
 import numpy as np
 
-from rankeval_spark.columns import HIT_SCORES, WHOLE_LIST
+from rankeval_spark.columns import HIT_SCORES
 from rankeval_spark.errors import (
     ConfigError,
     Fault,
@@ -65,7 +65,7 @@ NEVER: Final = "never"  # what a measure that has a value for every list says of
 _LONGEST: Final = 200  # letters of an exception in a message
 _REL: Final = "rel"  # option that sets the level of a relevant item, where a function has it
 _NAME: Final = re.compile(r"[A-Za-z]\w{0,79}")
-_ANY: Final = "nDCG@10"
+_ANY: Final = "nDCG@10"  # in place of what is refused, so that the other faults of a call are found too
 _PLACE: Final = "measure"
 _NUMBERS: Final = (numbers.Real, np.bool_, np.number, NoneType)
 _UNLIMITED: Final = (-math.inf, math.inf)
@@ -82,7 +82,7 @@ class OwnMeasure:
     (hits@10, 'hits', 2)
     """
 
-    def __init__(self, function: Callable[..., Any], definition: Definition, k: int = WHOLE_LIST) -> None:
+    def __init__(self, function: Callable[..., Any], definition: Definition, k: int | None = None) -> None:
         self._function, self.definition, self.k = function, definition, k
         with suppress(AttributeError):  # such as of a partial
             update_wrapper(self, function)
@@ -97,7 +97,7 @@ class OwnMeasure:
 
     def __str__(self) -> str:
         """Write the measure as it is requested."""
-        return self.definition.name if self.k == WHOLE_LIST else f"{self.definition.name}@{self.k}"
+        return self.definition.name if self.k is None else f"{self.definition.name}@{self.k}"
 
     __repr__ = __str__
 
@@ -174,6 +174,19 @@ def measure(  # noqa: PLR0913 - what a measure can declare
     def decorate(function: Callable[..., Any]) -> OwnMeasure:
         if isinstance(known := getattr(function, "definition", None), Definition):
             return OwnMeasure(function, known)
+        faults = [
+            Fault(f"measure({argument}=)", repr(given), f"one of {', '.join(choices)}", nearest(str(given), choices))
+            for argument, given, choices in (
+                ("better", better, get_args(Better)),
+                ("cutoff", cutoff, get_args(CutoffNeed)),
+            )
+            if given not in choices
+        ]
+        if better != "higher" and without_relevant is None:
+            fix = "the worst value there can be, or math.nan for none"
+            faults.append(Fault("measure(without_relevant=)", f"none with better={better!r}", "a number", fix))
+        if faults:
+            raise InvalidCallError(*faults)
         found = Definition(
             name=name or _name_of(function),
             formula="",
@@ -506,7 +519,7 @@ def own_measures(
             _require_free_name(made.definition.name, f"{where}[{index}]")
         except ConfigError as error:
             faults += [Fault(f"{where}[{index}]", one.found, one.expected, one.fix) for one in error.faults]
-            texts.append(_ANY)  # so that the faults of other arguments are found too
+            texts.append(_ANY)
             continue
         texts.append(str(made))
         name = normalise_name(made.definition.name)

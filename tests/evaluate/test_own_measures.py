@@ -312,6 +312,7 @@ def unknown_fact(gain: list[float], k: int) -> float:
         ([called_like_ours], r"\[0\]: found the name 'Hit_Rate', which is read as Success; expected a name of its own"),
         ([unknown_fact], r"found the argument gain; expected some of gains, relevant, .*did you mean 'gains'\?"),
         (failing, r"measures=\): found a function; expected a list; write measures=\[failing\]"),
+        ([measure(failing) @ 0], r"\[0\], failing@0: found cutoff '0'; .* leave '@0' out for the whole list"),
         ([failing, "failling@3"], r"\[1\], failling@3: found unknown measure .* did you mean 'failing'\?"),
         ([my_p], r"found no cutoff in 'my_p'; expected one; for my_p it is required|my_p: found no cutoff"),
     ],
@@ -320,6 +321,22 @@ def test_what_is_no_measure_is_refused_with_a_fix(measures: Any, message: str) -
     with pytest.raises(InvalidCallError, match=message) as caught:
         evaluated(measures)
     assert len(caught.value.faults) == 1
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ({"better": "low", "without_relevant": 9}, r"better=\): found 'low'; expected one of higher, .* mean 'lower'"),
+        (
+            {"better": "lower"},
+            r"without_relevant=\): found none with better='lower'; expected a number; the worst value",
+        ),
+        ({"cutoff": "always"}, r"cutoff=\): found 'always'; expected one of required, optional, forbidden"),
+    ],
+)
+def test_what_a_measure_cannot_declare_is_refused(declared: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidCallError, match=message):
+        measure(**declared)(failing)
 
 
 def test_figures_and_config_of_a_call_know_its_functions() -> None:

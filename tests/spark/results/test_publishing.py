@@ -91,6 +91,7 @@ def test_runs_tells_the_whole_story(spark: SparkSession, empty_root: str) -> Non
         "name": "AP",
         "options": {"rel": "1", "denom": "min"},
         "group_rule": None,
+        "own": None,
     }
     assert published["policies"] == {"ties": "item_asc"}
     assert (published["sample_share"], published["timings"]) == (1 / 4, {"score": 1.5})

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     [
         ("spark.jars", "http://127.0.0.1:9/x.jar", 8, "ConnectException: Connection refused"),
         ("spark.driver.memory", "abc", 2, "Invalid maximum heap size: -Xmxabc"),
-        ("spark.driver.memory", "1m", 2, "Too small maximum heap"),
         ("spark.executor.memory", "0", 2, "Executor memory must be a positive number"),
     ],
 )

@@ -18,7 +18,7 @@ from rankeval_spark.measures.required_facts import USER_VALUES
     name="UserValue",
     words="own value, custom metric, business metric, KPI, revenue, retention, survey, engagement, ARPU",
     formula="the user's value of that name",
-    source="what `user_values` says",
+    source="the input user_values",
     bounds=(-math.inf, math.inf),
     undefined="the user has no row of that name",
     cutoff=Cutoff("forbidden"),

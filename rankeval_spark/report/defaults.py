@@ -174,13 +174,13 @@ def headlines(
 
 
 def question_of(label: str) -> str:
-    """Return the question that a measure answers; its own name if this version does not know it.
+    """Return the question that a measure answers; the label where users or a later version define it.
 
     >>> [question_of(label) for label in ("nDCG(gains='binary')", "Success", "RR", "CatalogCoverage", "MIUF")]
     ['ranking quality', 'hit rate', 'first hit', 'coverage', 'novelty']
     """
     measure = measure_of(label)
-    if measure is None or not measure.entry.is_builtin:
+    if measure is None or not measure.entry.is_builtin or measure.entry.family == "user_values":
         return label
     of_name = (question for question, names in QUESTIONS.items() if measure.name in names)
     return next(of_name, OF_FAMILIES.get(measure.entry.family, measure.entry.family))

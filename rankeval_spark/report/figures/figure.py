@@ -48,6 +48,9 @@ editor: false}}}});</script>
 </html>
 """
 
+MEASURED_FONT: Final = '"Liberation Sans", Arial, Helvetica, sans-serif'
+"""Of SVG, whose room for labels is fixed: these are equally wide here, where it is measured, and where it is shown."""
+
 
 class Figure:
     """A figure of results: a chart of Altair, a title, and a caption that says what is shown.
@@ -178,6 +181,8 @@ def night_of(table: pa.Table) -> str:
 
 def convert(name: str, spec: dict[str, Any], **options: object) -> Any:  # noqa: ANN401 - text or bytes
     """Call a function of vl-convert with a specification, in the version of Vega-Lite that Altair writes for."""
+    if name == "vegalite_to_svg":
+        spec = {**spec, "config": {**spec.get("config", {}), "font": MEASURED_FONT}}
     return getattr(import_converter(), name)(spec, vl_version=vega_lite_version(), **options)
 
 

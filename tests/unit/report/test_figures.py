@@ -16,7 +16,7 @@ import vl_convert
 from rankeval_spark import evaluate
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError
 from rankeval_spark.report import figures
-from rankeval_spark.report.figures.figure import drawing_library
+from rankeval_spark.report.figures.figure import MEASURED_FONT, drawing_library
 from tests.support.html import parsed
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ def test_a_notebook_gets_svg_chart_and_text_with_title_and_caption(plot: Plots, 
     assert list(bundle) == [VEGA_LITE, "image/svg+xml", "text/plain"]
     svg = ElementTree.fromstring(bundle["image/svg+xml"])
     assert f"{figure.title} {figure.caption}" in " ".join(svg.itertext())
+    assert {each.get("font-family") for each in svg.findall(".//{*}text")} == {MEASURED_FONT}  # labels have their room
     assert set(re.findall(r"\w+://[^\"]*", bundle["image/svg+xml"])) <= {
         "http://www.w3.org/2000/svg",
         "http://www.w3.org/1999/xlink",

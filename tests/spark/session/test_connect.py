@@ -72,7 +72,7 @@ def test_results_are_those_of_a_session_with_a_jvm(
     root: Path = pytestconfig.rootpath
     night = query_night.published(tmp_path / "night").root
     lists = str(tmp_path / "lists.parquet")
-    pq.write_table(Results(night).lists(date=query_night.THIRD), lists)
+    pq.write_table(Results(night).lists(date=query_night.THIRD).to_arrow(), lists)
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(root)}
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM, lists],

@@ -128,7 +128,7 @@ def model_faults(
 
 Rewrite = tuple[str, str | Callable[[re.Match[str]], str]]  # a pattern, and what replaces it
 
-_INPUTS: Final = "recommendations|held_out|segments|train|items"
+_INPUTS: Final = "recommendations|held_out|segments|train|items|user_values|user_weights"
 _WORD: Final = r"\b(?!(?:or|and)\b)[a-z_0-9-]+"
 _WORDS: Final = rf"{_WORD}(?:, {_WORD})*(?: (?:or|and) {_WORD})?"
 

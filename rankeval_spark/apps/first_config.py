@@ -33,6 +33,7 @@ from rankeval_spark.config.inputs import (
 from rankeval_spark.config.json_schema import SCHEMA
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_number, is_text
 from rankeval_spark.inputs.input_columns import (
+    RATING_NAMES,
     columns_by_name,
     columns_by_part,
     input_schemas,
@@ -476,6 +477,9 @@ def _input_lines(guessed: GuessedInput, guesses: Guesses, config: Path) -> Itera
     yield "    columns:"
     for name, guess in guessed.columns.items():
         yield _commented(f"      {name}: {_quoted(guess.column)}", f"guessed by {guess.by}")
+        if name == C.GAIN and plain_name(guess.column) in RATING_NAMES:
+            yield f"      # A rating of 1 or more is relevant. From 4 on: gains: {{column: {guess.column}, edges: [4]}}"
+            yield "      # in place of the line above, as a key next to columns."
     for name in guessed.missing:
         yield _commented(f"      {name}: {name}", f"NOT FOUND, write one of: {', '.join(unread) or 'none left'}")
     if guessed.nested is not None:

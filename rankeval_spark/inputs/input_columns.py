@@ -98,6 +98,10 @@ LIBRARY_COLUMNS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
         LOG: {"user": C.USER_ID, "item": C.ITEM_ID, "score": C.SCORE},
         HELD_OUT: {"user": C.USER_ID, "item": C.ITEM_ID, "rating": ""},
     },
+    "MovieLens": {
+        LOG: {"userId": C.USER_ID, "movieId": C.ITEM_ID},
+        HELD_OUT: {"userId": C.USER_ID, "movieId": C.ITEM_ID, "rating": "", "timestamp": ""},
+    },
     "RePlay": {
         LOG: {"query_id": C.USER_ID, "item_id": C.ITEM_ID, "rating": C.SCORE},
         HELD_OUT: {"query_id": C.USER_ID, "item_id": C.ITEM_ID, "rating": "", "timestamp": ""},
@@ -131,6 +135,9 @@ Ratings do not become gains: from which rating an item is relevant is for the us
 
 SCORE_NAMES: Final = (*COLUMN_NAMES[C.SCORE], "rating", "relevance")
 """Names of scores in a log, where MLlib has ratings."""
+
+RATING_NAMES: Final = ("rating", "ratings", "stars")
+"""Names of gains that mostly say how much an item was liked, so that low ones are no relevance."""
 
 _PARTS: Final = {C.USER_ID: _USERS, C.ITEM_ID: _ITEMS}
 """Words within a name that say whose id it is."""

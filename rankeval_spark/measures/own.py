@@ -245,7 +245,14 @@ class ListKernel:
         if unknown:
             fix = nearest(unknown[0], FACTS) or f"make an option of it: *, {unknown[0]}=..."
             expected = f"some of {', '.join(FACTS)}; options stand behind *"
-            raise InvalidCallError(Fault(f"{_PLACE}, {name}", f"the argument {', '.join(unknown)}", expected, fix))
+            raise InvalidCallError(
+                Fault(
+                    f"{_PLACE}, {name}",
+                    f"the {'argument' if len(unknown) == 1 else 'arguments'} {', '.join(unknown)}",
+                    expected,
+                    fix,
+                )
+            )
         self.positional = [one for one in facts if parameters[one].kind is not inspect.Parameter.KEYWORD_ONLY]
         self.by_name = [one for one in facts if one not in self.positional]
         self.options = _read_options(function, {one: options[one] for one in options if one not in FACTS}, name)

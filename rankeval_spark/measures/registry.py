@@ -124,6 +124,20 @@ SEVERAL_MEANINGS: Final = (
         "of the held-out items that the list holds, user by user",
         "weighted by their number it is GAUC; of relevant items against the first k others of the list, PAUC",
     ),
+    *(
+        SeveralMeanings(
+            names,
+            f"the mean of the users' {names[0]}",
+            f"of all pairs at once, as in Surprise and scikit-learn, it is {names[0]}(agg='micro')",
+            ("agg",),
+            "options",
+        )
+        for names in (
+            ("RMSE", "RootMeanSquaredError", "RootMeanSquareError"),
+            ("MSE", "MeanSquaredError", "MeanSquareError"),
+            ("MAE", "MeanAbsoluteError"),
+        )
+    ),
     SeveralMeanings(
         ("Novelty",),
         "MIUF, by the users who have an item",

@@ -196,8 +196,12 @@ def test_arrow_tables_are_named_like_the_others() -> None:
     ("columns", "fixes"),
     [
         (
-            {"user_id": "userId", "item_id": "movieId", "score": "prediction"},
-            ["did you mean 'userId'? rename it to user_id", "did you mean 'movieId'? rename it to item_id"],
+            {"user_id": "userId", "item_id": "trackId", "score": "prediction"},
+            ["did you mean 'userId'? rename it to user_id", "did you mean 'trackId'? rename it to item_id"],
+        ),
+        (
+            {"user_id": "userId", "item_id": "movieId", "score": "prediction"},  # MovieLens, but for the score
+            ["did you mean 'prediction'? rename it to score"],
         ),
         (
             {"user_id": "customer", "item_id": "rated_track"},

@@ -142,6 +142,10 @@ def judged(*names: str) -> pd.DataFrame:
 
 LIBRARIES: Final = {
     "LensKit": (USER_ITEM_SCORE, judged("user", "item", "rating")),
+    "MovieLens": (
+        USER_ITEM_SCORE[["user", "item", "rank"]].set_axis(["userId", "movieId", "rank"], axis="columns"),
+        judged("userId", "movieId", "rating", "timestamp"),
+    ),
     "RePlay": (named("query_id", "item_id", "rating"), judged("query_id", "item_id", "rating", "timestamp")),
     "RePlay before 0.16": (
         named("user_idx", "item_idx", "relevance"),

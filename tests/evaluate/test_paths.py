@@ -97,7 +97,10 @@ def test_files_of_trec_are_known_by_their_ending_or_by_the_format(tmp_path: Path
 def test_a_path_with_the_date_is_that_of_the_evaluation_date(tmp_path: Path) -> None:
     pq.write_table(LOG, tmp_path / "2026-01-31.parquet")
     path = tmp_path / "{date}.parquet"
-    assert means(path, HELD_OUT, evaluation_date=dt.date(2026, 1, 31)) == RANKS
+    for day in (dt.date(2026, 1, 31), "2026-01-31"):
+        assert means(path, HELD_OUT, evaluation_date=day) == RANKS
+    with pytest.raises(ConfigError, match=r"\(evaluation_date=\): found '31.1.2026'; expected a date as YYYY-MM-DD"):
+        means(path, HELD_OUT, evaluation_date="31.1.2026")
     with pytest.raises(ConfigError, match=r"evaluate\(evaluation_date=\): found None; expected the date of /"):
         means(path, HELD_OUT)
 

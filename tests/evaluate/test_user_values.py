@@ -165,7 +165,10 @@ def test_two_rows_of_a_user_name_and_model_are_refused() -> None:
 
 
 def test_a_name_that_no_row_has_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(InputError, match=r"no row named 'revenu'; expected a name that rows have: revenue, visits"):
+    with pytest.raises(
+        InputError,
+        match=r"evaluate\(user_values=\): found no row named 'revenu'; expected a name that rows have: revenue, visits",
+    ):
         evaluated(SPENT, "UserValue(name='revenu')")
 
 

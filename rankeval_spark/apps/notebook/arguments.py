@@ -37,13 +37,16 @@ _NEEDED: Final = {
     "items": "a table with item_id and facts of the items",
     "user_values": "a table with user_id, name and value",
     "user_weights": "a table with user_id and weight",
-    "evaluation_date": "a date, such as date(2026, 1, 31)",
+    "evaluation_date": "a date, such as '2026-01-31' or date(2026, 1, 31)",
 }
 """Arguments that only some measures need, for messages."""
 
 _ELSEWHERE: Final = {
     "cutoffs": "write them with the measures: measures=['nDCG@10']",
     "k": "write it with the measures: measures=['nDCG@10']",
+    "metrics": "write measures=['nDCG@10']",
+    **dict.fromkeys(("test", "truth", "ground_truth", "qrels", "interactions"), "pass it as held_out="),
+    **dict.fromkeys(("recs", "recos", "reco", "predictions", "run"), "pass it as recommendations="),
     "threads": "set the threads of Arrow: pyarrow.set_cpu_count(4)",
 }
 
@@ -95,8 +98,9 @@ class Call(Request):
         homeless = [one.name for one in self.own if one.kernel.__module__ not in self.plugins]
         if not homeless:
             return super().to_yaml()
-        to_do = "Move it into a module, with the decorator @measure, and add plugins: [name.of.the.module]"
-        return f"# Only this process has the measure {' and '.join(homeless)}. {to_do}\n{super().to_yaml()}"
+        has, them = ("measure", "it") if len(homeless) == 1 else ("measures", "them")
+        to_do = f"Move {them} into a module, with the decorator @measure, and add plugins: [name.of.the.module]"
+        return f"# Only this process has the {has} {', '.join(homeless)}. {to_do}\n{super().to_yaml()}"
 
     @field_validator("evaluation_date", mode="before")
     @classmethod

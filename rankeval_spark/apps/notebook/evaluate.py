@@ -15,6 +15,7 @@ from rankeval_spark.apps.notebook.hosts import (
     read_library_columns,
     warn_of_likely_mistakes,
 )
+from rankeval_spark.config import parse_date
 from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.hosts.progress_line import show_progress
 from rankeval_spark.refusals import raise_in_call_words
@@ -41,7 +42,7 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     items: object = None,
     user_values: object = None,
     user_weights: object = None,
-    evaluation_date: date | None = None,
+    evaluation_date: str | date | None = None,
     format: str | None = None,
     preset: str | None = None,
     policies: Policies | Section | None = None,
@@ -99,8 +100,9 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     user_weights : DataFrame, table or path, optional
         ``user_id``, ``weight``: every mean over users becomes the sum of weight times value over the sum of weights. A
         user without a weight above 0 is not in it.
-    evaluation_date : date, optional
-        Day at which the age of the items is taken, for the measures that need it, and ``{date}`` in paths.
+    evaluation_date : str or date, optional
+        Day, such as ``"2026-01-31"``, at which the age of the items is taken, for the measures that need it, and
+        ``{date}`` in paths.
     format : {"delta", "parquet", "csv", "json", "trec"}, optional
         Format of the paths whose ending does not say it, such as ``"trec"`` for ``run.txt`` and ``qrels.txt``.
     preset : str, optional
@@ -162,6 +164,8 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     """
     arguments = locals()  # all of them, as they are given
     with raise_in_call_words(is_on_spark=is_of_spark(recommendations)):
+        if isinstance(evaluation_date, str):
+            arguments["evaluation_date"] = evaluation_date = parse_date(evaluation_date, "evaluation_date")
         given = {"recommendations": recommendations, "held_out": held_out}
         given |= {"segments": segments, "train": train, "items": items}
         given |= {"user_values": user_values, "user_weights": user_weights}

@@ -392,6 +392,7 @@ def test_ratings_come_before_events(folder: Path) -> None:
 
     truth = written().inputs.held_out
     assert (truth.columns["gain"], truth.gains) == ("rating", None)
+    assert "From 4 on: gains: {column: rating, edges: [4]}" in (folder / "conf" / "mine.yaml").read_text()
 
 
 def test_partitions_of_parquet_are_dates(folder: Path) -> None:

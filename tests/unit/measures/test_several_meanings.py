@@ -19,7 +19,9 @@ def test_what_is_said_of_a_name_is_true(several: registry.SeveralMeanings) -> No
     known = {option.name for entry in map(registry.get, entries) for option in entry.options}
     assert known.issuperset(several.options)
     for call in re.findall(r"\b\w+\([a-z]+='\w+'\)", several.taken + several.others):
-        assert Measure.parse(f"{call}@5")
+        match = registry.find(call.partition("(")[0])
+        assert match is not None
+        assert Measure.parse(call if match.entry.cutoff.default == "forbidden" else f"{call}@5")
 
 
 def test_every_short_name_of_a_measure_with_a_choice_of_denominator_is_listed() -> None:
@@ -41,6 +43,7 @@ def test_every_short_name_of_a_measure_with_a_choice_of_denominator_is_listed() 
         ("MAP@10", "by min\\(R, k\\) it is AP\\(denom='min'\\)"),
         ("AP(rel=2)@10", "AP is the sum of P@i"),
         ("Novelty@10", "Novelty is MIUF, .* SelfInfo"),
+        ("rmse", "rmse is the mean of the users' RMSE; .* it is RMSE\\(agg='micro'\\)"),
         ("NDCG@10", "dcg='exp-log2'"),
     ],
 )

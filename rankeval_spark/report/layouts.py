@@ -160,6 +160,9 @@ def _lay_out_board(table: pa.Table, comparisons: pa.Table | None, *, most: int |
         columns.append(Column("users", [wording.count(row["n_users"]) for row in shown], True))
     is_marked = any(any(column.marks) for column in columns)
     notes = _explain_tests(pairs, "Letters name the models that a value is significantly better than, by")
+    baselines = {row[C.BASELINE_MODEL_ID] for row in pairs}
+    if len(baselines) == 1 and len(models) > 2:  # noqa: PLR2004 - of two models, all are compared with it
+        notes.append(f"Models are compared with {visible(str(baselines.pop()))} alone.")
     title = f"leaderboard: {wording.count(len(rows), 'model')}"
     return Layout(title, columns, len(rows) - len(shown), [], notes if is_marked else [])
 

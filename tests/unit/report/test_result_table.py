@@ -115,13 +115,14 @@ def test_a_leaderboard_has_letters_of_the_models_that_are_beaten(result: Evaluat
         "b  item_knn                  0.4167 c     40",
         "c  <script>x</script>|_a&b\\  0.2250       40",
     ]
-    assert " ".join(lines[4:]) == BY_LETTERS
+    assert " ".join(lines[4:]) == f"{BY_LETTERS} {OF_BASELINE}"
 
 
 BY_LETTERS: Final = (
     "Letters name the models that a value is significantly better than, by the paired t test, two-sided at 0.05, with "
     "Holm's correction within its family of tests."
 )
+OF_BASELINE: Final = "Models are compared with item_knn alone."
 
 
 def test_the_letters_are_those_of_the_comparisons(result: Evaluation) -> None:

@@ -39,7 +39,7 @@ from rankeval_spark.result_rows.check_rows import (
 )
 from rankeval_spark.result_rows.gap_rows import to_gaps
 from rankeval_spark.result_rows.group_rows import to_group_table
-from rankeval_spark.result_rows.metric_rows import to_leaderboard
+from rankeval_spark.result_rows.metric_rows import note_partial_means, to_leaderboard
 from rankeval_spark.statistics.paired_tests import why_withheld
 from rankeval_spark.statistics.unpaired_tests import describe_shared_users
 from rankeval_spark.sums import sums
@@ -674,7 +674,8 @@ class Evaluation(Generic[Frame]):
         """Return the leaderboard of some measures, best first by the first, with the comparisons of its models."""
         names = {(measure.label, measure.k): str(measure) for measure in measures}
         rows = to_leaderboard(self._metrics, names, is_lower_better=measures[0].better == "lower")
-        return ResultTable(rows, "leaderboard", comparisons=self._totals.get(COMPARISONS), own=self.request.own)
+        notes, compared = note_partial_means(self._metrics, names), self._totals.get(COMPARISONS)
+        return ResultTable(rows, "leaderboard", comparisons=compared, own=self.request.own, notes=notes)
 
     def _progress(self) -> AbstractContextManager[Advance]:
         """Show what is computed within a block, from two seconds on."""

@@ -81,7 +81,7 @@ class Layout(NamedTuple):
     columns: Sequence[Column]
     n_more: int  # rows that are not shown
     left_out: Sequence[str]  # names of columns that are not shown
-    notes: Sequence[str]  # what marks mean
+    notes: Sequence[str]  # what marks mean, and what is to be known of the values
 
 
 def lay_out(
@@ -121,8 +121,9 @@ def lay_out(
         of_column = _decimals(row[column] for row in shown)
         cells = [_cell(column, row, places.get(_measure(row), of_column)) for row in shown]
         heading = HEADINGS.get(column, column) if chosen else column
-        if column == "ci_low" and "ci_high" in names and shown and shown[0].get("ci_level"):
-            heading = f"{100 * shown[0]['ci_level']:.4g} % interval"
+        if column == "ci_low" and "ci_high" in names:
+            level = shown[0].get("ci_level") if shown else None
+            heading = f"{100 * level:.4g} % interval" if level else "interval"
         is_number = column == "ci_low" or _is_number(table.schema.field(column))
         columns.append(Column(heading, cells, is_number, frozenset(bold)))
     left_out = [column for column in names if column not in {*own, *merged, *said}] if chosen else []

@@ -72,12 +72,14 @@ class ResultTable:
         comparisons: pa.Table | None = None,
         is_ordered: bool = False,
         own: tuple[Definition, ...] = (),
+        notes: Sequence[str] = (),
     ) -> None:
         self._table = table
         self._name = name  # of the result, such as "metrics"
         self._comparisons = comparisons  # of the models of a leaderboard
         self._is_ordered = is_ordered  # by the user, and shown so
         self._own = own  # measures of the evaluation that are functions: which value of them is the better one
+        self._notes = notes  # what is to be known of the values
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever pyarrow.Table has
         if name.startswith("_"):
@@ -102,7 +104,14 @@ class ResultTable:
         if not isinstance(found, pa.Table):
             return found
         is_ordered |= self._is_ordered
-        return ResultTable(found, self._name, comparisons=self._comparisons, is_ordered=is_ordered, own=self._own)
+        return ResultTable(
+            found,
+            self._name,
+            comparisons=self._comparisons,
+            is_ordered=is_ordered,
+            own=self._own,
+            notes=self._notes,
+        )
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *(name for name in dir(pa.Table) if not name.startswith("_"))})
@@ -226,9 +235,10 @@ class ResultTable:
 
     def _lay_out(self, most: int | None) -> layouts.Layout:
         with registry.knowing(self._own):
-            return layouts.lay_out(
+            layout = layouts.lay_out(
                 self._table, self._name, comparisons=self._comparisons, is_ordered=self._is_ordered, most=most
             )
+        return layout._replace(notes=[*layout.notes, *self._notes])
 
 
 def _has_value(table: pa.Table, name: str, value: object) -> Any:  # noqa: ANN401 - truth values of pyarrow

@@ -393,3 +393,23 @@ def to_leaderboard(
         {C.MODEL_ID: pa.string(), "n_users": pa.int64(), **dict.fromkeys(wanted.values(), pa.float64())}.items()
     )
     return pa.Table.from_pylist(sorted(by_model.values(), key=place), schema)
+
+
+def note_partial_means(metrics: pa.Table, wanted: Mapping[tuple[str, int], str], *, at_most: int = 10) -> list[str]:
+    """Describe the means of a leaderboard that are of fewer users than it says, because others have no value."""
+    counts: dict[str, dict[str, int]] = {name: {} for name in wanted.values()}
+    most: dict[str, int] = {}  # by model, as the leaderboard shows it
+    for row in metrics.filter(pc.equal(metrics[C.SLICE], C.ALL_USERS)).to_pylist():
+        if (row[C.MEASURE], row[C.K]) in wanted:
+            model, n_users = row[C.MODEL_ID], row["n_users"]
+            counts[wanted[row[C.MEASURE], row[C.K]]][model] = n_users
+            most[model] = max(n_users, most.get(model, 0))
+    partial = []
+    for name, of_measure in counts.items():
+        if any(n_users < most[model] for model, n_users in of_measure.items()):
+            low, high = min(of_measure.values()), max(of_measure.values())
+            partial.append(f"{name} ({low:,})" if low == high else f"{name} ({low:,} to {high:,})")
+    if not partial:
+        return []
+    more = f" and {len(partial) - at_most:,} more" if len(partial) > at_most else ""
+    return [f"Means of those users only who have a value: {', '.join(partial[:at_most])}{more}."]

@@ -22,7 +22,7 @@ from rankeval_spark.errors import ConfigError, Fault, InputError, first_fault, v
 from rankeval_spark.measures import MeasureSet, group_statistics, with_cutoff
 from rankeval_spark.report.defaults import find_measure, is_lower_better
 from rankeval_spark.report.result_table import ResultTable
-from rankeval_spark.result_rows.metric_rows import to_leaderboard
+from rankeval_spark.result_rows.metric_rows import note_partial_means, to_leaderboard
 from rankeval_spark.result_rows.night_change_rows import (
     BY_GROUPS,
     BY_USERS,
@@ -342,11 +342,19 @@ class Results(Generic[Frame]):
     def _frame(self, table: str, date: Days, evaluation: Names, equal: Mapping[str, Values]) -> Frame:
         return self._show(self._reader.frame(self._scan(self._reader, table, date, evaluation, equal)), table)
 
-    def _show(self, frame: Frame, name: str, comparisons: pa.Table | None = None, *, is_ordered: bool = False) -> Frame:
+    def _show(
+        self,
+        frame: Frame,
+        name: str,
+        comparisons: pa.Table | None = None,
+        *,
+        is_ordered: bool = False,
+        notes: Sequence[str] = (),
+    ) -> Frame:
         """Return a frame as it is handed out: a ResultTable to users without a session."""
         if not self._is_of_user or not isinstance(frame, pa.Table):
             return frame
-        shown: Any = ResultTable(frame, name, comparisons=comparisons, is_ordered=is_ordered)
+        shown: Any = ResultTable(frame, name, comparisons=comparisons, is_ordered=is_ordered, notes=notes)
         return cast("Frame", shown)
 
     def _scan(
@@ -471,7 +479,8 @@ class Results(Generic[Frame]):
             raise ConfigError(Fault("leaderboard(k=)", str(k), f"a cutoff that was computed: {cutoffs}"))
         names = {pair: with_cutoff(*pair) for pair in wanted}
         board = to_leaderboard(rows, names, is_lower_better=is_lower_better(wanted[0][0]))
-        return self._show(self._reader.from_arrow(board), "leaderboard", self._pairs_of_all(night))
+        notes, pairs = note_partial_means(rows, names), self._pairs_of_all(night)
+        return self._show(self._reader.from_arrow(board), "leaderboard", pairs, notes=notes)
 
     def _pairs_of_all(self, night: NightKey) -> pa.Table | None:
         """Read the comparisons of a night over all users, which mark a leaderboard; None where it is not shown."""

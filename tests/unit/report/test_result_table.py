@@ -273,3 +273,24 @@ def test_rows_are_kept_by_value_and_by_measure_with_its_cutoff(result: Evaluatio
 def test_rows_of_a_name_that_no_row_has_are_refused(result: Evaluation, values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         result.metrics.where(**values)
+
+
+def rank_of_hit(ranks: list[int]) -> float | None:
+    return ranks[0] if ranks and ranks[0] > 1 else None
+
+
+def test_means_of_some_users_say_so_below_a_leaderboard() -> None:
+    """Of 40 users half have their hit first: under a no value, under b one for everyone."""
+    board = evaluated({"a": 1, "b": 2}, measures=["RR", rank_of_hit]).leaderboard()
+    said = "Means of those users only who have a value: rank_of_hit (20 to 40)."
+    texts = (repr(board), board._repr_html_(), board.to_markdown(), repr(board.where(model_id="a")))
+    assert all(said in text for text in texts)
+    assert "rank\\_of\\_hit (20 to 40)" in board.to_latex()
+    assert "who have a value" not in repr(evaluated({"a": 1}, measures=["RR"]).leaderboard())
+
+
+def test_an_interval_whose_level_is_not_there_has_a_heading() -> None:
+    means = evaluated({"a": 1}, measures=["RR"]).metrics
+    assert " 95 % interval " in repr(means)
+    assert " interval " in repr(means.drop_columns("ci_level"))
+    assert "ci_low" not in repr(means.drop_columns("ci_level"))

@@ -104,7 +104,10 @@ def test_the_fcp_of_surprise_is_made_of_user_metrics() -> None:
         assert connection.execute(block.text).fetchall() == [("model", 1 / 2)]
 
 
-def test_explanations_on_the_page_are_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_explanations_on_the_page_are_what_is_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     page, names = "docs/explain.md", dict[str, Any]()
     shown = [block.text for block in blocks("") if block.page == page and not block.commands]
     for text, output in zip(here(page), shown, strict=True):

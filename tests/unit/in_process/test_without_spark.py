@@ -67,7 +67,7 @@ def test_an_evaluation_says_what_was_asked_for_and_what_it_has() -> None:
     text = repr(evaluate(pa.table(LOG), pa.table(HELD_OUT), measures=["RR@2", "P@1"]))
     assert text == (
         "Evaluation of RR@2, P@1\nresults: leaderboard(), user_metrics, user_values, metrics, group_metrics, "
-        "ranked_items, comparisons, gaps, checks, gap_tests(), agreement(), hit_ranks()"
+        "ranked_items, comparisons, gaps, checks, compare(), gap_tests(), agreement(), hit_ranks(), explain()"
     )
 
 

@@ -137,10 +137,34 @@ def test_nights_by_hand_with_a_date_without_rows(spark: SparkSession, tmp_path: 
     assert {(row["evaluation_date"], row["nights"]) for row in pooled} == {(SECOND, 2)}
 
 
-def test_sample_draws_the_same_users(spark: SparkSession, tmp_path: Path) -> None:
-    workspace = awkward(tmp_path, Awkward.make(5, ids="bigint"))
+def test_sample_draws_the_same_users_with_their_values_and_weights(spark: SparkSession, tmp_path: Path) -> None:
+    users = [None, *range(70)]
+    values = {"user_id": users, "kpi": ["spent", "visits", None] * 23 + ["spent"] * 2}
+    own = {
+        "user_values": pa.table({**values, "amount": [float("nan"), *(user / 7 for user in range(70))]}),
+        "user_weights": pa.table({"user_id": users[:60], "weight": [1.0, 0.0, 2.5] * 20}),
+    }
+    for name, table in own.items():
+        write(tmp_path / "inputs" / name, table, "parquet")
+    found = {f"inputs__{name}": {"format": "parquet", "path": f"inputs/{name}"} for name in own}
+    found["inputs__user_values"]["columns"] = {"name": "kpi", "value": "amount"}
+    measures = ["nDCG", "P(agg='micro')", "UserValue(name='spent')", "UserValue(name='unheard')"]
+    workspace = awkward(
+        tmp_path,
+        Awkward.make(5, ids="bigint"),
+        **found,
+        measures=measures,
+        checks__invalid_user_values={},
+        checks__invalid_user_weights={},
+    )
     ((there, here),) = on_both(spark, workspace, share=0.5)
     assert there.evaluation == here.evaluation == "awkward.sample-0.5"
+    checks = {(row["input"], row["check"]): row for row in rows_of(workspace, "here", "checks")}
+    absent = checks["user_values", "absent_user_values"]
+    assert (absent["count"], absent["sample_keys"], absent["verdict"]) == (1, ["unheard"], "warn")
+    assert checks["user_weights", "invalid_user_weights"]["count"] > 0
+    (run,) = published(workspace, "here")
+    assert {"user_values", "user_weights"} <= {each["name"] for each in run["inputs"]}
 
 
 def test_examples_are_the_same_users_with_their_titles(spark: SparkSession, tmp_path: Path) -> None:

@@ -487,10 +487,9 @@ class Evaluation(Generic[Frame]):
         found = rows_of_pair(self._totals[COMPARISONS].to_pylist() if COMPARISONS in self._totals else [], model, other)
         note = ""
         if not found:
-            found, note = (
-                self._compare_pair(model, other),
-                "It is no pair of the evaluation's comparisons: p is corrected within its own tests.",
-            )
+            found, note = self._compare_pair(model, other), "p is corrected for the tests of these two models alone."
+            if self.request.comparisons is not None:
+                note = f"Comparisons of the evaluation do not have this pair: {note}"
         comparable = self.request.measure_set.comparable
         requested = [(each.label, each.k) for each in self.request.measure_set.per_list if each.column in comparable]
         with registry.knowing(self.request.own):

@@ -189,7 +189,7 @@ def test_inputs_that_a_measure_lacks_are_named_before_anything_is_computed() -> 
         for name, what, measures in (
             ("train", "a table with user_id and item_id", "MIUF, Calibration"),
             ("items", "a table with item_id and facts of the items", "Calibration, Freshness"),
-            ("evaluation_date", "a date, such as date(2026, 1, 31)", "Freshness"),
+            ("evaluation_date", "a date, such as '2026-01-31' or date(2026, 1, 31)", "Freshness"),
         )
     ]
 

@@ -30,9 +30,9 @@ from rankeval_spark.measures.options import GainMap, Level, option_text
 from rankeval_spark.measures.required_facts import VALUES
 
 Dcg: TypeAlias = Annotated[
-    Literal["log2", "exp-log2", "jk2", "ln", "inverse"],
+    Literal["log2", "exp-log2", "jk2", "ln", "log10", "inverse"],
     "Worth of an item of gain g at rank i: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2)); g / "
-    "ln(i + 1); g / i. A gain above 1000 is an error where it is an exponent.",
+    "ln(i + 1); g / log10(i + 1); g / i. A gain above 1000 is an error where it is an exponent.",
 ]
 
 Gains: TypeAlias = Annotated[
@@ -60,6 +60,7 @@ _DISCOUNTS: Final[Mapping[str, Callable[[IntVector], FloatVector]]] = {
     "exp-log2": lambda rank: 1 / np.log2(rank + 1),
     "jk2": lambda rank: 1 / np.log2(np.maximum(rank, 2)),
     "ln": lambda rank: 1 / np.log(rank + 1),
+    "log10": lambda rank: 1 / np.log10(rank + 1),
     "inverse": lambda rank: 1 / rank,
 }
 
@@ -361,7 +362,7 @@ def normalised_cumulated_gain(
     unlike={"dcg_score": "of scikit-learn averages over equal scores, as the policy ties='expected' does"},
     formula="sum_{i<=k} g_i / log2(i + 1)",
     bounds=(0, math.inf),
-    source=f"{_BURGES}; dcg='jk2': {_JARVELIN}; dcg='ln': scikit-learn dcg_score with log_base=e",
+    source=f"{_BURGES}; dcg='jk2': {_JARVELIN}; dcg='ln' and 'log10': scikit-learn dcg_score with log_base",
     rules=(*_RULES, _VALUES_ARE_NOT_RAISED),
 )
 def discounted_cumulated_gain(

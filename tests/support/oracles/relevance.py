@@ -353,6 +353,7 @@ def discounted(gains: Sequence[float], worth: Callable[[float], float], dcg: str
         "exp-log2": lambda rank: 1 / math.log2(rank + 1),
         "jk2": lambda rank: 1 / math.log2(max(rank, 2)),
         "ln": lambda rank: 1 / math.log(rank + 1),
+        "log10": lambda rank: 1 / math.log10(rank + 1),
         "inverse": lambda rank: 1 / rank,
     }
     return math.fsum(worth(gain) * discounts[dcg](rank) for rank, gain in enumerate(gains, 1))

@@ -102,11 +102,12 @@ def test_cumulated_gain_is_that_of_scikit_learn(k: int | None) -> None:
         assert_same(name, ours(f"{name}{cutoff}", batch(lists)), expected)
 
 
+@pytest.mark.parametrize(("name", "base"), [("DCG(dcg='ln')", math.e), ("DCG(dcg='log10')", 10)])
 @pytest.mark.parametrize("k", [*KS, None])
-def test_natural_logarithm_in_the_discount_is_that_of_scikit_learn(k: int | None) -> None:
+def test_other_logarithms_in_the_discount_are_those_of_scikit_learn(k: int | None, name: str, base: float) -> None:
     lists, cutoff = random_lists(50 + (k or 0)), f"@{k}" if k else ""
-    expected = [metrics.dcg_score([one.gains], [one.untied], k=k, log_base=math.e) for one in lists]
-    assert_same("DCG(dcg='ln')", ours(f"DCG(dcg='ln'){cutoff}", batch(lists)), expected)
+    expected = [metrics.dcg_score([one.gains], [one.untied], k=k, log_base=base) for one in lists]
+    assert_same(name, ours(f"{name}{cutoff}", batch(lists)), expected)
 
 
 @pytest.mark.parametrize("k", [*KS, None])

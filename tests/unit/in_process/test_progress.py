@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
 import sys
 import time
@@ -64,16 +65,23 @@ def test_elsewhere_there_is_one_line_of_the_log(
         progress_line.show_progress("AP"),
     ):
         time.sleep(0.1)
-    assert [record.getMessage() for record in caplog.records] == ["RR took 0.1 s"]
+    (line,) = (record.getMessage() for record in caplog.records)
+    assert re.fullmatch(r"RR took \d\.\d s", line)
     assert capfd.readouterr() == ("", "")
 
 
 def test_an_interruption_ends_a_computation_within_a_second_and_leaves_nothing(tmp_path: Path) -> None:
     script = """
-result = evaluate(log, held_out, measures=["nDCG@10", "AP@10", "RR"])
-sent = []
+begun, sent = threading.Event(), []
+def slow(ranks):
+    begun.set()
+    if not sent:
+        time.sleep(0.001)  # of 20,000 lists: ten seconds on two cores
+    return float(len(ranks))
+result = evaluate(log, held_out, measures=["nDCG@10", slow])
 def interrupt():
-    time.sleep(0.3)
+    begun.wait()
+    time.sleep(0.2)
     sent.append(time.monotonic())
     os.kill(os.getpid(), signal.SIGINT)
 threading.Thread(target=interrupt).start()
@@ -83,12 +91,12 @@ try:
 except KeyboardInterrupt:
     seconds = time.monotonic() - sent[0]
 assert seconds < 1, seconds
-fresh = evaluate(log, held_out, measures=["nDCG@10", "AP@10", "RR"])
+fresh = evaluate(log, held_out, measures=["nDCG@10", slow])
 assert result.metrics.equals(fresh.metrics)
 assert not [thread for thread in threading.enumerate() if thread.name == "rankeval-progress"]
 """
     environment = {**ENVIRONMENT, "TMPDIR": str(tmp_path)}
-    command = [sys.executable, "-W", "error", "-c", f"n_rows = 2_000_000\n{ROWS}{script}"]
+    command = [sys.executable, "-W", "error", "-c", f"n_rows = 400_000\n{ROWS}{script}"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert os.listdir(tmp_path) == []

@@ -427,7 +427,9 @@ def _find_measure(name: str, where: str) -> Match:
         found, expected = f"{name!r}, which has several meanings", "a name of one of them"
         raise UnknownMeasureError(Fault(where, found, expected, several.others))
     expected = f"one of the {len(registry.names())} that 'rankeval measures' lists"
-    if near := nearest(name, [own.name for own in registry.own_measures()]):
+    own = [own.name for own in registry.own_measures()]
+    near = nearest(name, [*own, *registry.all_names()])
+    if near and near == nearest(name, own):
         raise UnknownMeasureError(Fault(where, f"unknown measure {name!r}", expected, near))
     if instead := search.find_replacement(name):
         raise UnknownMeasureError(Fault(where, f"{name!r}, which is not computed", expected, instead))

@@ -314,6 +314,7 @@ def unknown_fact(gain: list[float], k: int) -> float:
         (failing, r"measures=\): found a function; expected a list; write measures=\[failing\]"),
         ([measure(failing) @ 0], r"\[0\], failing@0: found cutoff '0'; .* leave '@0' out for the whole list"),
         ([failing, "failling@3"], r"\[1\], failling@3: found unknown measure .* did you mean 'failing'\?"),
+        ([my_ndcg, "nDCGG@3"], r"\[1\], nDCGG@3: found unknown measure .* did you mean 'nDCG'\?"),
         ([my_p], r"found no cutoff in 'my_p'; expected one; for my_p it is required|my_p: found no cutoff"),
     ],
 )

@@ -146,7 +146,7 @@ def test_sample_draws_the_same_users_with_their_values_and_weights(spark: SparkS
     }
     for name, table in own.items():
         write(tmp_path / "inputs" / name, table, "parquet")
-    found = {f"inputs__{name}": {"format": "parquet", "path": f"inputs/{name}"} for name in own}
+    found: dict[str, Any] = {f"inputs__{name}": {"format": "parquet", "path": f"inputs/{name}"} for name in own}
     found["inputs__user_values"]["columns"] = {"name": "kpi", "value": "amount"}
     measures = ["nDCG", "P(agg='micro')", "UserValue(name='spent')", "UserValue(name='unheard')"]
     workspace = awkward(

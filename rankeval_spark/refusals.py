@@ -87,7 +87,10 @@ def find_unreadable(text: str) -> InputError | None:
 
 @contextmanager
 def raise_as_call() -> Iterator[None]:
-    """Raise what is refused within the block in the words of a call: what the inputs hold as a RefusedCallError."""
+    """Raise what is refused within the block in the words of a call: what the inputs hold as a RefusedCallError.
+
+    A job of Spark that fails because it was interrupted is a KeyboardInterrupt.
+    """
     try:
         yield
     except (RefusedCallError, InvalidCallError):
@@ -103,6 +106,15 @@ def raise_as_call() -> Iterator[None]:
         if fault is None:
             raise
         raise RefusedCallError(fault) from error
+    except Exception as error:
+        if _was_interrupted(error):  # pyspark cancels its jobs, and then fails for the answer of one
+            raise KeyboardInterrupt from error
+        raise
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Return True where an interruption led to an error."""
+    return error is not None and (isinstance(error, KeyboardInterrupt) or _was_interrupted(error.__context__))
 
 
 def refuse_unknown_baseline(request: Request, models: Sequence[str], *, where: str = "evaluate(baseline=)") -> None:

@@ -12,6 +12,7 @@ from rankeval_spark.apps import error_translation
 from rankeval_spark.cli.terminal import headline
 from rankeval_spark.errors import ChecksFailedError, ConfigError, EnvironmentFaultError, Fault, JudgementError, note
 from rankeval_spark.measures import Lists, MeasureSet, Ranking
+from rankeval_spark.refusals import raise_as_call
 
 
 def as_spark_reports(error: Exception) -> RuntimeError:
@@ -131,3 +132,18 @@ def test_a_root_that_turns_read_only_is_a_matter_of_its_set_up(error: Exception)
         assert isinstance(known, ConfigError)
         assert known.exit_code == 2
         assert "/results/" in known.faults[0].found
+
+
+def test_a_job_that_fails_because_it_was_interrupted_is_an_interruption() -> None:
+    """Pyspark cancels its jobs on an interruption, and then raises what became of one."""
+
+    def fail(message: str) -> None:
+        raise RuntimeError(message)
+
+    with pytest.raises(KeyboardInterrupt), raise_as_call():
+        try:
+            raise KeyboardInterrupt
+        finally:
+            fail("Job 0 cancelled")
+    with pytest.raises(RuntimeError, match="of its own"), raise_as_call():
+        fail("of its own")

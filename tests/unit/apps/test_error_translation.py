@@ -137,13 +137,16 @@ def test_a_root_that_turns_read_only_is_a_matter_of_its_set_up(error: Exception)
 def test_a_job_that_fails_because_it_was_interrupted_is_an_interruption() -> None:
     """Pyspark cancels its jobs on an interruption, and then raises what became of one."""
 
-    def fail(message: str) -> None:
-        raise RuntimeError(message)
-
-    with pytest.raises(KeyboardInterrupt), raise_as_call():
+    @raise_as_call()
+    def fail(*, is_interrupted: bool) -> None:
         try:
-            raise KeyboardInterrupt
+            if is_interrupted:
+                raise KeyboardInterrupt
         finally:
-            fail("Job 0 cancelled")
-    with pytest.raises(RuntimeError, match="of its own"), raise_as_call():
-        fail("of its own")
+            message = "Job 0 cancelled"
+            raise RuntimeError(message)
+
+    with pytest.raises(KeyboardInterrupt):
+        fail(is_interrupted=True)
+    with pytest.raises(RuntimeError, match="Job 0 cancelled"):
+        fail(is_interrupted=False)

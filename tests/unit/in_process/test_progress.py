@@ -72,6 +72,7 @@ def test_elsewhere_there_is_one_line_of_the_log(
 
 def test_an_interruption_ends_a_computation_within_a_second_and_leaves_nothing(tmp_path: Path) -> None:
     script = """
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell starts in the background
 begun, sent = threading.Event(), []
 def slow(ranks):
     begun.set()

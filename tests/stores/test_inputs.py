@@ -93,7 +93,7 @@ def test_a_call_reads_addresses_as_paths_of_a_disk(drivers_of_each: Drivers, tmp
     for name in ("delta", "truth.csv", "folder"):
         result = evaluate(f"{root}/log.parquet", f"{root}/{name}/", measures=["RR"])
         assert result.metrics["value"].to_pylist() == [(1 / 2 + 1) / 2], name
-        assert f"path: '{root}/{name}/'" in result.to_config()
+        assert f"path: {root}/{name}/\n" in result.to_config()
     for lost, named in ((f"{root}/dleta", "did you mean 'delta'"), (f"{bucket}no-such-one/x", "no such bucket")):
         with pytest.raises(InputError, match=named):
             evaluate(log, lost, measures=["RR"])

@@ -6,7 +6,6 @@ import hashlib
 import io
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from inspect import isfunction
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -23,6 +22,7 @@ from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, lis
 from rankeval_spark.hosts.host import Frame, Host
 from rankeval_spark.hosts.progress_line import show_progress
 from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet, registry
+from rankeval_spark.measures.own import name_measure
 from rankeval_spark.refusals import model_faults, raise_as_call, refuse_unknown_baseline
 from rankeval_spark.report import notebook, trackers
 from rankeval_spark.report.explanation import Explanation
@@ -350,7 +350,7 @@ class Evaluation(Generic[Frame]):
     def gap_tests(
         self,
         *,
-        measures: Sequence[str] | None = None,
+        measures: Sequence[object] | None = None,
         replicates: int = 1000,
         seed: int = 0,
         correction: Correction = "holm",
@@ -363,7 +363,7 @@ class Evaluation(Generic[Frame]):
 
         Parameters
         ----------
-        measures : sequence of str, optional
+        measures : sequence of str or function, optional
             Such as ``["nDCG@10"]``: some of the evaluation's, all means of users where left out.
         replicates : int
             Random draws of the users, 100 to 100000.
@@ -393,7 +393,8 @@ class Evaluation(Generic[Frame]):
         standard error. In each replicate the users of each group are drawn again with Poisson weights. t* is that of
         the distances to the means of the groups. Simulated sizes are in docs/slices.md.
         """
-        given = {"measures": measures, "replicates": replicates, "seed": seed, "correction": correction}
+        named = [*map(name_measure, measures)] if isinstance(measures, list | tuple) else measures
+        given = {"measures": named, "replicates": replicates, "seed": seed, "correction": correction}
         asked = self._validate_gap_tests(given)
         gaps = gap_rows.find_gaps(self._metrics, asked)
         tests = {GAP_TESTS: sums.GapTests(gap_rows.GapBootstrap.from_request(gaps, self.request, asked.draws))}
@@ -484,7 +485,7 @@ class Evaluation(Generic[Frame]):
             faults.append(Fault("compare(other=)", f"{other!r}, the same model", "another model"))
         if faults:
             raise ConfigError(*faults)
-        found = rows_of_pair(self._totals[COMPARISONS].to_pylist() if COMPARISONS in self._totals else [], model, other)
+        found = rows_of_pair(self._totals.get(COMPARISONS, sums.Differences.schema.empty_table()), model, other)
         note = ""
         if not found:
             found, note = self._compare_pair(model, other), "p is corrected for the tests of these two models alone."
@@ -493,8 +494,7 @@ class Evaluation(Generic[Frame]):
         comparable = self.request.measure_set.comparable
         requested = [(each.label, each.k) for each in self.request.measure_set.per_list if each.column in comparable]
         with registry.knowing(self.request.own):
-            text = measure.__name__ if isfunction(measure) else None if measure is None else str(measure)
-            chosen = choose_measure(found, requested, text)
+            chosen = choose_measure(found, requested, name_measure(measure))
             rows = [row for row in found if (row[C.MEASURE], row[C.K]) == chosen]
             return ModelComparison(rows, sums.Differences.schema, note, own=self.request.own)
 
@@ -659,7 +659,7 @@ class Evaluation(Generic[Frame]):
     def _find_explained(self, measure: object) -> Measure:
         """Return the measure of a text; ConfigError unless it is one of the evaluation with values of lists."""
         place, known = "explain(measure=)", {str(each): each for each in self.request.measure_set.per_list}
-        text = measure.__name__ if isfunction(measure) else str(measure)
+        text = str(name_measure(measure))
         if text not in known:
             with registry.knowing(self.request.own):
                 asked = Measure.parse(text, where=place, defaults=options_of(self.request.preset))

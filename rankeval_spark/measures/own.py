@@ -506,6 +506,18 @@ def _read_options(function: Callable[..., Any], given: Mapping[str, Any], name: 
     return tuple({**found, **texts}[one] for one in given)
 
 
+def name_measure(value: Any) -> Any:  # noqa: ANN401 - an argument of a call
+    """Return the text by which a call requested a function as a measure; anything else unchanged.
+
+    >>> name_measure(measure(name="mine")(len) @ 3), name_measure(sorted), name_measure("nDCG@10")
+    ('mine@3', 'sorted', 'nDCG@10')
+    """
+    if isinstance(value, OwnMeasure):
+        return str(value)
+    kernel = getattr(value, "definition", None)
+    return kernel.name if isinstance(kernel, Definition) else getattr(value, "__name__", value)
+
+
 def own_measures(
     values: Any,  # noqa: ANN401 - an argument of a call
     where: str = "evaluate(measures=)",

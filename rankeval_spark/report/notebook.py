@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeAlias
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import registry
+from rankeval_spark.measures.own import name_measure
 from rankeval_spark.report import defaults, figures
 from rankeval_spark.report.figures.charts import NOTEBOOK, NOTEBOOK_DARK, Look
 from rankeval_spark.report.figures.means import Marks
@@ -81,13 +82,18 @@ P = ParamSpec("P")
 
 
 def _knowing_own(method: Callable[P, Figure]) -> Callable[P, Figure]:
-    """Return a figure that knows the own measures of its evaluation by their labels."""
+    """Return a figure that knows the own measures of its evaluation, by their labels and as functions."""
 
     @wraps(method)
     def draw(*args: P.args, **kwargs: P.kwargs) -> Figure:
-        plots: Any = args[0]
-        with registry.knowing(plots._evaluation.request.own):
-            return method(*args, **kwargs)
+        plots, *named = args
+        given: Any = (plots, *map(name_measure, named))
+        options: Any = {
+            name: [*map(name_measure, value)] if isinstance(value, list | tuple) else name_measure(value)
+            for name, value in kwargs.items()
+        }
+        with registry.knowing(given[0]._evaluation.request.own):
+            return method(*given, **options)
 
     return draw
 

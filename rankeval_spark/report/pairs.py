@@ -10,6 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, wording
 from rankeval_spark.errors import ConfigError, Fault, visible
@@ -71,12 +72,16 @@ class ModelComparison:
         return f'<p style="max-width:60em">{escape(self.text)}</p>'
 
 
-def rows_of_pair(rows: Sequence[Row], model: str, other: str) -> list[Row]:
+def rows_of_pair(comparisons: pa.Table, model: str, other: str) -> list[Row]:
     """Return the deciding rows of two models with the second as the baseline, whichever of them was it."""
-    of_pair = [row for row in rows if row["test"] in C.DECIDING]
-    found = [row for row in of_pair if (row[C.MODEL_ID], row[C.BASELINE_MODEL_ID]) == (model, other)]
-    turned = [row for row in of_pair if (row[C.MODEL_ID], row[C.BASELINE_MODEL_ID]) == (other, model)]
-    return found or [turn_row(row) for row in turned]
+    deciding = pc.field("test").isin(C.DECIDING)
+
+    def read(model: str, other: str) -> list[Row]:
+        of_pair = (pc.field(C.MODEL_ID) == model) & (pc.field(C.BASELINE_MODEL_ID) == other)
+        rows: list[Row] = comparisons.filter(deciding & of_pair).to_pylist()
+        return rows
+
+    return read(model, other) or [turn_row(row) for row in read(other, model)]
 
 
 def choose_measure(rows: Sequence[Row], requested: Sequence[MeasureKey], measure: str | None) -> MeasureKey:

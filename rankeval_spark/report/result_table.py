@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.errors import ConfigError, Fault, listed, nearest
 from rankeval_spark.measures import registry
+from rankeval_spark.measures.own import name_measure
 from rankeval_spark.report import layouts
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ class ResultTable:
                 faults.append(Fault(f"where({name}=)", "no such column", listed(name, self.columns), fix))
                 continue
             several = [*value] if isinstance(value, Collection) and not isinstance(value, str) else [value]
+            several = [*map(name_measure, several)] if name == C.MEASURE else several
             for each in several:
                 try:
                     found = _has_value(self._table, name, each)

@@ -526,7 +526,7 @@ class Results(Generic[Frame]):
         where = of_nights(night.evaluation_date, night.evaluation)
         version = self._version_of(schemas.COMPARISONS.name)
         rows = self._small.arrow(self._small.scan(schemas.COMPARISONS.name, version=version, where=where))
-        found = pairs.rows_of_pair(rows.to_pylist(), model, other)
+        found = pairs.rows_of_pair(rows, model, other)
         if not found:
             compared = rows.group_by([C.MODEL_ID, C.BASELINE_MODEL_ID]).aggregate([]).to_pylist()
             there = sorted(f"{pair[C.MODEL_ID]} and {pair[C.BASELINE_MODEL_ID]}" for pair in compared)

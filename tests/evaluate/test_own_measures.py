@@ -354,6 +354,28 @@ def test_figures_and_config_of_a_call_know_its_functions() -> None:
     assert "Only this process" not in named
 
 
+def test_a_function_is_its_measure_wherever_a_call_names_one() -> None:
+    def hits(ranks: list[int]) -> float:
+        return len(ranks)
+
+    @Definition(name="OfKernel", formula="h", source="here", bounds=(0, 10))
+    def kernel(cut: CutLists) -> FloatMatrix:
+        """Hits."""
+        return cut.hits(1)
+
+    both = {"OfKernel": kernel, "hits@3": measure(hits) @ 3}
+    result = evaluated(["RR", *both.values()], comparisons={"primary": [*both.values()]})
+    families = result.comparisons.where(family="primary", slice="all")
+    assert set(families.column("measure").to_pylist()) == {"OfKernel", "hits"}
+    for name, function in both.items():
+        assert result.metrics.where(measure=function) == result.metrics.where(measure=name)
+        assert result.compare("knn", "als", measure=function).text == result.compare("knn", "als", measure=name).text
+        assert result.gap_tests(measures=[function]) == result.gap_tests(measures=[name])
+        assert result.plot.forest(function).title == result.plot.forest(name).title
+        assert str(result.explain("u01", function, model="als")) == str(result.explain("u01", name, model="als"))
+    assert result.plot.tradeoffs("RR", against=[both["hits@3"]]).title
+
+
 def test_another_source_is_another_definition() -> None:
     def recorded(function: Any, **declared: Any) -> dict[str, str]:  # noqa: ANN401 - a function
         own = measure(**declared)(function).definition

@@ -25,7 +25,7 @@ from rankeval_spark.config.slicing import band_faults
 from rankeval_spark.errors import ConfigError, Fault, InvalidCallError, kind_of, nearest, shortened
 from rankeval_spark.inputs.input_columns import INPUTS, FramesByModel
 from rankeval_spark.measures import registry
-from rankeval_spark.measures.own import OwnMeasure, own_measures
+from rankeval_spark.measures.own import name_measure, own_measures
 from rankeval_spark.measures.plugins import plugins_of
 from rankeval_spark.refusals import SECTION_MODELS, model_faults
 
@@ -153,7 +153,7 @@ def validate_call(arguments: Mapping[str, Any], frames: Mapping[str, object]) ->
     baseline, given = arguments["baseline"], {name: () for name in _NEEDED if arguments.get(name) is not None}
     compared, faults = _merge_baseline(baseline, arguments["comparisons"])
     if isinstance(compared, Mapping) and isinstance(primary := compared.get("primary"), list | tuple):
-        compared = {**compared, "primary": [str(each) if isinstance(each, OwnMeasure) else each for each in primary]}
+        compared = {**compared, "primary": [*map(name_measure, primary)]}
     by_model = frames.get("recommendations")
     models = tuple(by_model) if isinstance(by_model, FramesByModel) else None
     if models and isinstance(named := arguments["models"], list | tuple):

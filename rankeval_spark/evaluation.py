@@ -458,7 +458,7 @@ class Evaluation(Generic[Frame]):
 
     @raise_as_call()
     def compare(self, model: str, other: str, *, measure: object = None) -> ModelComparison:
-        """Compare two models by one measure, in a paragraph: which is better, how surely, for whom and where.
+        """Compare two models by one measure, in a paragraph: which is better, how surely, for which users and slices.
 
         Parameters
         ----------
@@ -478,7 +478,7 @@ class Evaluation(Generic[Frame]):
         Raises
         ------
         ConfigError
-            If one is no model of the evaluation, both are the same, or the measure is none that can be compared.
+            If one is no model of the evaluation, both are the same, or the measure cannot be compared.
         """
         faults = model_faults({"compare(model=)": model, "compare(other=)": other}, self._models())
         if model == other:

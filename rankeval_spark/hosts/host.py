@@ -37,7 +37,7 @@ class Host(ABC, Generic[Frame]):
 
     def __repr__(self) -> str:
         """Return what evaluates: this process, or Spark."""
-        return "this process" if type(self).__name__ == "InProcess" else "Spark"
+        return "Spark" if self.is_on_spark else "this process"
 
     @property
     @abstractmethod

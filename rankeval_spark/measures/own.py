@@ -56,7 +56,7 @@ FACTS: Final[Mapping[str, str]] = {
     "k": "the cutoff; None for the whole list",
     "length": "number of ranks of the whole list, before it is cut; 0 for a user without a list",
     "items": "item id at each rank; None at a rank without an item",
-    "scores": "score of the log at each rank; NaN where there is none",
+    "scores": "score of the log at each rank; NaN if the log has none",
 }
 """Facts of one list, cut at the cutoff, that a function may name among its arguments."""
 

@@ -363,7 +363,7 @@ def test_a_function_is_its_measure_wherever_a_call_names_one() -> None:
         """Hits."""
         return cut.hits(1)
 
-    both = {"OfKernel": kernel, "hits@3": measure(hits) @ 3}
+    both: dict[str, Any] = {"OfKernel": kernel, "hits@3": measure(hits) @ 3}
     result = evaluated(["RR", *both.values()], comparisons={"primary": [*both.values()]})
     families = result.comparisons.where(family="primary", slice="all")
     assert set(families.column("measure").to_pylist()) == {"OfKernel", "hits"}

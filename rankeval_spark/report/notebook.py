@@ -108,8 +108,8 @@ class Plots:
     :meth:`user_differences`) read a few columns of ``user_metrics``, which on Spark come to the driver.
 
     ``measure``, ``measures`` and ``labels`` are requested ones, as ``"nDCG@10"``, without the cutoff for a curve, or a
-    function of yours; ``against`` are those of the other axis. ``model`` and ``models`` are some of the log, all where left out, and
-    ``slices`` some of the call. ``baseline`` is the model to compare with, by default that of the call.
+    function of yours; ``against`` are those of the other axis. ``model`` and ``models`` are some of the log, all where
+    left out, and ``slices`` some of the call. ``baseline`` is the model to compare with, by default that of the call.
     ``look``: colours and width. ``plot.dark`` has the same figures on a dark background.
     """
 

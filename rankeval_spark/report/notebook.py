@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeAlias
 
 from rankeval_spark import columns as C
-from rankeval_spark.errors import ConfigError, Fault, nearest
+from rankeval_spark.errors import ConfigError, Fault, InvalidCallError, nearest
 from rankeval_spark.measures import registry
 from rankeval_spark.measures.own import name_measure
 from rankeval_spark.report import defaults, figures
@@ -92,8 +92,13 @@ def _knowing_own(method: Callable[P, Figure]) -> Callable[P, Figure]:
             name: [*map(name_measure, value)] if isinstance(value, list | tuple) else name_measure(value)
             for name, value in kwargs.items()
         }
-        with registry.knowing(given[0]._evaluation.request.own):
-            return method(*given, **options)
+        try:
+            with registry.knowing(given[0]._evaluation.request.own):
+                return method(*given, **options)
+        except ConfigError as error:
+            if type(error) is not ConfigError:
+                raise
+            raise InvalidCallError(*error.faults) from error.__cause__
 
     return draw
 
@@ -156,6 +161,7 @@ class Plots:
         named = measure or self._default_measure()
         return figures.tradeoffs(self._evaluation.metrics, measure=named, against=against, **self._options)
 
+    @_knowing_own
     def pr_curve(self, *models: str) -> Figure:
         """Draw precision over recall, the mean over the curves of some users; a panel a model."""
         columns = [*KEY, C.K, C.N_RELEVANT, C.N_RECOMMENDED, *curve_columns()]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
-from rankeval_spark.errors import ConfigError, Fault, listed, nearest
+from rankeval_spark.errors import Fault, InvalidCallError, listed, nearest
 from rankeval_spark.measures import registry
 from rankeval_spark.measures.own import name_measure
 from rankeval_spark.report import layouts
@@ -158,8 +158,8 @@ class ResultTable:
     def where(self, **values: object) -> ResultTable:
         """Keep the rows in which each named column has a value, or one of a list of values.
 
-        A measure may have its cutoff: ``where(measure="nDCG@10", slice=["all", "country"])``. ConfigError for a column,
-        model, slice or measure that the table does not have.
+        A measure may have its cutoff: ``where(measure="nDCG@10", slice=["all", "country"])``. InvalidCallError for a
+        column, model, slice or measure that the table does not have.
         """
         faults, kept = [], self._table
         for name, value in values.items():
@@ -184,7 +184,7 @@ class ResultTable:
             if not faults:
                 kept = kept.filter(reduce(pc.or_, [_has_value(kept, name, each) for each in several]))
         if faults:
-            raise ConfigError(*faults)
+            raise InvalidCallError(*faults)
         rows: ResultTable = self._wrap(kept, is_ordered=False)
         return rows
 

@@ -39,6 +39,7 @@ def test_a_typed_list_is_explained_and_has_all_results_of_an_evaluation() -> Non
         ({"A": "x 1"}, r"measure_lists\(lists=\), 'A': found 'x'; expected gains, and '-' for an item"),
         ({"A": "1 | -"}, r"measure_lists\(lists=\), 'A': found '-'; expected gains; write it as '- 1 0 | 1'"),
         ({"A": "inf"}, r"measure_lists\(lists=\), 'A': found 'inf'"),
+        ({"mean": "1 -"}, r"measure_lists\(lists=\): found 'mean'; expected another name"),
     ],
     ids=str,
 )

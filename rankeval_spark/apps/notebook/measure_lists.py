@@ -98,6 +98,9 @@ def measure_lists(
     sum of terms 1.1667, divided by 2: 0.5833
     R = 2 of 2 judged items are relevant; 3 places, hits: 2
     """
+    if MEAN in lists:
+        expected = f"another name: {MEAN!r} is the row of all lists"
+        raise InvalidCallError(Fault("measure_lists(lists=)", repr(MEAN), expected, "rename the list"))
     read = {str(name): _read_list(str(name), typed) for name, typed in lists.items()}
     places = [(name, place, gain) for name, (gains, missed) in read.items() for place, gain in enumerate(gains)]
     judged = [(name, _item(place), gain) for name, place, gain in places if gain is not None]

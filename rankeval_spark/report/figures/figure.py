@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, wording
-from rankeval_spark.errors import ConfigError, Fault
+from rankeval_spark.errors import Fault, InvalidCallError
 from rankeval_spark.report.figures.charts import INSTALL, Chart, Look, config_of, import_altair, import_extra
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ class Figure:
 
         Raises
         ------
-        ConfigError
+        InvalidCallError
             If the path has another ending, or its folder is not there.
         EnvironmentFaultError
             If the extra ``report`` is not installed.
@@ -110,11 +110,11 @@ class Figure:
         kind = file.suffix.lower()
         if kind not in ENDINGS:
             expected = f"a name that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
-            raise ConfigError(
+            raise InvalidCallError(
                 Fault("figure.save(path)", repr(str(path)), expected, f"such as {file.stem or 'figure'}.png")
             )
         if not file.parent.is_dir():
-            raise ConfigError(Fault("figure.save(path)", repr(str(path)), "a file in a folder that is there"))
+            raise InvalidCallError(Fault("figure.save(path)", repr(str(path)), "a file in a folder that is there"))
         spec = self.to_dict()
         if kind == ".png":
             file.write_bytes(convert("vegalite_to_png", spec, scale=scale))

@@ -14,7 +14,7 @@ import pytest
 import vl_convert
 
 from rankeval_spark import evaluate
-from rankeval_spark.errors import ConfigError, EnvironmentFaultError
+from rankeval_spark.errors import EnvironmentFaultError, InvalidCallError
 from rankeval_spark.report import figures
 from rankeval_spark.report.figures.figure import MEASURED_FONT, drawing_library
 from tests.support.html import parsed
@@ -169,9 +169,9 @@ def test_another_ending_or_no_folder_is_an_error_that_says_what_is_expected(plot
     figure = plot.leaderboard()
     expected = r"expected a name that ends in \.png, \.svg, \.html or \.json; such as board\.png"
     for name in ("board.gif", "board", "a.b/board.pdf"):
-        with pytest.raises(ConfigError, match=expected):
+        with pytest.raises(InvalidCallError, match=expected):
             figure.save(tmp_path / name)
-    with pytest.raises(ConfigError, match="expected a file in a folder that is there"):
+    with pytest.raises(InvalidCallError, match="expected a file in a folder that is there"):
         figure.save(tmp_path / "nowhere" / "board.png")
     assert [*tmp_path.iterdir()] == []
 

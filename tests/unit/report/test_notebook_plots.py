@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import ResultTable, evaluate
-from rankeval_spark.errors import ConfigError, EnvironmentFaultError
+from rankeval_spark.errors import ConfigError, EnvironmentFaultError, InvalidCallError
 from rankeval_spark.report import figures
 from rankeval_spark.report.figures.charts import NothingToDrawError
 from rankeval_spark.report.tables import keep
@@ -210,7 +210,7 @@ def test_groups_without_slices_have_nothing_to_show() -> None:
 
 def test_without_a_baseline_a_forest_says_how_to_compare() -> None:
     alone = evaluated(baseline=None)
-    with pytest.raises(ConfigError, match=r"call evaluate\(..., baseline='popular'\)"):
+    with pytest.raises(InvalidCallError, match=r"call evaluate\(..., baseline='popular'\)"):
         alone.plot.forest()
     with pytest.raises(ConfigError, match="baseline"):
         alone.plot.user_differences()

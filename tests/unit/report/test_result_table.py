@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pytest
 
 from rankeval_spark import ResultTable, evaluate
-from rankeval_spark.errors import ConfigError
+from rankeval_spark.errors import ConfigError, InvalidCallError
 from tests.support.html import parsed
 from tests.support.sections import sections
 
@@ -276,7 +276,7 @@ def test_rows_are_kept_by_value_and_by_measure_with_its_cutoff(result: Evaluatio
     ],
 )
 def test_rows_of_a_name_that_no_row_has_are_refused(result: Evaluation, values: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(InvalidCallError, match=message):
         result.metrics.where(**values)
 
 

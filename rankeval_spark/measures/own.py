@@ -509,7 +509,7 @@ def _read_options(function: Callable[..., Any], given: Mapping[str, Any], name: 
 def name_measure(value: Any) -> Any:  # noqa: ANN401 - an argument of a call
     """Return the text by which a call requested a function as a measure; anything else unchanged.
 
-    >>> name_measure(measure(name="mine")(len) @ 3), name_measure(sorted), name_measure("nDCG@10")
+    >>> name_measure(measure(name="mine")(lambda gains: gains.sum()) @ 3), name_measure(sorted), name_measure("nDCG@10")
     ('mine@3', 'sorted', 'nDCG@10')
     """
     if isinstance(value, OwnMeasure):

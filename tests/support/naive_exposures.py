@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.support.oracles.plain import References
+from tests.support.oracles import number
+from tests.support.oracles.plain import Number, References
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure
 
-Number = Fraction | float
 Lists = Sequence[Sequence[str]]
 Naive = Callable[..., Number | None]
 
@@ -49,9 +49,14 @@ def naive(name: str) -> Callable[[Naive], Naive]:
 
 def expected(measure: Measure, lists: Lists, catalogue: set[str] | None = None) -> float:
     """Value of some lists by the naive reference; NaN where undefined."""
-    cut = [one[: measure.k or None] for one in lists if one]
-    value = NAIVE[measure.name](Group(cut, measure.k, catalogue or set()), **measure.options)
+    value = value_of(measure, lists, catalogue)
     return math.nan if value is None else float(value)
+
+
+def value_of(measure: Measure, lists: Lists, catalogue: set[str] | None = None) -> Number | None:
+    """Value of some lists by the naive reference, as it computes it; None where undefined."""
+    cut = [one[: measure.k or None] for one in lists if one]
+    return NAIVE[measure.name](Group(cut, measure.k, catalogue or set()), **measure.options)
 
 
 def bounds_of(measure: Measure) -> tuple[float, float]:
@@ -146,10 +151,10 @@ def _(group: Group, *, items: str) -> Number | None:  # noqa: ARG001 - whose ite
 @naive("Entropy")
 def _(group: Group, *, base: str, norm: bool) -> Number | None:
     shown = [n for item, n in group.times().items() if not norm or item in group.catalogue]
-    log = {"2": math.log2, "e": math.log}[base]
+    log = {"2": number.log2, "e": number.log}[base]
     if not shown or (norm and len(group.catalogue) < 2):
         return None
-    value = -math.fsum(n / sum(shown) * log(n / sum(shown)) for n in shown)
+    value = -number.total(Fraction(n, sum(shown)) * log(Fraction(n, sum(shown))) for n in shown)
     return value / log(len(group.catalogue)) if norm else value
 
 
@@ -169,8 +174,8 @@ def _(group: Group, *, items: str, norm: str) -> Number | None:
 def _(group: Group, *, denom: str, sim: str) -> Number | None:
     pairs = list(itertools.combinations(map(set, group.lists), 2))
     if sim == "cosine":
-        cosines = [len(one & other) / math.sqrt(len(one) * len(other)) for one, other in pairs]
-        return 1 - math.fsum(cosines) / len(pairs) if pairs else None
+        cosines = [len(one & other) / number.sqrt(len(one) * len(other)) for one, other in pairs]
+        return 1 - number.total(cosines) / len(pairs) if pairs else None
     most = [group.k if denom == "k" else min(len(one), len(other)) for one, other in pairs]
     shared = sum(Fraction(len(one & other), n) for (one, other), n in zip(pairs, most, strict=True))
     return 1 - shared / len(pairs) if pairs else None

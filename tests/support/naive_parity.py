@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 from scipy import stats
 
 from tests.support.naive_exposures import error_without_groups
-from tests.support.oracles.plain import References
+from tests.support.oracles import number
+from tests.support.oracles.plain import Number, References
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure, Offered, Preferred
 
-Naive = Callable[..., Fraction | float | None]
+Naive = Callable[..., Number | None]
 
 NAIVE: References[Naive] = References(
     "no naive reference of {name}; add a function with @naive({name!r}) to tests/support/naive_parity.py"
@@ -49,17 +50,22 @@ def users_with(preferred: Preferred) -> list[User]:
 
 def expected(measure: Measure, users: Iterable[User], groups: Sequence[set[str]]) -> float:
     """Value over the users with a list; NaN where it is undefined."""
-    cut = [User(one.shown[: measure.k or None], one.gains, one.own) for one in users if one.shown]
-    value = NAIVE[measure.name](cut, groups, **measure.options)
+    value = value_of(measure, users, groups)
     return math.nan if value is None else float(value)
 
 
-def spread(rates: Sequence[Fraction] | None) -> float | None:
+def value_of(measure: Measure, users: Iterable[User], groups: Sequence[set[str]]) -> Number | None:
+    """Value over the users with a list, as the reference computes it; None where it is undefined."""
+    cut = [User(one.shown[: measure.k or None], one.gains, one.own) for one in users if one.shown]
+    return NAIVE[measure.name](cut, groups, **measure.options)
+
+
+def spread(rates: Sequence[Fraction] | None) -> Number | None:
     """Divide the population's standard deviation by the mean; None where a rate is undefined, or all are 0."""
     if rates is None or not sum(rates):
         return None
     mean = sum(rates) / len(rates)
-    return math.sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates)) / mean
+    return number.sqrt(sum((rate - mean) ** 2 for rate in rates) / len(rates)) / mean
 
 
 def groups_by_popularity(interactions: Iterable[str], catalogue: set[str]) -> list[set[str]]:
@@ -85,14 +91,14 @@ def naive(name: str) -> Callable[[Naive], Naive]:
 
 
 @naive("PopREO")
-def _(users: Sequence[User], groups: Sequence[set[str]], *, rel: float) -> float | None:
+def _(users: Sequence[User], groups: Sequence[set[str]], *, rel: float) -> Number | None:
     relevant = [{item for item, gain in one.gains.items() if gain >= rel} - one.own for one in users]
     hits = [items & set(one.shown) for items, one in zip(relevant, users, strict=True)]
     return spread(rates(hits, relevant, groups))
 
 
 @naive("PopRSP")
-def _(users: Sequence[User], groups: Sequence[set[str]]) -> float | None:
+def _(users: Sequence[User], groups: Sequence[set[str]]) -> Number | None:
     catalogue = set().union(*groups)
     available = [catalogue - one.own for one in users]
     hits = [items & set(one.shown) for items, one in zip(available, users, strict=True)]

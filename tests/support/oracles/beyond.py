@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from tests.support.oracles import number
 from tests.support.oracles.plain import NAIVE, Number, PlainList, mean, naive, top_items
 
 if TYPE_CHECKING:
@@ -38,35 +39,35 @@ def _(one: PlainList, k: int) -> Number | None:
 def _(one: PlainList, k: int, *, unseen: str) -> Number | None:
     users = [item.users for item in top_items(one, k) if item.users or unseen == "one"]
     total = one.background.users
-    return mean([-math.log2((n or 1) / total) for n in users]) if users and total else None
+    return mean([-number.log2(Fraction(n or 1) / Fraction(total)) for n in users]) if users and total else None
 
 
 @naive("SelfInfo")
 def _(one: PlainList, k: int) -> Number | None:
     counts, total = [item.interactions for item in top_items(one, k)], one.background.interactions
-    return mean([-math.log2((n or 1) / total) for n in counts]) if counts and total else None
+    return mean([-number.log2(Fraction(n or 1) / Fraction(total)) for n in counts]) if counts and total else None
 
 
 @naive("EPC")
 def _(one: PlainList, k: int, *, rel: float, relevance: str) -> Number | None:
     total = one.background.users
-    return novelty(one, k, rel, relevance, lambda item: 1 - item.users / total) if total else None
+    return novelty(one, k, rel, relevance, lambda item: 1 - Fraction(item.users) / Fraction(total)) if total else None
 
 
 @naive("EFD")
 def _(one: PlainList, k: int, *, rel: float, relevance: str) -> Number | None:
     total, least = one.background.interactions, one.background.least_interactions
-    worth = lambda item: -math.log2((item.interactions or least) / total)  # noqa: E731 - as short as the formula
+    worth = lambda item: -number.log2(Fraction(item.interactions or least) / Fraction(total))  # noqa: E731 - as short as the formula
     return novelty(one, k, rel, relevance, worth) if total else None
 
 
-def novelty(one: PlainList, k: int, rel: float, relevance: str, worth: Callable[[Item], float]) -> float | None:
+def novelty(one: PlainList, k: int, rel: float, relevance: str, worth: Callable[[Item], Number]) -> Number | None:
     """Mean worth of the items that count, weighted by the discount of their places."""
-    discounts = [1 / math.log2(rank + 1) for rank in range(1, len(top_items(one, k)) + 1)]
+    discounts = [1 / number.log2(rank + 1) for rank in range(1, len(top_items(one, k)) + 1)]
     counts = [relevance == "off" or gain >= rel for gain in one.top(k)]
     worths = [worth(item) for item in top_items(one, k)]
-    total = math.fsum(d * w for d, w, is_counted in zip(discounts, worths, counts, strict=True) if is_counted)
-    return total / math.fsum(discounts) if discounts else None
+    total = number.total(d * w for d, w, is_counted in zip(discounts, worths, counts, strict=True) if is_counted)
+    return total / number.total(discounts) if discounts else None
 
 
 @naive("APLT")
@@ -123,17 +124,17 @@ def _(one: PlainList, k: int, *, discount: str, rel: float | None, sim: str, unk
     similarity = NAIVE["ILS"](one, k, sim=sim, unknown=unknown)
     if similarity is None or (rel is None and discount == "none"):
         return None if similarity is None else 1 - similarity
-    worth = (lambda rank: 1 / math.log2(rank + 1)) if discount == "log2" else (lambda _: 1)
+    worth = (lambda rank: 1 / number.log2(rank + 1)) if discount == "log2" else (lambda _: 1)
     known = [rank for rank, item in enumerate(top_items(one, k), 1) if IS_KNOWN[sim](item)]
     # Where the item is in a list of the known items alone, and in the list.
     counted = [(place, rank) for place, rank in enumerate(known, 1) if rel is None or one.gains[rank - 1] >= rel]
 
-    def mean_distance(place: int, rank: int) -> float:
+    def mean_distance(place: int, rank: int) -> Number:
         others = [(worth(max(1, p - place)), 1 - alike(one, rank, r, sim)) for p, r in counted if r != rank]
         return sum(w * d for w, d in others) / sum(w for w, _ in others) if others else 0
 
-    total = math.fsum(worth(place) * mean_distance(place, rank) for place, rank in counted)
-    return total / math.fsum(worth(place) for place in range(1, len(known) + 1))
+    total = number.total(worth(place) * mean_distance(place, rank) for place, rank in counted)
+    return total / number.total(worth(place) for place in range(1, len(known) + 1))
 
 
 def alike(one: PlainList, rank: int, other: int, sim: str) -> Number:
@@ -152,15 +153,15 @@ def _(one: PlainList, k: int, *, sim: str, unknown: str) -> Number | None:
         return None
     if sim == "cooccurrence":
         n_pairs = math.comb(len(known), 2)
-        total = math.fsum(alike for _, later, alike in one.background.pairs if later <= len(items))
+        total = number.total(alike for _, later, alike in one.background.pairs if later <= len(items))
         return total / n_pairs if n_pairs else None
     return mean([ALIKE[sim](left, right) for left, right in itertools.combinations(known, 2)])
 
 
-def cosine(left: Item, right: Item) -> float:
+def cosine(left: Item, right: Item) -> Number:
     """Cosine of the angle between the vectors of two items."""
     a, b = left.vector or (), right.vector or ()
-    return sum(x * y for x, y in zip(a, b, strict=True)) / math.hypot(*a) / math.hypot(*b)
+    return sum(x * y for x, y in zip(a, b, strict=True)) / number.norm(*a) / number.norm(*b)
 
 
 def jaccard(left: Item, right: Item) -> Fraction:
@@ -196,7 +197,9 @@ def _(one: PlainList, k: int, *, alpha: float, rel: float) -> Number | None:
         left.remove(best)
         ideal.append(best)
     sums = [
-        math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(new_categories(each, alpha)[: k or None], 1))
+        number.total(
+            gain / number.log2(rank + 1) for rank, gain in enumerate(new_categories(each, alpha)[: k or None], 1)
+        )
         for each in (shown_categories(one, rel), ideal)
     ]
     return sums[0] / sums[1] if ideal and one.items else None
@@ -206,8 +209,8 @@ def _(one: PlainList, k: int, *, alpha: float, rel: float) -> Number | None:
 def _(one: PlainList, k: int, *, alpha: float, rel: float) -> Number | None:
     n_wanted = len(set().union(*relevant_categories(one, rel)))
     gains = new_categories(shown_categories(one, rel), alpha)[:k]
-    found = math.fsum(gain / rank for rank, gain in enumerate(gains, 1))
-    best = math.fsum(n_wanted * (1 - alpha) ** (rank - 1) / rank for rank in range(1, k + 1))
+    found = number.total(gain / rank for rank, gain in enumerate(gains, 1))
+    best = number.total(n_wanted * (1 - alpha) ** (rank - 1) / rank for rank in range(1, k + 1))
     return found / best if n_wanted and one.items else None
 
 
@@ -221,7 +224,7 @@ def shown_categories(one: PlainList, rel: float) -> list[set[str]]:
     return [set(item.categories) if gain >= rel else set() for item, gain in zip(one.items, one.gains, strict=True)]
 
 
-def new_categories(by_rank: Sequence[set[str]], alpha: float) -> list[float]:
+def new_categories(by_rank: Sequence[set[str]], alpha: float) -> list[Number]:
     """Gain at each rank: of each category less by alpha for every time that it stood above."""
     return [
         sum((1 - alpha) ** sum(name in above for above in by_rank[:place]) for name in sorted(categories))
@@ -244,41 +247,42 @@ def _(one: PlainList, k: int, *, kind: str, rel: float, sim: str, unknown: str) 
         return None
     if kind == "ge":
         return Fraction(sum(item.place > k for _, item in relevant), depth)
-    popularity = {item.level: 0 if math.isinf(item.level) else (n + 1 - item.level) / n for _, item in relevant}
-    return math.fsum(max((n + 1 - rank) / n - popularity[item.level], 0) for rank, item in relevant) / depth
+    below = [(rank, n + 1 if math.isinf(item.level) else item.level) for rank, item in relevant]
+    return number.total(Fraction(max(level - rank, 0)) / Fraction(n) for rank, level in below) / depth
 
 
 def distance_from_profile(
     one: PlainList, k: int, sim: str, unknown: str, counts: Callable[[float], bool]
-) -> float | None:
+) -> Number | None:
     """Mean of 1 - similarity to the profile over the known items, those that do not count adding 0."""
     places = list(zip(top_items(one, k), one.top(k), strict=True))
     worth = [(similarity_to_profile(one, item, sim), gain) for item, gain in places]
     known = [(1 - alike, gain) for alike, gain in worth if alike is not None]
     if not known or (unknown == "null" and len(known) < len(places)):
         return None
-    return math.fsum(distance for distance, gain in known if counts(gain)) / len(known)
+    return number.total(distance for distance, gain in known if counts(gain)) / len(known)
 
 
-def similarity_to_profile(one: PlainList, item: Item, sim: str) -> float | None:
+def similarity_to_profile(one: PlainList, item: Item, sim: str) -> Number | None:
     """Mean similarity of an item to those of the user; None where either is unknown."""
     if sim == "cooccurrence":
         return item.familiarity if item.users and not math.isnan(item.familiarity) else None
     profile, vector = one.background.profile_vector, item.vector or ()
     if profile is None or not any(vector):
         return None
-    return sum(x * y for x, y in zip(vector, profile, strict=True)) / math.hypot(*vector)
+    return sum(x * y for x, y in zip(vector, profile, strict=True)) / number.norm(*vector)
 
 
 @naive("Calibration")
 def _(one: PlainList, k: int, *, alpha: float, base: str, distance: str, weights: str) -> Number | None:
-    p: dict[str, float] = {}
-    q: dict[str, float] = {}
+    p: dict[str, Number] = {}
+    q: dict[str, Number] = {}
     for name, n_categories, n_items in one.background.profile:
-        p[name] = p.get(name, 0) + n_items / n_categories
+        p[name] = p.get(name, 0) + Fraction(n_items, n_categories)
     for rank, item in enumerate(top_items(one, k), 1):
         for name in item.categories:
-            q[name] = q.get(name, 0) + (1 / math.log2(rank + 1) if weights == "log2" else 1) / len(item.categories)
+            place = 1 / number.log2(rank + 1) if weights == "log2" else Fraction(1)
+            q[name] = q.get(name, 0) + place / len(item.categories)
     if not p or not q:
         return None
     pairs = [(p.get(name, 0) / sum(p.values()), q.get(name, 0) / sum(q.values())) for name in {*p, *q}]
@@ -286,10 +290,10 @@ def _(one: PlainList, k: int, *, alpha: float, base: str, distance: str, weights
         return divergence([(a, (1 - alpha) * b + alpha * a) for a, b in pairs], base)
     if distance == "JS":
         return sum(divergence([(pair[side], sum(pair) / 2) for pair in pairs], base) for side in (0, 1)) / 2
-    return math.hypot(*(math.sqrt(a) - math.sqrt(b) for a, b in pairs)) / math.sqrt(2)
+    return number.norm(*(number.sqrt(a) - number.sqrt(b) for a, b in pairs)) / number.sqrt(2)
 
 
-def divergence(pairs: Sequence[tuple[float, float]], base: str) -> float:
+def divergence(pairs: Sequence[tuple[Number, Number]], base: str) -> Number:
     """Kullback-Leibler divergence in bits, or with base e in nats."""
-    log = {"2": math.log2, "e": math.log}[base]
-    return math.fsum(a * log(a / b) for a, b in pairs if a)
+    log = {"2": number.log2, "e": number.log}[base]
+    return number.total(a * log(a / b) for a, b in pairs if a)

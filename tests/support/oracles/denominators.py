@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tests.support.oracles.off_policy import impressions
 from tests.support.oracles.plain import Number, PlainList, References, least
 from tests.support.oracles.ratings import judged_pairs
-from tests.support.oracles.relevance import cascade, discounted, worth_of
+from tests.support.oracles.relevance import cascade, discounted, itself, worth_of
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.options import GainMap
@@ -143,7 +143,7 @@ def _(
             best = sorted(map(worth, shown[: k or None]), reverse=True)
         case "len":
             depth = len(one.top(k))
-    return discounted(best[:depth], float, dcg)
+    return discounted(best[:depth], itself, dcg)
 
 
 @denominator("AUC")

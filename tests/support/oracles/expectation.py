@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.support.oracles import weighted
 from tests.support.oracles.denominators import DENOMINATORS
-from tests.support.oracles.plain import NAIVE, PlainList, forget, judged_only, within
+from tests.support.oracles.plain import NAIVE, Number, PlainList, forget, judged_only, within
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure, Ranking
@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 def expected(measure: Measure, ranking: Ranking) -> float:
     """Value of one list by the naive reference; NaN where undefined."""
+    value = value_of(measure, ranking)
+    return math.nan if value is None else float(value)
+
+
+def value_of(measure: Measure, ranking: Ranking) -> Number | None:
+    """Value of one list by the naive reference, as it computes it; None where undefined."""
     if measure.is_weighted and (ranking.weights or ranking.missed_weights):
         ranking = forget(ranking, ranking.weights, ranking.missed_weights)
     if measure.is_judged_only:
@@ -23,14 +29,12 @@ def expected(measure: Measure, ranking: Ranking) -> float:
         ranking = within(ranking, measure.group)
         judged = [gain for gain in (*ranking.missed, *ranking.gains) if gain is not None]
         if not judged or (max(judged) < 0 and measure.entry.family != "prediction"):
-            return math.nan
+            return None
     if measure.is_weighted:
         value = weighted.value_of(measure, ranking)
     else:
         value = NAIVE[measure.name](PlainList.of(ranking), measure.k, **measure.kernel_options)
-    if value is None:
-        return math.nan
-    return float(value) ** 2 if measure.link == "square" else float(value)
+    return value**2 if value is not None and measure.link == "square" else value
 
 
 def expected_denominator(measure: Measure, ranking: Ranking) -> float:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from tests.support.oracles import number
 from tests.support.oracles.plain import NAIVE, Number, PlainList, mean, naive
 
 
@@ -19,7 +20,7 @@ def _(one: PlainList, _: int, *, missing: str) -> Number | None:
 @naive("RMSE")
 def _(one: PlainList, _: int, *, missing: str) -> Number | None:
     squared = NAIVE["MSE"](one, 0, missing=missing)
-    return None if squared is None else math.sqrt(squared)
+    return None if squared is None else number.sqrt(squared)
 
 
 @naive("MAE")
@@ -35,8 +36,9 @@ def _(one: PlainList, _: int) -> Number | None:
 
 @naive("LogLoss")
 def _(one: PlainList, _: int, *, rel: float) -> Number | None:
+    edge: Number = Fraction(1, 10**15)
     of_truth = [score if gain >= rel else 1 - score for score, gain in one.predictions]
-    return mean([-math.log(min(max(p, 1e-15), 1 - 1e-15)) for p in of_truth])
+    return mean([-number.log(sorted((edge, p, 1 - edge))[1]) for p in of_truth])
 
 
 def judged_pairs(one: PlainList) -> list[tuple[int, int]]:
@@ -62,7 +64,7 @@ def _(one: PlainList, _: int, *, ties: str) -> Number | None:
 def _(one: PlainList, _: int) -> Number | None:
     pairs = judged_pairs(one)
     untied = [sum(score != 0 for score, _ in pairs), sum(gain != 0 for _, gain in pairs)]
-    return sum(score * gain for score, gain in pairs) / math.sqrt(math.prod(untied)) if all(untied) else None
+    return sum(score * gain for score, gain in pairs) / number.sqrt(math.prod(untied)) if all(untied) else None
 
 
 @naive("Spearman")
@@ -71,7 +73,7 @@ def _(one: PlainList, _: int) -> Number | None:
     centred = [[rank - Fraction(len(side) + 1, 2) for rank in side] for side in sides]
     squares = [sum(deviation**2 for deviation in side) for side in centred]
     product = sum(left * right for left, right in zip(*centred, strict=True))
-    return product / math.sqrt(math.prod(squares)) if all(squares) else None
+    return product / number.sqrt(math.prod(squares)) if all(squares) else None
 
 
 def middle_ranks(values: Sequence[float]) -> list[Fraction]:

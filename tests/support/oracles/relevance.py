@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
+from typing import Any
 
 from rankeval_spark.measures.options import GainMap
+from tests.support.oracles import number
 from tests.support.oracles.plain import NAIVE, Number, PlainList, has_gain, least, mean, naive, share
+
+Worth = Callable[[Any], Number]
 
 
 @naive("P")
@@ -89,7 +92,7 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     if counts is None:
         return None
     tp, fp, fn, tn = counts
-    return share(tp * tn - fp * fn, math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
+    return share(tp * tn - fp * fn, number.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
 
 
 @naive("MeanP")
@@ -257,11 +260,11 @@ def _(one: PlainList, k: int, *, max_rel: float) -> Number | None:
     return share(cascade(one.top(k), max_rel), ideal) if has_gain(one, None) else None
 
 
-def cascade(gains: Sequence[float], max_rel: float) -> float:
+def cascade(gains: Sequence[float], max_rel: float) -> Number:
     """Walk down a list until satisfied."""
-    total, still_looking = 0.0, 1.0
+    total, still_looking = Fraction(0), Fraction(1)
     for rank, gain in enumerate(gains, 1):
-        satisfied = (2 ** max(gain, 0) - 1) / 2**max_rel
+        satisfied = Fraction(number.power(2, max(gain, 0)) - 1) / Fraction(2**max_rel)
         total += still_looking * satisfied / rank
         still_looking *= 1 - satisfied
     return total
@@ -285,7 +288,7 @@ def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number | None:
 @naive("GMAP")
 def _(one: PlainList, k: int, *, floor: float, rel: float) -> Number | None:
     precision = NAIVE["AP"](one, k, denom="R", rel=rel)
-    return None if precision is None else math.log(max(precision, floor))
+    return None if precision is None else number.log(max(precision, floor))
 
 
 @naive("ARHR")
@@ -314,15 +317,15 @@ def _(
 ) -> Number | None:
     is_value = gains == "value"
     plain = worth_of("none", "grade" if is_value else gains, rel)
-    raised: Callable[[float], float] = (lambda worth: 2**worth - 1) if dcg == "exp-log2" else float
+    raised: Worth = (lambda worth: number.power(2, worth) - 1) if dcg == "exp-log2" else itself
     pairs = zip(one.judged_gains, one.judged_values if is_value else one.judged_gains, strict=True)
     of_judged = [plain(read) for gain, read in pairs if gain >= 0]
     if not any(worth > 0 for worth in of_judged):
         return None
-    usual = {"zero": 0.0, "mean": statistics.fmean(of_judged), "median": statistics.median(of_judged)}[unjudged]
+    usual = {"zero": 0, "mean": sum(of_judged) / len(of_judged), "median": middle(of_judged)}[unjudged]
     places = zip(one.values if is_value else one.gains, one.is_known, strict=True)
     worths = [raised(plain(gain) if is_known else usual) for gain, is_known in places][: k or None]
-    total = discounted(worths, float, dcg)
+    total = discounted(worths, itself, dcg)
     depth = len(worths) if ideal == "len" else (k or len(of_judged))
     best = sorted([*map(raised, of_judged), *[raised(usual)] * depth], reverse=True)[:depth]
     match ideal:
@@ -331,29 +334,40 @@ def _(
         case "k_ones":
             return share(total, discounted([rel] * k, worth_of(dcg, gains, rel), dcg))
         case "retrieved":
-            return share(total, discounted(sorted(worths, reverse=True), float, dcg))
+            return share(total, discounted(sorted(worths, reverse=True), itself, dcg))
         case _:
-            return share(total, discounted(best, float, dcg))
+            return share(total, discounted(best, itself, dcg))
 
 
-def worth_of(dcg: str, gains: str | GainMap, rel: float) -> Callable[[float], float]:
+def worth_of(dcg: str, gains: str | GainMap, rel: float) -> Worth:
     """Worth of an item with a given gain, before the discount."""
-    plain: Callable[[float], float] = (lambda gain: gain >= rel) if gains == "binary" else (lambda gain: max(gain, 0))
+    plain: Worth = (lambda gain: gain >= rel) if gains == "binary" else (lambda gain: max(gain, 0))
     if isinstance(gains, GainMap):
         table = dict(gains.pairs)
         plain = lambda gain: table[gain] if gain > 0 else table.get(gain, 0)  # noqa: E731 - like the other two
-    return (lambda gain: 2 ** plain(gain) - 1) if dcg == "exp-log2" else plain
+    return (lambda gain: number.power(2, plain(gain)) - 1) if dcg == "exp-log2" else plain
 
 
-def discounted(gains: Sequence[float], worth: Callable[[float], float], dcg: str) -> float:
+def middle(values: Sequence[Number]) -> Number:
+    """Return the median."""
+    ordered, n = sorted(values), len(values)
+    return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+
+
+def itself(worth: Number) -> Number:
+    """Return what an item is worth."""
+    return worth
+
+
+def discounted(gains: Sequence[Number], worth: Worth, dcg: str) -> Number:
     """Sum of discounted worths in the order given."""
-    discounts: Mapping[str, Callable[[int], float]] = {
+    discounts: Mapping[str, Callable[[int], Number]] = {
         "none": lambda _: 1,
-        "log2": lambda rank: 1 / math.log2(rank + 1),
-        "exp-log2": lambda rank: 1 / math.log2(rank + 1),
-        "jk2": lambda rank: 1 / math.log2(max(rank, 2)),
-        "ln": lambda rank: 1 / math.log(rank + 1),
-        "log10": lambda rank: 1 / math.log10(rank + 1),
-        "inverse": lambda rank: 1 / rank,
+        "log2": lambda rank: 1 / number.log2(rank + 1),
+        "exp-log2": lambda rank: 1 / number.log2(rank + 1),
+        "jk2": lambda rank: 1 / number.log2(max(rank, 2)),
+        "ln": lambda rank: 1 / number.log(rank + 1),
+        "log10": lambda rank: 1 / number.log(rank + 1, 10),
+        "inverse": lambda rank: Fraction(1, rank),
     }
-    return math.fsum(worth(gain) * discounts[dcg](rank) for rank, gain in enumerate(gains, 1))
+    return number.total(worth(gain) * discounts[dcg](rank) for rank, gain in enumerate(gains, 1))

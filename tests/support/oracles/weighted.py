@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from tests.support.oracles import number
 from tests.support.oracles.denominators import DENOMINATORS
 from tests.support.oracles.plain import NAIVE, Number, PlainList, share
-from tests.support.oracles.relevance import discounted, worth_of
+from tests.support.oracles.relevance import discounted, itself, worth_of
 
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure, Ranking
@@ -36,8 +36,8 @@ def value_of(measure: Measure, ranking: Ranking) -> Number | None:
     found = [(weight, _numerator(measure, one)) for weight, one in alone(ranking)]
     if all(weight == 0 or numerator is None for weight, numerator in found):
         return None
-    total = math.fsum(float(weight) * float(numerator) for weight, numerator in found if numerator is not None)
-    return share(total, float(divisor_of(measure, ranking)))
+    total = number.total(weight * numerator for weight, numerator in found if numerator is not None)
+    return share(total, divisor_of(measure, ranking))
 
 
 def divisor_of(measure: Measure, ranking: Ranking) -> Number:
@@ -51,9 +51,9 @@ def divisor_of(measure: Measure, ranking: Ranking) -> Number:
     dcg, gains = options.get("dcg", "none" if measure.name == "nCG" else "inverse"), options["gains"]
     worth = worth_of(dcg, "grade" if gains == "value" else gains, options["rel"])
     of_judged = [one.judged_values[0] if gains == "value" else one.judged[0] for _, one in found]
-    best = sorted((float(weight) * worth(of) for (weight, _), of in zip(found, of_judged, strict=True)), reverse=True)
+    best = sorted((weight * worth(of) for (weight, _), of in zip(found, of_judged, strict=True)), reverse=True)
     places = PlainList.of(ranking).top(measure.k) if options.get("ideal") == "len" else best[: measure.k or None]
-    return discounted(best[: len(places)], float, dcg)
+    return discounted(best[: len(places)], itself, dcg)
 
 
 def _numerator(measure: Measure, one: PlainList) -> Number | None:

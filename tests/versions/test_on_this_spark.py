@@ -63,17 +63,22 @@ def rows(workspace: Workspace, table: str, day: date | None = None) -> list[dict
     return found
 
 
-def comparable(workspace: Workspace, table: str) -> list[str]:
-    """Rows of a table without what names the run, numbers to twelve digits."""
+def rounded(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Rows without what names the run, sorted, numbers to twelve digits."""
     kept = [
         {
             name: round(value, 12) if isinstance(value, float) else value
             for name, value in row.items()
             if name != "run_id"
         }
-        for row in rows(workspace, table)
+        for row in rows
     ]
     return sorted(map(str, kept))
+
+
+def comparable(workspace: Workspace, table: str) -> list[str]:
+    """Rows of a table as :func:`rounded` has them."""
+    return rounded(rows(workspace, table))
 
 
 def means(workspace: Workspace, day: date, model: str) -> dict[tuple[str, int], float]:
@@ -126,6 +131,24 @@ def test_measures_of_items_and_of_all_lists(spark: SparkSession) -> None:
     # First items: als a, b, c; pop b, a, a. In train b has two users, c one, a none.
     expected = {("als", "ItemCoverage"): 3, ("pop", "ItemCoverage"): 2, ("als", "ARP"): 1, ("pop", "ARP"): 2 / 3}
     assert found == pytest.approx(expected, rel=0, abs=1e-12)
+
+
+def test_results_of_every_kind_are_those_of_this_process(spark: SparkSession) -> None:
+    def own(items: list[str], ranks: list[int]) -> float:
+        return len(items) + sum(ranks) / 7
+
+    measures = ["P@1", "nDCG@2", "ItemCoverage@1", own]  # a function travels to the workers
+    asked: dict[str, Any] = {"measures": measures, "slices": ["country"], "baseline": "pop"}
+    on_spark = frames(spark)
+    here = tuple(frame.toArrow() for frame in on_spark)
+    found, expected = (
+        evaluate(*given[:2], segments=given[2], train=given[1], slicing={"min_slice_size": 1}, **asked)
+        for given in (on_spark, here)
+    )
+    for name in ("group_metrics", "ranked_items", "user_metrics", "comparisons", "checks", "metrics"):
+        rows = getattr(found, name).toArrow().to_pylist()
+        assert rounded(rows) == rounded(getattr(expected, name).to_pylist()) != [], name
+    assert found.flat_metrics() == pytest.approx(expected.flat_metrics(), rel=0, abs=1e-12)
 
 
 def test_night_is_published_with_the_values_worked_out_by_hand(published: Workspace) -> None:

@@ -142,12 +142,15 @@ def percent(share: float | None) -> str:
 
 
 def signed_percent(share: float | None) -> str:
-    """Format a relative difference; empty for None.
+    """Format a relative difference with three digits, at most two of them decimals; empty for None.
 
-    >>> signed_percent(0.0123), signed_percent(-0.5), signed_percent(None)
-    ('+1.23 %', '−50 %', '')
+    >>> signed_percent(0.0123), signed_percent(-0.5), signed_percent(20.0), signed_percent(None)
+    ('+1.23 %', '−50.0 %', '+2,000 %', '')
     """
-    return "" if share is None else f"{100 * share:+.3g} %".replace("-", "−")
+    if share is None:
+        return ""
+    places = sum(abs(share) < least for least in (0.1, 1))
+    return f"{100 * share:+,.{places}f} %".replace("-", "−")
 
 
 def count(value: int | None, noun: str = "") -> str:

@@ -12,7 +12,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import IntEnum
-from typing import ClassVar, Final
+from functools import wraps
+from inspect import Parameter, isfunction, signature
+from typing import Any, ClassVar, Final, TypeVar
+
+T = TypeVar("T")
 
 # Error condition in a message of Spark, such as ``[PATH_NOT_FOUND]``.
 CONDITION: Final = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s*")
@@ -32,6 +36,7 @@ _hidden: set[str] = set()  # values from the environment that this process put i
 _PACKAGE: Final = re.compile(r"\b(?:[a-z0-9_]+\.){2,}(?=[A-Z])")
 _LONGEST_LINE: Final = 200
 MAX_SIMILAR: Final = 5  # names in a message instead of very many
+_OF_COMMAND: Final = re.compile(r"--[a-z]|[A-Z]+$")  # an option, or an argument
 _BULLET: Final = "  - "  # before each fault of a message
 _BECAUSE: Final = ", because "  # between the fix of a fault and the reason for it
 
@@ -241,7 +246,7 @@ class RankevalError(Exception):
 class FaultsError(RankevalError):
     """An error with one or more faults, all reported at once."""
 
-    title: ClassVar[str] = "something is wrong"
+    title = "something is wrong"
 
     def __init__(self, *faults: Fault) -> None:
         self.faults = faults
@@ -259,11 +264,46 @@ class ConfigError(FaultsError):
     exit_code = ExitCode.INVALID
     title = "the configuration is not valid"
 
+    def __init__(self, *faults: Fault) -> None:
+        if faults and all(map(_OF_COMMAND.match, (fault.where for fault in faults))):
+            self.title = "the command is not valid"
+        super().__init__(*faults)
+
 
 class InvalidCallError(ConfigError):
-    """An argument of ``evaluate`` is not valid."""
+    """An argument of a call is not valid."""
 
     title = "the call is not valid"
+
+
+def in_words_of_calls(kind: type[T]) -> type[T]:
+    """Raise a ConfigError of a public method as an InvalidCallError, which names the argument of the call."""
+
+    def reworded(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        known = signature(method).parameters
+        takes_columns = any(known[each].kind is Parameter.VAR_KEYWORD for each in known)
+
+        @wraps(method)
+        def call(self: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as the method has them
+            try:
+                return method(self, *args, **options)
+            except ConfigError as error:
+                if error.title != ConfigError.title or not getattr(self, "_is_of_user", True):
+                    raise
+                faults = (
+                    replace(fault, where=f"{name}({fault.where}=)")
+                    if fault.where in known or (takes_columns and fault.where.isidentifier())
+                    else fault
+                    for fault in error.faults
+                )
+                raise InvalidCallError(*faults) from error.__cause__
+
+        return call
+
+    for name, method in vars(kind).copy().items():
+        if isfunction(method) and not name.startswith("_"):
+            setattr(kind, name, reworded(name, method))
+    return kind
 
 
 class ChecksFailedError(FaultsError):

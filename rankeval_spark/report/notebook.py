@@ -9,7 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeAlias
 
 from rankeval_spark import columns as C
-from rankeval_spark.errors import ConfigError, Fault, InvalidCallError, nearest
+from rankeval_spark.errors import ConfigError, Fault, in_words_of_calls, nearest
 from rankeval_spark.measures import registry
 from rankeval_spark.measures.own import name_measure
 from rankeval_spark.report import defaults, figures
@@ -92,17 +92,13 @@ def _knowing_own(method: Callable[P, Figure]) -> Callable[P, Figure]:
             name: [*map(name_measure, value)] if isinstance(value, list | tuple) else name_measure(value)
             for name, value in kwargs.items()
         }
-        try:
-            with registry.knowing(given[0]._evaluation.request.own):
-                return method(*given, **options)
-        except ConfigError as error:
-            if type(error) is not ConfigError:
-                raise
-            raise InvalidCallError(*error.faults) from error.__cause__
+        with registry.knowing(given[0]._evaluation.request.own):
+            return method(*given, **options)
 
     return draw
 
 
+@in_words_of_calls
 class Plots:
     """Figures of an evaluation, shown without a network; the numbers behind one are computed when it is drawn.
 
@@ -223,6 +219,7 @@ class Published(Protocol):
         """Return the published nights, oldest first."""
 
 
+@in_words_of_calls
 class PublishedPlots:
     """Figures of published nights, shown without a network; by default the newest night of the only evaluation.
 

@@ -18,7 +18,16 @@ from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.loading import read_recorded, recorded_values
 from rankeval_spark.config.requested_measures import recall_own, recorded_definitions
 from rankeval_spark.config.slicing import ReportedSlices
-from rankeval_spark.errors import ConfigError, Fault, InputError, first_fault, visible, warn_user
+from rankeval_spark.errors import (
+    ConfigError,
+    Fault,
+    InputError,
+    InvalidCallError,
+    first_fault,
+    in_words_of_calls,
+    visible,
+    warn_user,
+)
 from rankeval_spark.measures import MeasureSet, group_statistics, with_cutoff
 from rankeval_spark.report.defaults import find_measure, is_lower_better
 from rankeval_spark.report.result_table import ResultTable
@@ -96,6 +105,7 @@ class UserSide:
     worst: str  # sort order from the worst value
 
 
+@in_words_of_calls
 class Results(Generic[Frame]):
     """The results of earlier runs, pinned: another run may publish meanwhile, these rows do not change.
 
@@ -133,7 +143,9 @@ class Results(Generic[Frame]):
             expected = (
                 "the results root of earlier runs, as Results('/data/results') or Results('/data/results', spark)"
             )
-            raise ConfigError(Fault("Results(root=)", "none" if root is None else f"a {type(root).__name__}", expected))
+            raise InvalidCallError(
+                Fault("Results(root=)", "none" if root is None else f"a {type(root).__name__}", expected)
+            )
         self._session = spark
         self._root = normalise(fspath(root))
         self._storage = storage_at(self._root)

@@ -88,7 +88,7 @@ def test_what_is_not_published_is_named_with_the_nearest_that_is(
     done = rankeval("show", published.root, "--evaluation", "nightly", *options)
 
     assert (done.code, done.out) == (2, "")
-    assert done.message.startswith("the configuration is not valid: - --")
+    assert done.message.startswith("the command is not valid: - --")
     assert said in done.message
 
 
@@ -215,7 +215,7 @@ def test_filter_that_nothing_matches_says_so(published: Workspace) -> None:
     done = rankeval("show", published.root, "--model", "ghost")
 
     assert (done.code, done.out) == (2, "")
-    assert done.message == "the configuration is not valid: - --model: found ghost; expected one of: als, pop"
+    assert done.message == "the command is not valid: - --model: found ghost; expected one of: als, pop"
 
 
 @pytest.mark.parametrize(

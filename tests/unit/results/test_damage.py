@@ -199,7 +199,7 @@ def test_damaged_events_stop_who_writes_and_maintain_gives_them_up(
     assert f"events of {file.name}" in done.out
     assert rankeval("show", workspace.root, "--date", DAYS[1]).code == 0
     assert rankeval("show", workspace.root, "--date", LAST).code == 4  # it is no longer published
-    with pytest.raises(ConfigError, match=f"date: found {LAST}; expected a night of nightly"):
+    with pytest.raises(ConfigError, match=rf"metrics\(date=\): found {LAST}; expected a night of nightly"):
         Results(workspace.root).metrics(date=LAST)
     assert rankeval("run", workspace.config, "--date", LAST).code == 0
     assert Results(workspace.root).metrics(date=LAST).num_rows

@@ -121,19 +121,40 @@ def against(results: Results[pa.Table], other: date | str) -> pa.Table:
     ("asked", "found"),
     [
         (lambda r: r.leaderboard(7), "leaderboard(k=): found 7; expected a cutoff that was computed: 0, 1, 2"),
-        (lambda r: r.leaderboard(date="2026-02-01"), "date: found 2026-02-01; expected a night of nightly: 2026-01-01"),
-        (lambda r: r.latest(evaluation="nightyl"), "evaluation: found 'nightyl'; expected one of: nightly"),
-        (lambda r: r.history("MRR@3"), "measure: found 'MRR@3'; expected one of: RR@1, RR@2"),
-        (lambda r: r.history("RR@2", model_id="asl"), "model_id: found 'asl'; expected one of: als, pop"),
-        (lambda r: r.history("RR@2", model_id=["als", "knn"]), "model_id: found 'knn'; expected one of: als, pop"),
-        (lambda r: r.worst_users("RR@2", model_id="asl"), "model_id: found 'asl'; expected one of: als, pop"),
+        (
+            lambda r: r.leaderboard(date="2026-02-01"),
+            "leaderboard(date=): found 2026-02-01; expected a night of nightly: 2026-01-01",
+        ),
+        (lambda r: r.latest(evaluation="nightyl"), "latest(evaluation=): found 'nightyl'; expected one of: nightly"),
+        (lambda r: r.history("MRR@3"), "history(measure=): found 'MRR@3'; expected one of: RR@1, RR@2"),
+        (lambda r: r.history("RR@2", model_id="asl"), "history(model_id=): found 'asl'; expected one of: als, pop"),
+        (
+            lambda r: r.history("RR@2", model_id=["als", "knn"]),
+            "history(model_id=): found 'knn'; expected one of: als, pop",
+        ),
+        (
+            lambda r: r.worst_users("RR@2", model_id="asl"),
+            "worst_users(model_id=): found 'asl'; expected one of: als, pop",
+        ),
         (lambda r: r.worst_users("Personalization@2", model_id="als"), "expected one of: RR@1, RR@2, RMSE"),
-        (lambda r: r.worst_users("RR@2", model_id="als", n=0), "n: found 0; expected a whole number, 1 or more"),
-        (lambda r: r.worst_users("RR@2", model_id="als", n=2.5), "n: found 2.5; expected a whole number"),
-        (lambda r: against(r, "knn"), "against: found 'knn'; expected one of: als, pop"),
-        (lambda r: against(r, "2026-02-01"), "against: found 2026-02-01; expected a night of nightly:"),
-        (lambda r: against(r, "als"), "against: found 'als'; expected another model, or another night"),
-        (lambda r: against(r, FIRST), "against: found '2026-01-01'; expected another model, or another night"),
+        (
+            lambda r: r.worst_users("RR@2", model_id="als", n=0),
+            "worst_users(n=): found 0; expected a whole number, 1 or more",
+        ),
+        (lambda r: r.worst_users("RR@2", model_id="als", n=2.5), "worst_users(n=): found 2.5; expected a whole number"),
+        (lambda r: against(r, "knn"), "user_differences(against=): found 'knn'; expected one of: als, pop"),
+        (
+            lambda r: against(r, "2026-02-01"),
+            "user_differences(against=): found 2026-02-01; expected a night of nightly:",
+        ),
+        (
+            lambda r: against(r, "als"),
+            "user_differences(against=): found 'als'; expected another model, or another night",
+        ),
+        (
+            lambda r: against(r, FIRST),
+            "user_differences(against=): found '2026-01-01'; expected another model, or another night",
+        ),
     ],
 )
 def test_what_is_not_there_is_named(results: Results[pa.Table], asked: Any, found: str) -> None:  # noqa: ANN401 - a call of a method
@@ -173,7 +194,7 @@ def test_nights_of_other_policies_are_told_apart(tmp_path: Path) -> None:
         results.user_differences("RR@2", model_id="als", against="previous")
     (fault,) = refused.value.faults
     assert (fault.where, fault.found, fault.expected) == (
-        "against",
+        "user_differences(against=)",
         f"{FIRST}, when RR@2 was computed with population=truth, zero_relevant=exclude",
         f"as on {SECOND}: population=judged, zero_relevant=zero",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Generic
@@ -18,11 +19,12 @@ from rankeval_spark.config.check_thresholds import Checks
 from rankeval_spark.config.inference import Comparisons, GapTests
 from rankeval_spark.config.loading import locate_in_call, validate_model
 from rankeval_spark.config.presets import options_of
+from rankeval_spark.config.request import misfits
 from rankeval_spark.errors import ConfigError, EnvironmentFaultError, Fault, listed, nearest, shortened, warn_user
 from rankeval_spark.hosts.host import Frame, Host
 from rankeval_spark.hosts.progress_line import show_progress
 from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet, registry
-from rankeval_spark.measures.own import name_measure
+from rankeval_spark.measures.own import name_measure, own_measures
 from rankeval_spark.refusals import model_faults, raise_as_call, refuse_unknown_baseline
 from rankeval_spark.report import notebook, trackers
 from rankeval_spark.report.explanation import Explanation
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config.request import Request
     from rankeval_spark.hosts.host import Advance
+    from rankeval_spark.measures.definition import Definition
     from rankeval_spark.report.tables import Row
     from rankeval_spark.result_rows.check_rows import CheckCount
     from rankeval_spark.statistics import Correction
@@ -581,14 +584,15 @@ class Evaluation(Generic[Frame]):
     ) -> Explanation:
         """Explain the value of a user's list: what each rank adds, the ideal list, and the sums.
 
-        Only the rows of that user are read again, at one job of Spark; the number is that of :attr:`user_metrics`.
+        Only the rows of that user are read again, at one job of Spark; the number is what :attr:`user_metrics` has.
 
         Parameters
         ----------
         user : str or int
             Id of the user.
         measure : str or function
-            A measure of the evaluation that has values of lists, with its cutoff, such as ``"nDCG@10"``.
+            Any measure that has values of lists and that the inputs allow, with its cutoff, such as ``"nDCG@10"``: of
+            the evaluation or not.
         model : str, optional
             The model whose list it is; needed where there are several.
         list_id : str, optional
@@ -605,6 +609,8 @@ class Evaluation(Generic[Frame]):
         ------
         ConfigError
             If there is no such user, measure, model or list, or several lists and none is named.
+        InputError
+            If the measure needs an input, or a column of one, that the evaluation does not have.
 
         Examples
         --------
@@ -627,14 +633,17 @@ class Evaluation(Generic[Frame]):
            1  b           1    1.0000  1.0000
            2  c           1    0.6309  0.6309
         """
-        asked, models, name = self._find_explained(measure), self._models(), str(user)
+        # A row of a frame of numbers has whole ids as floats
+        models, name = self._models(), f"{user:.0f}" if isinstance(user, float) and user.is_integer() else str(user)
+        asked, own = self._find_explained(measure, models)
         faults = [] if model is None else model_faults({"explain(model=)": model}, models)
         if model is None and len(models) > 1:
             faults = [Fault("explain(model=)", "none", f"one of: {', '.join(models)}")]
         if faults:
             raise ConfigError(*faults)
         named = None if list(models) == [C.ONE_MODEL] else tuple(models)
-        changes = {"models": named, "measure_set": MeasureSet.of([asked]), "slices": (), "comparisons": None}
+        changes = {"models": named, "measure_set": MeasureSet.of([asked]), "own": own}
+        changes |= {"slices": (), "comparisons": None}
         host = self.host.of_users([name], self.request.copy_with(**changes))
         rows = host.totals({sums.TRACES: sums.Traces(asked)})[sums.TRACES]
         if not rows.num_rows:
@@ -656,18 +665,28 @@ class Evaluation(Generic[Frame]):
         items = sorted(set(rows[C.ITEM_ID].drop_null().to_pylist()))
         return Explanation(asked, rows, self.request.policies, self.host.titles(items))
 
-    def _find_explained(self, measure: object) -> Measure:
-        """Return the measure of a text; ConfigError unless it is one of the evaluation with values of lists."""
+    def _find_explained(self, measure: object, models: Sequence[str]) -> tuple[Measure, tuple[Definition, ...]]:
+        """Find the measure of a text or a function, and the own measures that are known where it is computed.
+
+        ConfigError unless lists have values of it, and it goes with the policies and the models.
+        """
         place, known = "explain(measure=)", {str(each): each for each in self.request.measure_set.per_list}
-        text = str(name_measure(measure))
-        if text not in known:
-            with registry.knowing(self.request.own):
-                asked = Measure.parse(text, where=place, defaults=options_of(self.request.preset))
-            if str(asked) not in known:
-                expected = f"a measure of the evaluation with values of lists: {listed(str(asked), [*known])}"
-                raise ConfigError(Fault(place, repr(text), expected, nearest(str(asked), known)))
-            return known[str(asked)]
-        return known[text]
+        (text,), functions, faults = own_measures([measure], place)
+        if faults:
+            raise ConfigError(*(replace(fault, where=place) for fault in faults))
+        own = (*functions, *self.request.own)
+        if (found := known.get(str(text))) is not None:
+            return found, own
+        with registry.knowing(own):
+            asked = Measure.parse(str(text), where=place, defaults=options_of(self.request.preset))
+        if str(asked) not in known:
+            if not asked.has_user_values:
+                expected = f"a measure with values of lists, such as {next(iter(known), 'nDCG@10')}"
+                raise ConfigError(Fault(place, repr(text), expected))
+            faults = misfits(MeasureSet.of([asked]), self.request.policies, models, self.request.preset)
+            if faults:
+                raise ConfigError(*(replace(fault, where=place) for fault in faults))
+        return known.get(str(asked), asked), own
 
     def _build_leaderboard(self, measures: Sequence[Measure]) -> ResultTable:
         """Return the leaderboard of some measures, best first by the first, with the comparisons of its models."""

@@ -390,7 +390,9 @@ def user(
 def explain(
     results: shared.Root,
     user_id: Annotated[str, typer.Argument(help="Id of the user", metavar="USER")],
-    measure: Annotated[str, typer.Argument(help="Measure of the night, with its cutoff", metavar="MEASURE")],
+    measure: Annotated[
+        str, typer.Argument(help="Measure of lists, of the night or not, with its cutoff", metavar="MEASURE")
+    ],
     model: Annotated[str | None, typer.Option(help="Model whose list it is, where there are several")] = None,
     list_id: Annotated[str | None, typer.Option("--list", help="List, where the user has several")] = None,
     date_: shared.Night = None,

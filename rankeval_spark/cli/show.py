@@ -16,7 +16,7 @@ from rich.markup import escape
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.apps.published.comparison import ComparisonSelection, compare_models, compare_nights
-from rankeval_spark.apps.published.user_lists import UserLists, open_night, user_lists
+from rankeval_spark.apps.published.user_lists import UserLists, explain_published, user_lists
 from rankeval_spark.apps.published_runs import PastNight, chosen_nights, earlier_nights, published_nights
 from rankeval_spark.cli import tables
 from rankeval_spark.cli.shared_options import new_session
@@ -35,7 +35,6 @@ from rankeval_spark.errors import (
     nearest_days,
     visible,
 )
-from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.measures import group_statistics
 from rankeval_spark.report.defaults import newest_nights
 from rankeval_spark.result_rows import gap_rows
@@ -315,10 +314,9 @@ def explain_command(
 ) -> None:
     """Read the inputs of a published night again and show how a value of a user comes about."""
     night = chosen_night(root, selection)
-    host = open_night(on_demand(partial(new_session, "rankeval explain")), root, night)
-    model = next(iter(selection.models), None)
+    spark, model = on_demand(partial(new_session, "rankeval explain")), next(iter(selection.models), None)
     try:
-        found = Evaluation(host, host.request).explain(user, measure, model=model, list_id=list_id)
+        found = explain_published(spark, root, night.row, user, measure, model=model, list_id=list_id)
     except InvalidCallError as error:
         places = {f"explain({name}=)": place for name, place in _ARGUMENTS.items()}
         raise ConfigError(*(replace(each, where=places.get(each.where, each.where)) for each in error.faults)) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -95,6 +95,17 @@ Cutoff = Annotated[
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": MAX_CUTOFF}, {"const": WHOLE_LIST_WORD}]}),
 ]
 MeasureText = Annotated[str, StringConstraints(min_length=1, max_length=200), AfterValidator(_check_measure)]
+
+
+def misfits(
+    measures: MeasureSet, policies: Policies | None, models: Collection[str], preset: str | None
+) -> list[Fault]:
+    """Find measures that do not go with the policies, or with the models where any are named."""
+    faults = requested.model_faults(measures, models) if models else []
+    if policies:
+        faults += [*requested.tie_faults(measures, policies.ties), *requested.judgement_faults(measures, policies)]
+        faults += measure_gap_faults(measures, policies, preset)
+    return faults
 
 
 class Request(Model):
@@ -195,11 +206,8 @@ class Request(Model):
         measures, models, policies = requested.measures_of(keys), keys.get("models"), keys.get("policies")
         if policies:
             faults += rank_gap_faults(policies, keys.get("preset"))
-        if measures and models:
-            faults += requested.model_faults(measures, models)
-        if measures and policies:
-            faults += [*requested.tie_faults(measures, policies.ties), *requested.judgement_faults(measures, policies)]
-            faults += measure_gap_faults(measures, policies, keys["preset"])
+        if measures:
+            faults += misfits(measures, policies, models or (), keys.get("preset"))
         intervals: Intervals = validate_with_faults(handler, value, faults)
         return intervals
 

@@ -18,7 +18,7 @@ from rankeval_spark.measures.plugins import DEFINING, recall, record
 from rankeval_spark.measures.required_facts import GROUP_RELEVANT, JUDGED_CATEGORIES, PROPENSITIES, rule_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 WHOLE_LIST_WORD: Final = "all"  # the cutoff that means the whole list in a config
 _OF_ALL_JUDGEMENTS: Final = frozenset({GROUP_RELEVANT, JUDGED_CATEGORIES})  # facts made of all judgements of a user
@@ -185,7 +185,7 @@ def primary_faults(texts: object, measures: MeasureSet, preset: str | None) -> l
     return faults
 
 
-def model_faults(measures: MeasureSet, models: Sequence[str]) -> list[Fault]:
+def model_faults(measures: MeasureSet, models: Collection[str]) -> list[Fault]:
     """Find measures that compare with the lists of a model that is not among the named models."""
     others = {measure.label: measure.other_model for measure in measures.per_list}
     expected = f"one of the models: {', '.join(models)}"

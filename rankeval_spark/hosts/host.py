@@ -118,6 +118,7 @@ class Host(ABC, Generic[Frame]):
         """Return a host of the rows of some users, by their ids as text, for another request.
 
         The training data and the catalogue are those of all users; rows that cannot be used are left out in silence.
+        Raises InputError if the request needs an input, or a column of one, that is not there.
         """
 
     @abstractmethod

@@ -181,6 +181,7 @@ class InProcess(Host[ResultTable]):
 
         log, held_out = keep_users(tables.recommendations), keep_users(tables.held_out)
         kept = replace(tables, recommendations=log, held_out=held_out, are_checked=True)
+        refuse_missing(kept.all(), request)
         return InProcess(Usable(kept, request, self.usable.n_threads))
 
     def similar_users(self, user: str) -> Sequence[str]:

@@ -80,12 +80,12 @@ def of_call(
     if sources.user_values and not request.measure_set.user_value_names:
         warn_user("user_values= is given and not used; measures=[\"UserValue(name='revenue')\"] reads a value")
     require_packages(sources.recommendations.frame.sparkSession)
-    return OnSpark(inputs_of(sources, request, are_checked=False), request)
+    return OnSpark(sources, request, are_checked=False)
 
 
 def of_config(spark: SparkSession, config: EvaluationConfig, request: Request, date: dt.date) -> OnSpark:
     """Plan the inputs of a config on one date."""
-    return OnSpark(inputs_of(read_all(spark, config, date), request, are_checked=False), request)
+    return OnSpark(read_all(spark, config, date), request, are_checked=False)
 
 
 class OnSpark(Host[DataFrame]):
@@ -93,9 +93,12 @@ class OnSpark(Host[DataFrame]):
 
     is_on_spark = True
 
-    def __init__(self, given: InputFrames, request: Request) -> None:
-        self.given = given
+    def __init__(
+        self, sources: Sources, request: Request, *, sample_share: float = 1.0, are_checked: bool = True
+    ) -> None:
+        self.given = inputs_of(sources, request, sample_share=sample_share, are_checked=are_checked)
         self.request = request
+        self._sources, self._sample_share = sources, sample_share
         _send_own_code(request.measure_set)
         self._kept: list[DataFrame] = []  # packed rows, while they are kept
 
@@ -232,11 +235,13 @@ class OnSpark(Host[DataFrame]):
             wanted = users if is_text else [int(user) for user in users if user.removeprefix("-").isdecimal()]
             return frame.where(F.col(C.USER_ID).isin(*wanted))
 
-        given = self.given
-        lists = None if given.lists is None else keep_users(given.lists)
-        log, held_out = keep_users(given.recommendations), keep_users(given.held_out)
-        kept = replace(given, recommendations=log, held_out=held_out, lists=lists, are_checked=True)
-        return OnSpark(kept, request)
+        def keep(source: Source) -> Source:
+            lists = None if source.lists is None else keep_users(source.lists)
+            return replace(source, frame=keep_users(source.frame), lists=lists)
+
+        log, held_out = keep(self._sources.recommendations), keep(self._sources.held_out)
+        kept = replace(self._sources, recommendations=log, held_out=held_out)
+        return OnSpark(kept, request, sample_share=self._sample_share)
 
     def similar_users(self, user: str) -> Sequence[str]:
         log = self.given.recommendations if self.given.lists is None else self.given.lists

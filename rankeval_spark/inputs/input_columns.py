@@ -522,9 +522,12 @@ def _measure_faults(given: Mapping[str, Collection[str]], request: Request) -> I
     if of_catalogue and "items" not in given and "train" not in given:
         found = f"{of_catalogue} without a catalogue"
         yield Fault("measures", found, "the input items, or train", "add the input items")
+    dated = ["evaluation_date"] if request.evaluation_date else []
+    for name, labels in request.measure_set.lacking([*given, *dated]).items():
+        yield Fault(name, "nothing", f"this input, for {', '.join(labels)}", "give it, or leave these measures out")
     for requirement, labels in request.measure_set.requiring().items():
         name, _, column = requirement.partition(".")
-        if column and column not in given.get(name, ()):
+        if column and column not in given.get(name, [column]):
             fix = _EITHER.format(column, name)
             yield Fault(name, f"no column {column!r}", f"the column, for {', '.join(labels)}", fix)
 

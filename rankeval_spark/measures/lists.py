@@ -373,7 +373,13 @@ class CutLists(_Memo):
         """Items of the other lists at ranks <= k: float64, shape (n_lists, n_cutoffs)."""
         return self._sum_cells(self._cells(shared.other_owner, shared.other_rank), np.ones(len(shared.other_rank)))
 
-    def sum_ideal(self, weights: FloatVector, *, discount: FloatVector | None = None) -> FloatMatrix:
+    def sum_ideal(
+        self,
+        weights: FloatVector,
+        *,
+        discount: FloatVector | None = None,
+        of: IntVector | None = None,  # noqa: ARG002 - which judgement each is, where not by gain: for `traces`
+    ) -> FloatMatrix:
         """Sum what each judgement adds, shape (n_judged,), up to every cutoff, in the ideal order (gain descending)."""
         cells = self.once("judged", lambda: self._cells(self.lists.judged_list, self.lists.ideal_rank))
         return self._sum_cells(cells, discounted(weights, discount))

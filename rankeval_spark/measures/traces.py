@@ -36,7 +36,7 @@ _NO_SUMS: Final[Mapping[int, float]] = MappingProxyType({})
 class _Sum(NamedTuple):
     """A sum that a kernel took, by the terms up to the cutoff."""
 
-    place: IntVector  # rank in the list of what each term belongs to; in the ideal order of a sum of judgements
+    place: IntVector  # rank in the list of what each term belongs to; of a sum of judgements, which of them each is
     terms: FloatVector
     worth: FloatVector | None  # the terms without the discounts of their ranks, where the kernel has discounts
     total: float
@@ -52,8 +52,8 @@ class Trace:
     # (n_ranks,) by column: ``worth`` and ``term`` where one sum decides, and either ``contribution``, which with the
     # constant adds up to the value or the ratio, or ``after``: the value of the list down to each rank
     by_rank: Mapping[str, FloatVector] = field(default_factory=dict)
-    # (n_ideal,) by column, of the ideal list: ``rank``, ``place`` (position of the judgement, -1: unknown), ``gain``,
-    # ``worth`` and ``term``
+    # (n_ideal,) by column, of the ideal list: ``rank``, ``place`` (position of the judgement), ``gain``, ``worth`` and
+    # ``term``
     ideal: Mapping[str, FloatVector] = field(default_factory=dict)
 
 
@@ -78,7 +78,7 @@ def trace_value(measure: Measure, lists: Lists, *, judged_only: bool = False) ->
     view = restrict_lists(named, closes_up, measure.group, measure.is_weighted)
     found, sums, ideal = _run(measure, view)
     value = _first(values_of(measure, view, found))
-    traced = Trace(value, ideal=_ideal_columns(measure, view, ideal))
+    traced = Trace(value, ideal=_ideal_columns(view, ideal))
     if np.isnan(value):
         return traced
     divisor = _first(found.denominator) if isinstance(found, Ratio) else 1.0
@@ -225,9 +225,12 @@ def _run(
     def sum_shared(shared: Shared, weights: FloatVector) -> FloatMatrix:
         return record(plain["sum_shared"](shared, weights), shared.depth, shared.depth, weights, None)
 
-    def sum_ideal(weights: FloatVector, *, discount: FloatVector | None = None) -> FloatMatrix:
-        terms, ranks = discounted(weights, discount), lists.ideal_rank
-        ideal.append(_Sum(ranks[ranks <= last], terms[ranks <= last], weights[ranks <= last], 0.0))
+    def sum_ideal(
+        weights: FloatVector, *, discount: FloatVector | None = None, of: IntVector | None = None
+    ) -> FloatMatrix:
+        terms, counts = discounted(weights, discount), lists.ideal_rank <= last
+        judged = (np.arange(len(terms)) if of is None else of)[counts]
+        ideal.append(_Sum(judged, terms[counts], weights[counts], 0.0))
         return plain["sum_ideal"](weights, discount=discount)
 
     def sum_hits_of_whole(numbers: FloatVector) -> FloatMatrix:
@@ -248,14 +251,13 @@ def _last_rank(measure: Measure, lists: Lists) -> int:
     return n_ranks if measure.k == WHOLE_LIST else min(measure.k, n_ranks)
 
 
-def _ideal_columns(measure: Measure, view: Lists, sums: Sequence[_Sum]) -> dict[str, FloatVector]:
+def _ideal_columns(view: Lists, sums: Sequence[_Sum]) -> dict[str, FloatVector]:
     """Return the ideal list that the kernel adds up, if it does; of several sums the first is the list's."""
     if not sums or view.judged_place is None:
         return {}
-    first, n = sums[0], len(sums[0].place)
-    is_by_gain = measure.options.get("gains") != "value" and not measure.is_weighted  # as judgements are sorted
-    of_list = {"place": view.judged_place[:n], "gain": view.judged_gain[:n]} if is_by_gain else {}
-    return {"rank": first.place, **of_list, "worth": np.asarray(first.worth), "term": first.terms}
+    judged, worth, terms = sums[0].place, np.asarray(sums[0].worth), sums[0].terms
+    of_list = {"place": view.judged_place[judged], "gain": view.judged_gain[judged]}
+    return {"rank": np.arange(1, len(judged) + 1), **of_list, "worth": worth, "term": terms}
 
 
 def _values_after(measure: Measure, view: Lists, n_ranks: int, value: float) -> FloatVector:

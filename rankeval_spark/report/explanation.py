@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -70,7 +71,8 @@ class Explanation:
     def _title(self) -> str:
         model = "" if self.model_id == C.ONE_MODEL else f" under {visible(self.model_id)}"
         of_list = f", list {visible(self.list_id)}" if self.list_id else ""
-        return f"{self.measure} = {wording.number(self.value)} for user {visible(self.user_id)}{model}{of_list}"
+        value = "is undefined" if self.value is None else f"= {wording.number(self.value)}"
+        return f"{self.measure} {value} for user {visible(self.user_id)}{model}{of_list}"
 
     @property
     def _ideal_title(self) -> str:
@@ -100,7 +102,11 @@ class Explanation:
 
     @property
     def _undefined(self) -> str:
-        return self.measure.entry.undefined if self.measure.entry.undefined != "never" else "a part of it has none"
+        """Return when the formula has no value: what holds for the options of the measure."""
+        first, *others = self.measure.entry.undefined.split("; ")
+        options = {str(option) for option in self.measure.options.values()}
+        said = [each for each in others if options & {*re.findall(r"'(\w+)'", each.partition(":")[0])}]
+        return "; ".join([first, *said]) if first != "never" else "a part of it has none"
 
     def _sums(self) -> list[str]:
         """Return how the terms lead to the value."""

@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rankeval_spark.config.requested_measures import RecordedDefinition
+    from rankeval_spark.report.explanation import Explanation
     from rankeval_spark.report.notebook import PublishedPlots
     from rankeval_spark.report.pairs import ModelComparison
     from rankeval_spark.results.journal import Event
@@ -745,6 +746,49 @@ class Results(Generic[Frame]):
         is_all = pc.equal(found_rows[C.SLICE], C.ALL_USERS)
         changes = pa.concat_tables(map(found_rows.filter, (is_all, pc.invert(is_all))))
         return self._show(self._reader.from_arrow(changes), "what_changed", is_ordered=True)
+
+    def explain(
+        self,
+        user: object,
+        measure: object,
+        *,
+        model: str | None = None,
+        list_id: str | None = None,
+        date: Day | None = None,
+        evaluation: str | None = None,
+    ) -> Explanation:
+        """Explain the value of a user's list on one night: the inputs of the night are read again, at their versions.
+
+        Parameters
+        ----------
+        user : str or int
+            Id of the user.
+        measure : str
+            Any measure that has values of lists and that the inputs of the night allow, such as ``"nDCG@10"``.
+        model, list_id : str, optional
+            The model and the list, where there are several.
+        date : date or str, optional
+            The newest night that has means where left out.
+
+        Returns
+        -------
+        Explanation
+            As of :meth:`rankeval_spark.Evaluation.explain`.
+
+        Raises
+        ------
+        ConfigError
+            If there is no such night, user, measure, model or list, or several and none is named.
+        InputError
+            If an input or its version is gone, lacks what the measure needs, or is read by Spark alone and these
+            results have no session.
+        """
+        from rankeval_spark import explain_published  # noqa: PLC0415 - reading inputs takes a moment
+
+        night = self._run_of(self._choose_night(date, evaluation))
+        which = {"model": model, "list_id": list_id}
+        explained: Explanation = explain_published(self._session, self._root, night, user, measure, **which)
+        return explained
 
     def register(self, connection: Any = None, *, schema: str | None = None) -> list[str]:  # noqa: ANN401 - of DuckDB
         """Create views of the tables for plain SQL: ``metrics``, ``latest_metrics``, ``nights`` and more.

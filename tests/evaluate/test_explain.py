@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.errors import ConfigError
+from rankeval_spark.errors import ConfigError, InputError
 from tests.support.arrow_frames import table
 from tests.support.sections import measured
 
@@ -116,6 +116,8 @@ rank  item_id  title       gain   worth  discount    term
 def test_a_value_that_is_undefined_is_explained_in_words() -> None:
     result = measured(LOG, HELD_OUT, measures=["AP"], population="judged")
     assert "the formula has no value: no relevant judgement (R = 0)" in repr(result.explain("bob", "AP", model="x"))
+    ndcg = repr(result.explain("bob", "nDCG(gains='binary')", model="x"))
+    assert "no value: no judgement with a positive gain; with gains='binary': no relevant one (R = 0)\n" in ndcg
     assert "the policy zero_relevant='zero' counts it as 0" in repr(result.explain("bob", "AP", model="x"))
     assert "is not in the population 'judged'" in repr(result.explain("dan", "AP", model="x"))
 
@@ -137,11 +139,9 @@ def test_long_lists_are_cut_in_text_alone() -> None:
 
 WRONG: Final = (
     ({"user": "an"}, r"explain\(user=\): found 'an'; expected a user of .*; did you mean '(ann|dan)'"),
-    ({"measure": "AP@5"}, r"explain\(measure=\): found 'AP@5'; expected a measure of the evaluation .*: AP"),
-    (
-        {"measure": "ItemCoverage@2"},
-        r"explain\(measure=\): found 'ItemCoverage@2'; expected a measure .* with values of lists: AP",
-    ),
+    ({"measure": "ItemCoverage@2"}, r"explain\(measure=\): found .*; expected .* with values of lists, such as AP"),
+    ({"measure": "Overlap(model='z')@2"}, r"explain\(measure=\): found model 'z' in .*; expected one of .*: x, y"),
+    ({"measure": "IPS"}, r"explain\(measure=\): found IPS with population='truth'; expected population"),
     ({"measure": "nDGC@3"}, r"explain\(measure=\): found unknown measure 'nDGC'; expected .*did you mean 'nDCG'"),
     ({"model": "xx"}, r"explain\(model=\): found 'xx'; expected a model of the log: x, y"),
     ({"model": None}, r"explain\(model=\): found None; expected one of: x, y"),
@@ -156,6 +156,53 @@ def test_wrong_names_are_refused_with_the_nearest(wrong: dict[str, Any], message
     given: dict[str, Any] = {"user": "ann", "measure": "AP", "model": "x", **wrong}
     with pytest.raises(ConfigError, match=message):
         result.explain(**given)
+
+
+def test_a_measure_that_was_not_asked_is_explained_as_if_it_had_been() -> None:
+    asked = ("ERR(max_rel=1)@2", "P@1", "RBP(p=0.5)", "Overlap(model='y')@3")
+    told, untold = (measured(LOG, HELD_OUT, measures=[*more, "AP"], ties="item_desc") for more in (asked, ()))
+    for measure in asked:
+        assert repr(untold.explain("ann", measure, model="x")) == repr(told.explain("ann", measure, model="x"))
+    assert untold.explain("ann", count_hits, model="x").value == 2
+
+
+def count_hits(ranks: list[int]) -> int:
+    """Return the number of hits."""
+    return len(ranks)
+
+
+@pytest.mark.parametrize(
+    ("measure", "lack"),
+    [
+        ("MIUF@3", "train: found nothing; expected this input, for MIUF"),
+        ("R(gains='value')@3", "held_out: found no column 'value'; expected the column, for R"),
+        ("Freshness@3", "evaluation_date: found nothing"),
+        ("FCP", "recommendations: found no column 'score'"),
+    ],
+)
+def test_an_explanation_says_which_input_a_measure_needs(measure: str, lack: str) -> None:
+    log = table("user_id item_id rank", ("u", "a", 1))
+    items = table("item_id published_at", ("a", dt.date(2026, 1, 1)))
+    with pytest.raises(InputError, match=re.escape(lack)):
+        evaluate(log, table("user_id item_id", ("u", "a")), measures=["AP"], items=items).explain("u", measure)
+
+
+def test_a_whole_number_of_a_row_of_floats_is_an_id() -> None:
+    log, held_out = (
+        table("user_id item_id rank", (7, 1, 1), (7, 2, 2), ids="bigint"),
+        table("user_id item_id", (7, 2), ids="bigint"),
+    )
+    assert evaluate(log, held_out, measures=["RR"]).explain(7.0, "RR").value == 1 / 2
+
+
+def test_the_ideal_list_by_values_has_the_names_of_its_items() -> None:
+    log = table("user_id item_id rank", ("u", "a", 1))
+    facts = {"gain": [2, 1, 3], "value": [5, 100, 1], "weight": [1, 2, 9]}
+    held_out = pa.table({"user_id": ["u"] * 3, "item_id": ["a", "z", "b"], **facts})
+    result = evaluate(log, held_out, measures=["nDCG(gains='value')@2", "nDCG(weighted=True)@2"])
+    by_value, by_weight = (result.explain("u", each).ideal.to_pydict() for each in result.request.measure_set.measures)
+    assert (by_value["item_id"], by_value["gain"], by_value["worth"]) == (["z", "a"], [1, 2], [100, 5])
+    assert (by_weight["item_id"], by_weight["worth"]) == (["b", "a"], [27, 2])
 
 
 def test_a_user_whose_items_all_leave_the_list_has_nothing_to_explain() -> None:

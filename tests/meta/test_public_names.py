@@ -69,6 +69,7 @@ RESULTS: Final = {
     "arrow": ("table", "date", "evaluation", "columns", "equal"),
     "checks": ("date", "evaluation", "equal"),
     "examples": ("date", "evaluation", "equal"),
+    "explain": ("user", "measure", "model", "list_id", "date", "evaluation"),
     "comparisons": ("date", "evaluation", "equal"),
     "compare": ("model", "other", "measure", "date", "evaluation"),
     "deleted": ("date", "evaluation"),

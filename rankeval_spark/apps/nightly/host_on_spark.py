@@ -86,7 +86,7 @@ class SparkHost(NightHost):
     @cached_property
     @override
     def host(self) -> OnSpark:
-        return OnSpark(inputs_of(self._sources, self.request, sample_share=self._plan.sample_share), self.request)
+        return OnSpark(self._sources, self.request, sample_share=self._plan.sample_share)
 
     def _source(self, name: str) -> Source:
         return next(source for source in self._sources.all() if source.name == name)

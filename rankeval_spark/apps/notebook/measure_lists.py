@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps.notebook.evaluate import evaluate
-from rankeval_spark.errors import Fault, InvalidCallError
+from rankeval_spark.errors import Fault, InvalidCallError, listed, nearest
 from rankeval_spark.report.result_table import ResultTable
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class MeasuredLists(ResultTable):
 
     def __init__(self, evaluation: Evaluation[ResultTable], lists: Sequence[str]) -> None:
         self.evaluation = evaluation  # of these lists, each of a user of its name
+        self._lists = lists
         columns: dict[str, pa.Array] = {"list": pa.array([*lists, MEAN])}
         values = {(row[C.USER_ID], row[C.MEASURE], row[C.K]): row[C.VALUE] for row in evaluation.user_values}
         with warnings.catch_warnings():
@@ -44,6 +45,9 @@ class MeasuredLists(ResultTable):
 
     def explain(self, name: str, measure: str) -> Explanation:
         """Explain the value of a list by its name, as :meth:`rankeval_spark.Evaluation.explain` does."""
+        if name not in self._lists:
+            expected, fix = f"one of the lists: {listed(str(name), self._lists)}", nearest(str(name), self._lists)
+            raise InvalidCallError(Fault("explain(name=)", repr(name), expected, fix))
         return self.evaluation.explain(name, measure)
 
 

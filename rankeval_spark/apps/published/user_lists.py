@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps.nightly.night_plan import pin_config, plan_again
-from rankeval_spark.apps.published_runs import read_means
+from rankeval_spark.apps.published_runs import PastNight, read_means
 from rankeval_spark.errors import Fault, InputError
+from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.hosts.in_process import InProcess
 from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
@@ -25,8 +26,9 @@ from rankeval_spark.spark.version import require_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from rankeval_spark.apps.published_runs import PastNight
     from rankeval_spark.hosts.host import Host
+    from rankeval_spark.report.explanation import Explanation
+    from rankeval_spark.results import Event
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,19 @@ def user_lists(spark: SparkSession, root: str, night: PastNight, users: Sequence
     return UserLists(ranked, judged, values, of_users.titles(sorted(items)))
 
 
-def open_night(spark: SparkSession, root: str, night: PastNight) -> Host[Any]:
+def explain_published(
+    spark: SparkSession | None, root: str, run: Event, user: object, measure: object, **which: str | None
+) -> Explanation:
+    """Explain a value of the night of a run, see :meth:`Evaluation.explain`; InputError as :func:`open_night`."""
+    host = open_night(spark, root, PastNight(run))
+    return Evaluation(host, host.request).explain(user, measure, **which)
+
+
+def open_night(spark: SparkSession | None, root: str, night: PastNight) -> Host[Any]:
     """Open the inputs of a published night at the versions that it read, with its measures and policies.
 
     A ``spark`` of ``spark.session.on_demand`` starts only where this process cannot read the inputs. Raises InputError
-    if an input or its version is gone.
+    if an input or its version is gone, or Spark alone can read them and there is no session.
     """
     plan = plan_again(night, pin_config(night.row), night.measures)
     # With the models that it published, one without a list for the users among them.
@@ -74,11 +84,14 @@ def open_night(spark: SparkSession, root: str, night: PastNight) -> Host[Any]:
         sizes = [look_up_sizes(name, one, plan.evaluation_date) for name, one in plan.config.inputs.given.items()]
         if missing := [size.fault for size in chain.from_iterable(sizes) if size.fault is not None]:
             raise InputError(*missing) from reason
+        if spark is None:
+            fix = "give a session: Results(root, spark)"
+            raise InputError(Fault(f"inputs of {night}", str(reason), "what this process reads", fix)) from reason
         require_spark(str(reason))
-        from rankeval_spark.hosts.on_spark import OnSpark, inputs_of  # noqa: PLC0415 - pyspark is an extra
+        from rankeval_spark.hosts.on_spark import OnSpark  # noqa: PLC0415 - pyspark is an extra
         from rankeval_spark.inputs.spark.reading import read_all  # noqa: PLC0415 - as above
 
         sources = read_all(spark, plan.config, plan.evaluation_date)
-        return OnSpark(inputs_of(sources, request, sample_share=plan.sample_share), request)
+        return OnSpark(sources, request, sample_share=plan.sample_share)
     tables = read_tables(inputs, sample_share=plan.sample_share)
     return InProcess(Usable(tables, request, os.cpu_count() or 1))

@@ -119,14 +119,17 @@ class Weighting:
         """Worth of each hit: float64, shape (n_hits,)."""
         return self.gain(lists.values[0] if self.gains == "value" else lists.hit_gain)
 
-    def of_judged(self, lists: Lists) -> FloatVector:
-        """Worth of each judgement, its weight included, in the ideal order of its user: float64, shape (n_judged,)."""
+    def rank_judged(self, lists: Lists) -> tuple[FloatVector, IntVector | None]:
+        """Rank the judgements of each user by worth: float64, shape (n_judged,), weights included; and which each is.
+
+        None instead of their positions where they come in the order of their gains.
+        """
         worth = self.gain(lists.values[1] if self.gains == "value" else lists.judged_gain)
-        if lists.is_weighted:
-            worth = worth * lists.weights[1]
-        elif self.gains != "value":
-            return worth  # judgements come in the order of their gains
-        return worth[np.lexsort((-worth, lists.judged_list))]
+        if not lists.is_weighted and self.gains != "value":
+            return worth, None
+        worth = worth * lists.weights[1] if lists.is_weighted else worth
+        order = np.lexsort((-worth, lists.judged_list))
+        return worth[order], order
 
     def of_unjudged(self, lists: Lists) -> FloatMatrix:
         """Worth of an item without a judgement: float64, shape (n_lists, 1); 0 for a user without any judgement."""
@@ -188,7 +191,7 @@ class Weighting:
         lists = cut.lists
 
         def compute() -> BoolMatrix:
-            best = self.of_judged(lists).astype(np.float64)
+            best = self.rank_judged(lists)[0].astype(np.float64)
             return sum_by_list(lists.judged_list, (best > 0).astype(np.float64), n_lists=lists.n_lists)[:, None] > 0
 
         return lists.once(("has gain", self), compute)
@@ -222,17 +225,17 @@ def _ideal_total(cut: CutLists, weighting: Weighting, ideal: Ideal) -> FloatMatr
     if ideal == "k_ones":  # infinite for the whole list, which has no k
         is_finite = np.isfinite(cut.k)
         return np.where(is_finite, weighting.discounts_to(np.where(is_finite, cut.k, 0.0)), np.inf)
-    worth, discounts = weighting.of_judged(lists), weighting.discount(lists.ideal_rank)  # (n_judged,)
+    (worth, order), discounts = weighting.rank_judged(lists), weighting.discount(lists.ideal_rank)  # (n_judged,)
     # The whole list has no ideal where items without a judgement are worth something; it is never requested.
     depth = np.where(np.isfinite(cut.k), cut.k, 0.0)
     if ideal == "len":
         depth = np.minimum(cut.k, lists.n_items[:, None])
         discounts *= lists.ideal_rank <= lists.n_items[lists.judged_list]
     if weighting.unjudged == "zero":
-        return cut.sum_ideal(worth, discount=discounts)
+        return cut.sum_ideal(worth, discount=discounts, of=order)
     unjudged = weighting.of_unjudged(lists)  # (n_lists, 1)
     discounts *= worth > unjudged[lists.judged_list, 0]
-    of_worth = cut.sum_ideal(worth, discount=discounts)
+    of_worth = cut.sum_ideal(worth, discount=discounts, of=order)
     return of_worth + unjudged * (weighting.discounts_to(depth) - cut.sum_ideal(discounts))
 
 

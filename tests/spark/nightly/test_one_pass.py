@@ -14,7 +14,7 @@ from rankeval_spark.apps.progress import Progress
 from rankeval_spark.config import load_config
 from rankeval_spark.config.request import request_of
 from rankeval_spark.errors import ChecksFailedError
-from rankeval_spark.hosts.on_spark import OnSpark, inputs_of, with_model_names
+from rankeval_spark.hosts.on_spark import OnSpark
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.spark.reading import read_all
 from rankeval_spark.results import Results
@@ -122,8 +122,7 @@ def test_what_is_seen_of_the_inputs_is_what_reading_them_says(
     workspace.write("held_out", [*nights.held_out(), *judged])
     config = load_config(workspace.config)
     request = request_of(config, FIRST)
-    inputs = with_model_names(inputs_of(read_all(spark, config, FIRST), request), request)
-    host = OnSpark(inputs, request)
+    host = OnSpark(read_all(spark, config, FIRST), request)
     host.keep()
     of_pass, of_inputs = host.input_facts(host.totals(host.sums)), host.input_facts({})
     assert of_pass == of_inputs
@@ -135,6 +134,6 @@ def test_what_is_seen_of_the_inputs_is_what_reading_them_says(
         C.N_JUDGED,
         *request.measure_set.stored,
     ]
-    plain = user_rows.to_user_rows(inputs, request).to_user_rows()
+    plain = user_rows.to_user_rows(host.inputs, request).to_user_rows()
     assert tuples(host.user_metrics, *names) == tuples(plain, *names)
     host.release()

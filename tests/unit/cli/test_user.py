@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import deltalake
 import pytest
 
-from rankeval_spark import columns as C
+from rankeval_spark import Results, columns as C
 from tests.support import nights
 from tests.support.cli import json_of, rankeval
 from tests.support.nights import FIRST, SECOND
@@ -96,6 +96,8 @@ def test_a_published_value_is_explained_rank_by_rank(published: Workspace) -> No
     assert [(row["item_id"], row["contribution"]) for row in found["ranks"]] == [("d", 1), ("a", 0)]
     assert found["numbers"]["divided by"] == 2
     assert [(row["item_id"], row["term"]) for row in found["ideal"]] == [("d", 2)]
+    alike = Results(published.root).explain("bob", "nDCG@2", model="pop", date=FIRST)
+    assert (alike.table.to_pylist(), alike.numbers) == (found["ranks"], found["numbers"])
     done = rankeval("explain", published.root, "bob", "nDCG@2", "--model", "pop", "--date", FIRST)
     assert "nDCG@2 = 1.0000 for user bob under pop\n" in done.out
     assert "sum of terms 2, divided by 2: 1\n" in done.out
@@ -105,7 +107,7 @@ def test_a_published_value_is_explained_rank_by_rank(published: Workspace) -> No
     ("arguments", "message"),
     [
         (("bo", "nDCG@2", "--model", "als"), "USER: found 'bo'; .*did you mean 'bob'"),
-        (("bob", "nDCG@4", "--model", "als"), "MEASURE: found 'nDCG@4'; .*did you mean 'nDCG@2'"),
+        (("bob", "nDGC@2", "--model", "als"), "MEASURE: found unknown measure 'nDGC'; .*did you mean 'nDCG'"),
         (("bob", "nDCG@2", "--model", "alz"), "--model: found 'alz'; .*did you mean 'als'"),
         (("bob", "nDCG@2"), "--model: found None; expected one of: als, pop"),
         (("bob", "nDCG@2", "--model", "als", "--list", "x"), "--list: found 'x'"),

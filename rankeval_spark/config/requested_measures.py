@@ -24,7 +24,7 @@ WHOLE_LIST_WORD: Final = "all"  # the cutoff that means the whole list in a conf
 _OF_ALL_JUDGEMENTS: Final = frozenset({GROUP_RELEVANT, JUDGED_CATEGORIES})  # facts made of all judgements of a user
 _BOUNDED: Final = (
     "measures for which ordering ties by gain is best or worst (not group=, gains='value', unjudged='mean' or "
-    "'median', AP(denom='hits'), ideal='retrieved', FirstHit, or measures that read other facts of the items)"
+    "'median', denom='hits', ideal='retrieved', FirstHit, or measures that read other facts of the items)"
 )
 
 
@@ -128,7 +128,7 @@ def tie_faults(measures: MeasureSet, ties: str) -> list[Fault]:
         case "mean":
             known = ", ".join(entry.name for entry in registry.entries() if entry.has_mean_over_ties)
             expected = (
-                f"measures with a mean over all orders of ties: {known} (not AP(denom='hits'), ideal='retrieved')"
+                f"measures with a mean over all orders of ties: {known} (not with denom='hits' or ideal='retrieved')"
             )
             refused = [measure for measure in measures.measures if not measure.has_mean_over_ties]
         case "bound":

@@ -118,6 +118,7 @@ class Definition:
     bias: str = ""  # what the interval is around, where that is not the quantity that is estimated
     undefined: str = NO_RELEVANT  # when the value is undefined (NaN from the kernel, NULL in tables)
     bounds: tuple[float, float] = (0, 1)  # least and greatest value of a list, or of all lists, with any options
+    at_most: OfOptions[float] = math.inf  # greatest value with some options, where that is less
     # Full names and words of textbooks and other tools, separated by commas, by which search finds the measure
     words: str = ""
     # Other names that are read, each with the options it implies

@@ -135,10 +135,10 @@ class Measure:
             self.without_relevant = 0.0 if OF_JUDGEMENTS - {HIT_SCORES} >= {*own_needs} else math.nan
         best = max(0.0, low) if self.better == "lower" else min(1.0, high)
         self.at_best = math.nan if math.isnan(self.without_relevant) else best
-        # Least and greatest published value; the least of GMAP and LogAP is their floor, the greatest of a norm 1
+        # Least and greatest published value; the least of GMAP and LogAP is their floor
         if low == -math.inf and high == 0:
             least = math.exp(self.without_relevant) if self.link == "log" else self.without_relevant
-        self.bounds = least, 1.0 if self.options.get("norm") is True else greatest
+        self.bounds = least, min(greatest, resolve_for_options(entry.at_most, self.options))
 
     @classmethod
     def parse(

@@ -73,7 +73,8 @@ SEVERAL_MEANINGS: Final = (
     SeveralMeanings(
         ("ARHR", "AverageReciprocalHitRank", "AverageReciprocalHitRate"),
         "the sum of 1 / rank over all hits",
-        "divided by the relevant items it is ARHR(denom='R'); of the first hit alone it is RR",
+        "divided by the relevant items it is ARHR(denom='R'), by the hits ARHR(denom='hits'); of the first hit alone "
+        "it is RR",
         ("denom",),
         "options",
     ),
@@ -86,7 +87,7 @@ SEVERAL_MEANINGS: Final = (
         ("AP", "MAP", "map_cut", "AveragePrecision", "MeanAveragePrecision"),
         "the sum of P@i at the hits divided by the number of relevant items R, as in trec_eval",
         "divided by min(R, k) it is AP(denom='min'), by k AP(denom='k'), by the length AP(denom='len'), by the hits "
-        "AP(denom='hits'); the mean of P@1 to P@k is MeanP",
+        "AP(denom='hits'), by nothing AP(denom='none'); the mean of P@1 to P@k is MeanP",
         ("denom",),
         "options",
     ),
@@ -114,7 +115,8 @@ SEVERAL_MEANINGS: Final = (
     SeveralMeanings(
         ("DCG", "nDCG", "ndcg_cut"),
         "with the gains as they are and log2(rank + 1), as in trec_eval",
-        "with 2**gain - 1 it is dcg='exp-log2', as Järvelin and Kekäläinen dcg='jk2', with gains of 0 and 1 "
+        "with 2**gain - 1 it is dcg='exp-log2', as Järvelin and Kekäläinen dcg='jk2', with another discount by rank "
+        "dcg='ln', 'log10', 'inverse', 'sqrt' or 'geometric', with gains of 0 and 1 "
         "gains='binary', and with k relevant items as the ideal ideal='k_ones'",
         ("dcg", "gains", "ideal"),
         "options",

@@ -99,6 +99,7 @@ _NOTHING_SHOWN: Final = "no list holds an item"
     undefined=f"{_NOTHING_SHOWN}, or with norm=True the catalogue has fewer than two items",
     source="Elliot ShannonEntropy, LensKit; Shannon (1948), A mathematical theory of communication",
     needs_catalogue=lambda norm, **_: bool(norm),
+    at_most=lambda norm, **_: 1.0 if norm else math.inf,
 )
 def entropy(
     exposure: Exposure,

@@ -56,8 +56,8 @@ def register_functions(
         Start of each name, such as ``rankeval_`` for ``rankeval_ndcg``.
     rel : float
         Gain from which an item is relevant; ``ndcg`` and ``dcg`` read the gains themselves.
-    dcg : {"log2", "exp-log2", "jk2", "ln", "log10", "inverse"}
-        Gain and discount of ``ndcg`` and ``dcg``, as the option of nDCG.
+    dcg : str
+        Gain and discount of ``ndcg`` and ``dcg``, as the option of nDCG; not "geometric", which has a further option.
 
     Returns
     -------

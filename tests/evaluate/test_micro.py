@@ -52,7 +52,7 @@ def pooled(measure: Measure, parts: list[tuple[float, float]]) -> tuple[Any, ...
     n, ratio = len(parts), numerators.sum() / denominators.sum()
     residuals = numerators - ratio * denominators
     error = math.sqrt(n / (n - 1) * (residuals**2).sum()) / denominators.sum()
-    ends = hall(numerators, denominators, level=LEVEL, bounds=measure.entry.published_bounds)
+    ends = hall(numerators, denominators, level=LEVEL, bounds=measure.bounds)
     return (
         pytest.approx(published(measure, ratio), rel=0, abs=1e-12),
         n,

@@ -220,8 +220,12 @@ MEASURES: Final = {
 """Names that people write, and what each of them means when every option is written out."""
 
 MEASURE_OPTIONS: Final = {
-    "AP": {"agg": {"macro", "micro"}, "denom": {"R", "min", "k", "len", "hits"}},
-    "ARHR": {"agg": {"macro", "micro"}, "denom": {"none", "R", "ideal"}, "gains": {"binary", "grade"}},
+    "AP": {"agg": {"macro", "micro"}, "denom": {"R", "min", "k", "len", "hits", "none"}},
+    "ARHR": {
+        "agg": {"macro", "micro"},
+        "denom": {"none", "R", "min", "k", "len", "hits", "ideal"},
+        "gains": {"binary", "grade"},
+    },
     "IPrec": {"need": {"ceil", "v9", "v10"}},
     "MAR": {"kind": {"hits_R", "hits_min", "cutoffs"}},
     "P": {"agg": {"macro", "micro"}, "denom": {"k", "len", "min"}},
@@ -233,7 +237,7 @@ MEASURE_OPTIONS: Final = {
     },
     "nDCG": {
         "agg": {"macro", "micro"},
-        "dcg": {"log2", "exp-log2", "jk2", "ln", "inverse"},
+        "dcg": {"log2", "exp-log2", "jk2", "ln", "log10", "inverse", "geometric", "none"},
         "gains": {"grade", "binary", "value"},
         "ideal": {"judged", "k_ones", "retrieved", "len"},
         "unjudged": {"zero", "mean", "median"},

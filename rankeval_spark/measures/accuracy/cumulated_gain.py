@@ -26,13 +26,29 @@ from rankeval_spark.measures.arrays import (
 )
 from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule, only_with
 from rankeval_spark.measures.lists import CutLists, Lists, memoised
-from rankeval_spark.measures.options import GainMap, Level, option_text
+from rankeval_spark.measures.options import GainMap, Level, NotOffered, Persistence, option_text
 from rankeval_spark.measures.required_facts import VALUES
 
+_Discount: TypeAlias = Literal["log2", "ln", "log10", "jk2", "jk10", "inverse", "sqrt", "geometric", "none"]
+_RaisedAndDiscounted: TypeAlias = Literal[
+    "exp-log2", "exp-ln", "exp-log10", "exp-jk2", "exp-jk10", "exp-inverse", "exp-sqrt", "exp-geometric", "exp-none"
+]
+
 Dcg: TypeAlias = Annotated[
-    Literal["log2", "exp-log2", "jk2", "ln", "log10", "inverse"],
-    "Worth of an item of gain g at rank i: g / log2(i + 1); (2**g - 1) / log2(i + 1); g / log2(max(i, 2)); g / "
-    "ln(i + 1); g / log10(i + 1); g / i. A gain above 1000 is an error where it is an exponent.",
+    Literal[_Discount, _RaisedAndDiscounted],
+    "Discount of an item of gain g at rank i. `log2`, `ln` and `log10` divide g by that logarithm of i + 1; `jk2` and "
+    "`jk10` by the logarithm of i to base 2 or 10 from that rank; `inverse` by i; `sqrt` by the root of i. "
+    "`geometric` multiplies with p**(i - 1), `none` does nothing. After `exp-` the gain is 2**g - 1; a gain above 1000 "
+    "is an error there.",
+    NotOffered("zipf", "the discount 1 / i is dcg='inverse'"),
+    NotOffered("linear", "the discount 1 / i is dcg='inverse'"),
+    NotOffered("log", "the natural logarithm is dcg='ln'; its base changes no nDCG"),
+    NotOffered("rbp", "the discount p**(i - 1) is dcg='geometric' with p=0.8"),
+    NotOffered("exp", "2**g - 1 goes with a discount: dcg='exp-log2'"),
+]
+
+GeometricFactor: TypeAlias = Annotated[
+    Persistence | None, "Ratio of a discount to that of the rank above, of `dcg='geometric'` alone."
 ]
 
 Gains: TypeAlias = Annotated[
@@ -54,14 +70,17 @@ Unjudged: TypeAlias = Annotated[
     "user's other judged items.",
 ]
 
+_RAISED: Final = "exp-"  # start of the names of discounts of 2**gain - 1
+
 _DISCOUNTS: Final[Mapping[str, Callable[[IntVector], FloatVector]]] = {
     "none": lambda rank: np.ones(len(rank)),
     "log2": lambda rank: 1 / np.log2(rank + 1),
-    "exp-log2": lambda rank: 1 / np.log2(rank + 1),
-    "jk2": lambda rank: 1 / np.log2(np.maximum(rank, 2)),
     "ln": lambda rank: 1 / np.log(rank + 1),
     "log10": lambda rank: 1 / np.log10(rank + 1),
+    "jk2": lambda rank: 1 / np.log2(np.maximum(rank, 2)),
+    "jk10": lambda rank: 1 / np.log10(np.maximum(rank, 10)),
     "inverse": lambda rank: 1 / rank,
+    "sqrt": lambda rank: 1 / np.sqrt(rank),
 }
 
 _MAX_RAISED: Final = 1000.0  # greatest gain that is raised: 10,000 times 2**1000 fits into a double, 2**1024 does not
@@ -79,16 +98,22 @@ class Weighting:
     array([1. , 0.5])
     """
 
-    dcg: str  # one of :data:`Dcg`, or ``none`` for no discount
+    dcg: str  # one of :data:`Dcg`
     gains: Gains  # one of :data:`Gains`
     rel: float  # lowest gain of a relevant item; used by ``gains='binary'`` only
     unjudged: Unjudged = "zero"  # one of :data:`Unjudged`
     power: int = 0  # power of two by which gains are multiplied, so that their sums are doubles
+    p: float | None = None  # ratio of the discounts of two ranks; used by ``geometric`` only
+
+    @property
+    def is_raised(self) -> bool:
+        """Whether an item is worth 2 to the power of its gain, minus 1."""
+        return self.dcg.startswith(_RAISED)
 
     def gain(self, grades: FloatVector) -> FloatVector:
         """Worth of an item with each of these gains or values, before the discount.
 
-        JudgementError for a gain above 0 that the map of ``gains`` does not hold, or above 1000 with ``exp-log2``.
+        JudgementError for a gain above 0 that the map of ``gains`` does not hold, or above 1000 after ``exp-``.
         """
         return self._raise_to_power(self._gain_before_power(grades))
 
@@ -100,18 +125,19 @@ class Weighting:
             gain = _look_up_grades(self.gains, grades)
         else:
             gain = np.maximum(grades, 0.0)
-        return np.ldexp(gain, self.power) if self.power and self.dcg != "exp-log2" else gain
+        return np.ldexp(gain, self.power) if self.power and not self.is_raised else gain
 
     def _raise_to_power(self, gain: FloatVector) -> FloatVector:
-        """Return 2**gain - 1 with ``exp-log2``, else the gain; JudgementError for a gain above 1000."""
-        if self.dcg != "exp-log2":
+        """Return 2**gain - 1 after ``exp-``, else the gain; JudgementError for a gain above 1000."""
+        if not self.is_raised:
             return gain
         greatest = float(gain.max(initial=0.0))
         if greatest > _MAX_RAISED:
             found = f"a gain of {option_text(greatest)}"
             expected = f"none above {option_text(_MAX_RAISED)}: 2**gain - 1 overflows"
-            fix = "take dcg='log2', give the grades other gains (gains={...}), or correct the grades"
-            raise JudgementError(Fault("measures, dcg='exp-log2'", found, expected, fix))
+            plain = self.dcg.removeprefix(_RAISED)
+            fix = f"take dcg='{plain}', give the grades other gains (gains={{...}}), or correct the grades"
+            raise JudgementError(Fault(f"measures, dcg='{self.dcg}'", found, expected, fix))
         raised: FloatVector = np.ldexp(np.exp2(gain) - 1, self.power)
         return raised
 
@@ -149,7 +175,10 @@ class Weighting:
 
     def discount(self, ranks: IntVector) -> FloatVector:
         """Weight of each of these ranks."""
-        return _DISCOUNTS[self.dcg](ranks)
+        name = self.dcg.removeprefix(_RAISED)
+        if name == "geometric":
+            return np.power(self.p or math.nan, ranks - 1, dtype=np.float64)
+        return _DISCOUNTS[name](ranks)
 
     def total(self, cut: CutLists) -> FloatMatrix:
         """Sum of discounted gains at ranks 1..k of each list; infinite where it is beyond a double."""
@@ -267,6 +296,8 @@ _NO_GAIN = (
     "no judgement with a positive gain; with gains='binary': no relevant one (R = 0); with 'value': no such value"
 )
 _JARVELIN = "Järvelin & Kekäläinen (2002), Cumulated gain-based evaluation of IR techniques"
+_WANG = "Wang et al. (2013), A theoretical analysis of NDCG type ranking measures"
+MOFFAT = "Moffat & Zobel (2008), Rank-biased precision for measurement of retrieval effectiveness"
 _BURGES = "Burges et al. (2005), Learning to rank using gradient descent"
 
 _REL_IS_BINARY: Final = only_with("rel", 1, "gains", "binary")
@@ -275,8 +306,12 @@ _ONES_ARE_BINARY: Final = OptionRule(
     lambda options: options["ideal"] == "k_ones" and options["gains"] != "binary",
 )
 _VALUES_ARE_NOT_RAISED: Final = OptionRule(
-    "dcg='exp-log2' not with gains='value': 2 to the power of an amount says nothing",
-    lambda options: options["dcg"] == "exp-log2" and options["gains"] == "value",
+    "gains='value' with a dcg without exp-: 2 to the power of an amount says nothing",
+    lambda options: str(options["dcg"]).startswith(_RAISED) and options["gains"] == "value",
+)
+_P_IS_GEOMETRIC: Final = OptionRule(
+    "p with dcg='geometric', which needs one such as p=0.8, and with no other",
+    lambda options: str(options["dcg"]).endswith("geometric") != (options["p"] is not None),
 )
 _UNJUDGED_IN_IDEAL: Final = OptionRule(
     "unjudged='mean' and 'median' only with ideal='judged' and 'len'",
@@ -287,6 +322,7 @@ _NONE_IS_LEFT: Final = OptionRule(
     lambda options: options["judged_only"] is True and options["unjudged"] != "zero",
 )
 _RULES: Final = (_REL_IS_BINARY, _NONE_IS_LEFT, only_with("weighted", None, "unjudged", "zero"))
+_DISCOUNT_RULES: Final = (*_RULES, _VALUES_ARE_NOT_RAISED, _P_IS_GEOMETRIC)
 _OF_IDEAL: Final = (_ONES_ARE_BINARY, _UNJUDGED_IN_IDEAL, only_with("weighted", None, "ideal", "judged", "len"))
 _IDEAL_CUTOFF: Final = Cutoff("optional").but("required", ideal="k_ones").but("required", unjudged="mean")
 _NORMALISED_CUTOFF: Final = _IDEAL_CUTOFF.but("required", unjudged="median")
@@ -365,11 +401,18 @@ def normalised_cumulated_gain(
     unlike={"dcg_score": "of scikit-learn averages over equal scores, as the policy ties='expected' does"},
     formula="sum_{i<=k} g_i / log2(i + 1)",
     bounds=(0, math.inf),
-    source=f"{_BURGES}; dcg='jk2': {_JARVELIN}; dcg='ln' and 'log10': scikit-learn dcg_score with log_base",
-    rules=(*_RULES, _VALUES_ARE_NOT_RAISED),
+    source=f"{_BURGES}; dcg='jk2' and 'jk10': {_JARVELIN}; dcg='ln' and 'log10': scikit-learn dcg_score with log_base; "
+    f"dcg='inverse' and 'sqrt': {_WANG}; dcg='geometric': {MOFFAT}",
+    rules=_DISCOUNT_RULES,
 )
 def discounted_cumulated_gain(
-    cut: CutLists, *, dcg: Dcg = "log2", gains: Gains = "grade", rel: Level = 1, unjudged: Unjudged = "zero"
+    cut: CutLists,
+    *,
+    dcg: Dcg = "log2",
+    gains: Gains = "grade",
+    p: GeometricFactor = None,
+    rel: Level = 1,
+    unjudged: Unjudged = "zero",
 ) -> FloatMatrix:
     """Sum of the gains of the first k recommendations, each discounted by its rank.
 
@@ -378,7 +421,7 @@ def discounted_cumulated_gain(
     >>> discounted_cumulated_gain(Lists.of([Ranking([3, None, 1])]).cut([1, 3]))
     array([[3. , 3.5]])
     """
-    return _defined_total(cut, Weighting(dcg, gains, rel, unjudged))
+    return _defined_total(cut, Weighting(dcg, gains, rel, unjudged, p=p))
 
 
 @gain_measure(
@@ -397,7 +440,7 @@ def discounted_cumulated_gain(
     formula="DCG@k / IDCG@k",
     source=f"trec_eval ndcg and ndcg_cut; {_JARVELIN}; {_BURGES}",
     cutoff=_NORMALISED_CUTOFF,
-    rules=(*_RULES, *_OF_IDEAL, _VALUES_ARE_NOT_RAISED),
+    rules=(*_DISCOUNT_RULES, *_OF_IDEAL),
     has_mean_over_ties=lambda ideal, **_: ideal != "retrieved",
 )
 def normalised_discounted_cumulated_gain(
@@ -406,6 +449,7 @@ def normalised_discounted_cumulated_gain(
     dcg: Dcg = "log2",
     gains: Gains = "grade",
     ideal: Ideal = "judged",
+    p: GeometricFactor = None,
     rel: Level = 1,
     unjudged: Unjudged = "zero",
 ) -> Ratio:
@@ -416,7 +460,7 @@ def normalised_discounted_cumulated_gain(
     >>> normalised_discounted_cumulated_gain(Lists.of([Ranking([None, 1, 1])]).cut([1, 3])).values.round(4)
     array([[0.    , 0.6934]])
     """
-    return Weighting(dcg, gains, rel, unjudged).share_of_ideal(cut, ideal)
+    return Weighting(dcg, gains, rel, unjudged, p=p).share_of_ideal(cut, ideal)
 
 
 def _defined_total(cut: CutLists, weighting: Weighting) -> FloatMatrix:

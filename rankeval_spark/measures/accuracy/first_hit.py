@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
 from rankeval_spark.measures.accuracy.cumulated_gain import Weighting
+from rankeval_spark.measures.accuracy.precision_recall import NO_MICRO_SUM, divisor_of_hits
 from rankeval_spark.measures.arrays import FloatMatrix, Ratio, nan_unless
-from rankeval_spark.measures.definition import NO_RELEVANT, Cutoff, Definition, OptionRule
+from rankeval_spark.measures.definition import NO_RELEVANT, Cutoff, Definition, OptionRule, only_with
 from rankeval_spark.measures.lists import CutLists
 from rankeval_spark.measures.options import Level
 
@@ -74,34 +75,45 @@ def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     return nan_unless((first_rank == cut.k).astype(np.float64), relevance.n_relevant > 0)
 
 
+RankSumDivisor: TypeAlias = Annotated[
+    Literal["none", "R", "min", "k", "len", "hits", "ideal"],
+    "Divisor of the sum: none; the relevant items R; min(R, k); k; min(R, k, n); the hits h_k; the same sum in "
+    "the ideal order.",
+]
+
+_ARHR_RULES: Final = (
+    OptionRule(
+        "rel not with gains='grade' and denom='none' or 'ideal': no item needs to be relevant",
+        lambda options: options["rel"] != 1 and options["gains"] == "grade" and options["denom"] in {"none", "ideal"},
+    ),
+    OptionRule(
+        "gains='grade' not with denom='hits': an item below rel adds its gain and is no hit",
+        lambda options: (options["gains"], options["denom"]) == ("grade", "hits"),
+    ),
+    NO_MICRO_SUM,
+    only_with("weighted", None, "denom", "none", "R", "hits", "ideal"),
+)
+
+
 @Definition(
     name="ARHR",
     words="average reciprocal hit rank, average reciprocal hit rate",
     aliases={"AverageReciprocalHitRank": {}, "AverageReciprocalHitRate": {}, "NCRR": {"denom": "ideal"}},
     formula="sum_{i<=k} r_i / i; gains='grade': sum_{i<=k} g_i / i",
     bounds=(0, math.inf),
+    at_most=lambda denom, gains, **_: 1.0 if denom == "ideal" or (denom != "none" and gains == "binary") else math.inf,
     undefined=f"{NO_RELEVANT}; with gains='grade' and denom='none' or 'ideal': no positive gain",
+    cutoff=Cutoff("optional").but("required", denom="k"),
     source="Deshpande & Karypis (2004), Item-based top-N recommendation algorithms; denom='ideal' as cornac NCRR",
-    rules=(
-        OptionRule(
-            "rel only with gains='binary' or denom='R'",
-            lambda options: options["rel"] != 1 and options["gains"] == "grade" and options["denom"] != "R",
-        ),
-        OptionRule(
-            "agg='micro' only with denom='R' or 'ideal': without a denominator the micro average is the mean",
-            lambda options: options["agg"] == "micro" and options["denom"] == "none",
-        ),
-    ),
-    has_mean_over_ties=True,
+    rules=_ARHR_RULES,
+    has_mean_over_ties=lambda denom, **_: denom != "hits",
+    is_bounded_by_gains=lambda denom, group, **_: denom != "hits" and group is None,
     weighted=True,
 )
 def average_reciprocal_hit_rank(
     cut: CutLists,
     *,
-    denom: Annotated[
-        Literal["none", "R", "ideal"],
-        "Divisor of the sum: none; the relevant items R; the same sum in the ideal order.",
-    ] = "none",
+    denom: RankSumDivisor = "none",
     gains: Annotated[
         Literal["binary", "grade"], "Worth of a hit at rank i: 1 / i where it is relevant; its gain over i."
     ] = "binary",
@@ -115,8 +127,7 @@ def average_reciprocal_hit_rank(
     array([[0.5, 0.7]])
     """
     weighting = Weighting("inverse", gains, rel)
-    if denom == "R":
-        return Ratio(weighting.total(cut), cut.n_relevant(rel))
     if denom == "ideal":
         return weighting.share_of_ideal(cut)
-    return Ratio(weighting.total(cut), np.ones((1, 1)), where=weighting.has_gain(cut))
+    is_defined = weighting.has_gain(cut) if denom == "none" else cut.n_relevant(rel) > 0
+    return Ratio(weighting.total(cut), divisor_of_hits(cut, denom, rel), where=is_defined)

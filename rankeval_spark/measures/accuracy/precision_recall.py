@@ -339,31 +339,56 @@ Floor: TypeAlias = Annotated[
 ]
 
 
+HitDivisor: TypeAlias = Annotated[
+    Literal["R", "min", "k", "len", "hits", "none"],
+    "Divisor of the sum: the relevant items R; min(R, k); k; min(R, k, n); the hits h_k; none.",
+]
+
+NO_MICRO_SUM: Final = OptionRule(
+    "agg='micro' not with denom='none': without a denominator the micro average is the mean",
+    lambda options: options["agg"] == "micro" and options["denom"] == "none",
+)
+
+
+def divisor_of_hits(cut: CutLists, denom: str, rel: float) -> FloatMatrix:
+    """Return what a sum over hits is divided by, one of :data:`HitDivisor`: (n_lists, n_cutoffs), or broadcastable."""
+    n_relevant = cut.n_relevant(rel)
+    match denom:
+        case "none":
+            return np.ones((1, 1))
+        case "hits":
+            return cut.hits(rel)
+        case "k":
+            return cut.k
+    return {"R": n_relevant, "min": np.minimum(n_relevant, cut.k), "len": np.minimum(n_relevant, cut.n_items)}[denom]
+
+
 @Definition(
     name="AP",
-    words="average precision, mean average precision, area under the precision-recall curve, PR AUC",
+    words="average precision, mean average precision, area under the precision-recall curve, PR AUC, sum of precisions",
     aliases={
         **{name: {} for name in ("MAP", "map_cut", "AveragePrecision", "MeanAveragePrecision")},
         **{name: {"denom": "min"} for name in ("apk", "mapk", "MeanAveragePrecisionAt", "MeanAveragePrecisionAtK")},
+        "SumOfPrecisions": {"denom": "none"},
     },
     unlike=dict.fromkeys(
         ("average_precision_score", "label_ranking_average_precision_score", "LRAP"),
         "of scikit-learn gives equal scores one rank, the last of them",
     ),
     formula="(1 / R) sum_{i<=k} r_i h_i / i",
-    source="trec_eval map and map_cut; the five denominators after Tamm et al. (2021), Quality metrics in "
+    bounds=(0, math.inf),
+    at_most=lambda denom, **_: math.inf if denom == "none" else 1.0,
+    source="trec_eval map and map_cut; the denominators after Tamm et al. (2021), Quality metrics in "
     "recommender systems: do we calculate metrics consistently?",
     cutoff=Cutoff("optional").but("required", denom="k"),
+    rules=(NO_MICRO_SUM,),
     has_mean_over_ties=lambda denom, **_: denom != "hits",
     is_bounded_by_gains=lambda denom, group, **_: denom != "hits" and group is None,
 )
 def average_precision(
     cut: CutLists,
     *,
-    denom: Annotated[
-        Literal["R", "min", "k", "len", "hits"],
-        "Divisor of the sum: the relevant items R; min(R, k); k; min(R, k, n); the hits h_k.",
-    ] = "R",
+    denom: HitDivisor = "R",
     rel: Level = 1,
 ) -> Ratio:
     """Precision at the rank of each hit, summed and divided by the hits that could have been; its mean is MAP.
@@ -373,17 +398,9 @@ def average_precision(
     >>> average_precision(Lists.of([Ranking([None, 1, 1])]).cut([2, 0])).values
     array([[0.25      , 0.58333333]])
     """
-    n_relevant = cut.n_relevant(rel)
-    possible = {
-        "R": n_relevant,
-        "min": np.minimum(n_relevant, cut.k),
-        "k": cut.k,
-        "len": np.minimum(n_relevant, cut.n_items),
-        "hits": cut.hits(rel),
-    }[denom]
     relevance, rank = cut.lists.relevance(rel), cut.lists.hit_rank
     total = cut.once(("precisions", rel), lambda: cut.sum_hits(relevance.is_relevant * relevance.n_above / rank))
-    return Ratio(total, possible, where=n_relevant > 0)
+    return Ratio(total, divisor_of_hits(cut, denom, rel), where=relevance.n_relevant > 0)
 
 
 @Definition(

@@ -6,13 +6,12 @@ from typing import Annotated, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures.accuracy.cumulated_gain import Weighting, require_no_gain_above
+from rankeval_spark.measures.accuracy.cumulated_gain import MOFFAT, Gains, Weighting, require_no_gain_above
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector, Ratio, nan_unless, product_before
 from rankeval_spark.measures.definition import Definition, OptionRule
 from rankeval_spark.measures.lists import CutLists, memoised
 from rankeval_spark.measures.options import GreatestGain, Level, Persistence
 
-_MOFFAT = "Moffat & Zobel (2008), Rank-biased precision for measurement of retrieval effectiveness"
 _NO_GAIN = "no judgement with a positive gain; with rel: no relevant one (R = 0)"
 
 OptionalLevel: TypeAlias = Annotated[
@@ -27,7 +26,7 @@ OptionalLevel: TypeAlias = Annotated[
     aliases={"RankBiasedPrecision": {}},
     formula="(1 - p) sum_{i<=k} (g_i / max_rel) p^(i-1); with rel: r_i instead of g_i / max_rel",
     undefined=_NO_GAIN,
-    source=_MOFFAT,
+    source=MOFFAT,
     rules=(
         OptionRule("max_rel only without rel", lambda options: options["rel"] is not None and options["max_rel"] != 1),
     ),
@@ -44,12 +43,11 @@ def rank_biased_precision(
     >>> rank_biased_precision(Lists.of([Ranking([1, None, 1])]).cut([1, 3]))
     array([[0.2  , 0.328]])
     """
-    weighting = _gain_weighting(rel)
+    weighting = _geometric(p, rel)
     if rel is None:
         require_no_gain_above(max_rel, cut.lists, measure="RBP")
-    gain = weighting.gain(cut.lists.hit_gain) / (max_rel if rel is None else 1.0)
-    total = cut.sum_hits(gain, discount=_chance_of_looking(p, cut))
-    return nan_unless((1 - p) * total, weighting.has_gain(cut))
+    greatest = max_rel if rel is None else 1.0
+    return nan_unless((1 - p) / greatest * weighting.total(cut), weighting.has_gain(cut))
 
 
 @Definition(
@@ -57,7 +55,7 @@ def rank_biased_precision(
     words="residual of rank-biased precision",
     formula="p^m + (1 - p) sum of p^(i-1) over the ranks i <= m without a judgement",
     undefined=_NO_GAIN,
-    source=_MOFFAT,
+    source=MOFFAT,
     always_printed=("p",),
     without_relevant=1.0,
     is_bounded_by_gains=False,
@@ -80,20 +78,17 @@ def rank_biased_precision_residual(
     >>> rank_biased_precision_residual(Lists.of([Ranking([1, None, 0])]).cut([1, 2, 3]))
     array([[0.8  , 0.8  , 0.672]])
     """
-    known = (1 - p) * cut.sum_hits(_chance_of_looking(p, cut) * cut.lists.is_judged_hit)
+    weighting = _geometric(p, rel)
+    known = (1 - p) * cut.sum_hits(weighting.discount(cut.lists.hit_rank) * cut.lists.is_judged_hit)
     # All weights together are 1, so what is not known is the rest; rounding must not take it below the tail.
     residual = np.maximum(1 - known, p**cut.depth)
-    return nan_unless(residual, _gain_weighting(rel).has_gain(cut))
+    return nan_unless(residual, weighting.has_gain(cut))
 
 
-def _gain_weighting(rel: float | None) -> Weighting:
-    """Return gains as they are, or 0 and 1 where ``rel`` is given; without a discount."""
-    return Weighting("none", "grade", 1) if rel is None else Weighting("none", "binary", rel)
-
-
-def _chance_of_looking(p: float, cut: CutLists) -> FloatVector:
-    """p^(i-1): the user comes to rank i of each hit."""
-    return np.power(p, cut.lists.hit_rank - 1, dtype=np.float64)
+def _geometric(p: float, rel: float | None) -> Weighting:
+    """Return gains as they are, or 0 and 1 where ``rel`` is given, of a user who comes to rank i with p^(i-1)."""
+    gains: Gains = "grade" if rel is None else "binary"
+    return Weighting("geometric", gains, 1 if rel is None else rel, p=p)
 
 
 _NO_POSITIVE_GAIN = "no judgement with a positive gain"

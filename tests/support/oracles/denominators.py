@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tests.support.oracles.off_policy import impressions
 from tests.support.oracles.plain import Number, PlainList, References, least
 from tests.support.oracles.ratings import judged_pairs
-from tests.support.oracles.relevance import cascade, discounted, itself, worth_of
+from tests.support.oracles.relevance import cascade, discounted, hit_divisor, itself, worth_of
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.options import GainMap
@@ -94,14 +94,7 @@ def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number:
 
 @denominator("AP")
 def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number:
-    n_relevant = one.n_relevant(rel)
-    return {
-        "R": n_relevant,
-        "min": least(k, n_relevant),
-        "k": k,
-        "len": min(n_relevant, len(one.top(k))),
-        "hits": one.hits(k, rel),
-    }[denom]
+    return hit_divisor(one, k, denom, rel)
 
 
 @denominator("MAR")
@@ -111,8 +104,8 @@ def _(one: PlainList, k: int, *, kind: str, rel: float) -> Number:
 
 @denominator("ARHR")
 def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number:
-    if denom == "R":
-        return one.n_relevant(rel)
+    if denom != "ideal":
+        return hit_divisor(one, k, denom, rel)
     return discounted(one.judged[: k or None], worth_of("inverse", gains, rel), "inverse")
 
 
@@ -131,6 +124,7 @@ def _(
     rel: float,
     unjudged: str,
     dcg: str = "none",
+    p: float | None = None,
 ) -> Number:
     assert unjudged == "zero"
     worth = worth_of(dcg, "grade" if gains == "value" else gains, rel)
@@ -143,7 +137,7 @@ def _(
             best = sorted(map(worth, shown[: k or None]), reverse=True)
         case "len":
             depth = len(one.top(k))
-    return discounted(best[:depth], itself, dcg)
+    return discounted(best[:depth], itself, dcg, p)
 
 
 @denominator("AUC")

@@ -272,16 +272,21 @@ def cascade(gains: Sequence[float], max_rel: float) -> Number:
 
 @naive("AP")
 def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number | None:
-    n_relevant, hits = one.n_relevant(rel), one.hits(k, rel)
     gained = sum(Fraction(one.hits(rank, rel), rank) for rank, gain in enumerate(one.top(k), 1) if gain >= rel)
-    possible = {
+    return share(gained, hit_divisor(one, k, denom, rel)) if one.n_relevant(rel) else None
+
+
+def hit_divisor(one: PlainList, k: int, denom: str, rel: float) -> int:
+    """Give what a sum over hits is divided by."""
+    n_relevant = one.n_relevant(rel)
+    return {
         "R": n_relevant,
         "min": least(k, n_relevant),
         "k": k,
         "len": min(n_relevant, len(one.top(k))),
-        "hits": hits,
+        "hits": one.hits(k, rel),
+        "none": 1,
     }[denom]
-    return share(gained, possible) if n_relevant else None
 
 
 @naive("LogAP")
@@ -295,10 +300,11 @@ def _(one: PlainList, k: int, *, floor: float, rel: float) -> Number | None:
 def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number | None:
     worth = worth_of("inverse", gains, rel)
     n_relevant = one.n_relevant(rel)
-    is_defined = n_relevant if denom == "R" else any(worth(gain) > 0 for gain in one.judged)
+    is_defined = any(worth(gain) > 0 for gain in one.judged) if denom in {"none", "ideal"} else n_relevant
     total = discounted(one.top(k), worth, "inverse")
-    divisor = {"none": 1, "R": n_relevant, "ideal": discounted(one.judged[: k or None], worth, "inverse")}[denom]
-    return share(total, divisor) if is_defined else None
+    if denom == "ideal":
+        return share(total, discounted(one.judged[: k or None], worth, "inverse")) if is_defined else None
+    return share(total, hit_divisor(one, k, denom, rel)) if is_defined else None
 
 
 @naive("CG")
@@ -314,10 +320,11 @@ def _(
     unjudged: str,
     dcg: str = "none",
     ideal: str | None = None,
+    p: float | None = None,
 ) -> Number | None:
     is_value = gains == "value"
     plain = worth_of("none", "grade" if is_value else gains, rel)
-    raised: Worth = (lambda worth: number.power(2, worth) - 1) if dcg == "exp-log2" else itself
+    raised: Worth = (lambda worth: number.power(2, worth) - 1) if dcg.startswith("exp-") else itself
     pairs = zip(one.judged_gains, one.judged_values if is_value else one.judged_gains, strict=True)
     of_judged = [plain(read) for gain, read in pairs if gain >= 0]
     if not any(worth > 0 for worth in of_judged):
@@ -325,18 +332,18 @@ def _(
     usual = {"zero": 0, "mean": sum(of_judged) / len(of_judged), "median": middle(of_judged)}[unjudged]
     places = zip(one.values if is_value else one.gains, one.is_known, strict=True)
     worths = [raised(plain(gain) if is_known else usual) for gain, is_known in places][: k or None]
-    total = discounted(worths, itself, dcg)
+    total = discounted(worths, itself, dcg, p)
     depth = len(worths) if ideal == "len" else (k or len(of_judged))
     best = sorted([*map(raised, of_judged), *[raised(usual)] * depth], reverse=True)[:depth]
     match ideal:
         case None:
             return total
         case "k_ones":
-            return share(total, discounted([rel] * k, worth_of(dcg, gains, rel), dcg))
+            return share(total, discounted([rel] * k, worth_of(dcg, gains, rel), dcg, p))
         case "retrieved":
-            return share(total, discounted(sorted(worths, reverse=True), itself, dcg))
+            return share(total, discounted(sorted(worths, reverse=True), itself, dcg, p))
         case _:
-            return share(total, discounted(best, itself, dcg))
+            return share(total, discounted(best, itself, dcg, p))
 
 
 def worth_of(dcg: str, gains: str | GainMap, rel: float) -> Worth:
@@ -345,7 +352,7 @@ def worth_of(dcg: str, gains: str | GainMap, rel: float) -> Worth:
     if isinstance(gains, GainMap):
         table = dict(gains.pairs)
         plain = lambda gain: table[gain] if gain > 0 else table.get(gain, 0)  # noqa: E731 - like the other two
-    return (lambda gain: number.power(2, plain(gain)) - 1) if dcg == "exp-log2" else plain
+    return (lambda gain: number.power(2, plain(gain)) - 1) if dcg.startswith("exp-") else plain
 
 
 def middle(values: Sequence[Number]) -> Number:
@@ -359,15 +366,18 @@ def itself(worth: Number) -> Number:
     return worth
 
 
-def discounted(gains: Sequence[Number], worth: Worth, dcg: str) -> Number:
+def discounted(gains: Sequence[Number], worth: Worth, dcg: str, p: float | None = None) -> Number:
     """Sum of discounted worths in the order given."""
     discounts: Mapping[str, Callable[[int], Number]] = {
         "none": lambda _: 1,
         "log2": lambda rank: 1 / number.log2(rank + 1),
-        "exp-log2": lambda rank: 1 / number.log2(rank + 1),
-        "jk2": lambda rank: 1 / number.log2(max(rank, 2)),
+        "jk2": lambda rank: 1 / max(1, number.log2(rank)),
+        "jk10": lambda rank: 1 / max(1, number.log(rank, 10)),
         "ln": lambda rank: 1 / number.log(rank + 1),
         "log10": lambda rank: 1 / number.log(rank + 1, 10),
         "inverse": lambda rank: Fraction(1, rank),
+        "sqrt": lambda rank: 1 / number.sqrt(rank),
+        "geometric": lambda rank: Fraction(p or 0) ** (rank - 1),
     }
-    return number.total(worth(gain) * discounts[dcg](rank) for rank, gain in enumerate(gains, 1))
+    discount = discounts[dcg.removeprefix("exp-")]
+    return number.total(worth(gain) * discount(rank) for rank, gain in enumerate(gains, 1))

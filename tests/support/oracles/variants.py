@@ -32,7 +32,13 @@ TEXT = "Drama"
 GROUPS = frozenset({"tail"})
 """Item groups tried; lists drawn by the strategies have items of it."""
 
-ANYWHERE: Mapping[str, int] = {"tail": 1, "True": 2, "micro": 3, "mean": 2, "median": 2, "value": 2, "ln": 2}
+DISCOUNTS = ("ln", "exp-ln", "log10", "exp-log10", "exp-jk2", "jk10", "exp-jk10", "exp-inverse", "sqrt", "exp-sqrt")
+
+ANYWHERE: Mapping[str, int] = {
+    **{"tail": 1, "True": 2, "micro": 3, "none": 2, "mean": 2, "median": 2, "value": 2},
+    **dict.fromkeys((*DISCOUNTS, "exp-none"), 1),
+    **dict.fromkeys(("geometric", "exp-geometric"), 3),
+}
 """Values of options that are tried only where so many options, they among them, are not at their defaults."""
 
 

@@ -53,7 +53,7 @@ def divisor_of(measure: Measure, ranking: Ranking) -> Number:
     of_judged = [one.judged_values[0] if gains == "value" else one.judged[0] for _, one in found]
     best = sorted((weight * worth(of) for (weight, _), of in zip(found, of_judged, strict=True)), reverse=True)
     places = PlainList.of(ranking).top(measure.k) if options.get("ideal") == "len" else best[: measure.k or None]
-    return discounted(best[: len(places)], itself, dcg)
+    return discounted(best[: len(places)], itself, dcg, options.get("p"))
 
 
 def _numerator(measure: Measure, one: PlainList) -> Number | None:

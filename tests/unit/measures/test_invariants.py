@@ -20,7 +20,7 @@ from tests.support.scored import KS, assert_all_equal, assert_equal, by_measure,
 if TYPE_CHECKING:
     from rankeval_spark.measures.arrays import FloatVector
 
-AP_DENOMINATORS = ("R", "min", "len", "hits")
+AP_DENOMINATORS = ("R", "min", "len", "hits", "none")
 
 
 def at_least(high: FloatVector, low: FloatVector) -> bool:
@@ -141,6 +141,15 @@ def test_with_binary_gains_every_gain_of_ndcg_is_the_same(ranking: Ranking, rel:
 def test_base_of_the_logarithm_scales_dcg_and_leaves_ndcg_as_it_is(ranking: Ranking, ideal: str) -> None:
     assert_equal(curve("DCG(dcg='ln')", ranking) * math.log(2), curve("DCG", ranking))
     assert_equal(curve(f"nDCG(dcg='ln',ideal='{ideal}')", ranking), curve(f"nDCG(ideal='{ideal}')", ranking))
+
+
+@given(ranking=rankings(), p=st.sampled_from([0.5, 0.8]))
+def test_discounts_make_dcg_the_other_sums_of_gains(ranking: Ranking, p: float) -> None:
+    assert_equal(curve("DCG(dcg='none')", ranking), curve("CG", ranking))
+    assert_equal(curve("nDCG(dcg='none')", ranking), curve("nCG", ranking))
+    assert_equal(curve("DCG(dcg='inverse',gains='binary')", ranking), curve("ARHR", ranking))
+    assert_equal(curve(f"DCG(dcg='geometric',p={p})", ranking) * (1 - p) / 3, curve(f"RBP(max_rel=3,p={p})", ranking))
+    assert_equal(curve("DCG(dcg='jk10')", ranking), curve("CG", ranking))  # no cutoff is above 10
 
 
 @given(ranking=rankings())
@@ -287,11 +296,13 @@ def test_means_of_the_parts_of_a_population_weighted_by_their_users_are_the_mean
 
 @given(ranking=rankings())
 def test_average_precision_grows_as_its_denominator_shrinks(ranking: Ranking) -> None:
-    by_r, by_min, by_len, by_hits = (curve(f"AP(denom='{denom}')", ranking) for denom in AP_DENOMINATORS)
+    by_r, by_min, by_len, by_hits, by_none = (curve(f"AP(denom='{denom}')", ranking) for denom in AP_DENOMINATORS)
     assert at_least(by_min, curve("AP(denom='k')", ranking))
     assert at_least(by_min, by_r)
     assert at_least(by_len, by_min)
     assert at_least(by_hits, by_len)
+    assert_equal(by_none, by_hits * curve("NumHits", ranking))
+    assert_equal(curve("ARHR(denom='hits')", ranking) * curve("NumHits", ranking), curve("ARHR", ranking))
 
 
 @given(ranking=rankings())

@@ -188,7 +188,7 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ),
         ("nDCG(unjudged='mean')", "no cutoff; expected one; for nDCG it is optional"),
         ("nDCG(ideal='retrieved',unjudged='median')@5", "unjudged='mean' and 'median' only with ideal='judged' and"),
-        ("nDCG(dcg='exp-log2',gains='value')@5", "dcg='exp-log2' not with gains='value'"),
+        ("nDCG(dcg='exp-log2',gains='value')@5", "gains='value' with a dcg without exp-"),
         ("R(denom='min',gains='value')@5", "gains='value' only with denom='R'"),
         (
             "Bpref(judged_only=True)",
@@ -235,7 +235,12 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
             "; leave it out: Success has no denominator to sum, so its micro average is its mean",
         ),
         ("Gini(agg='micro')@5", "leave it out: Gini is of all lists together, and no mean over users"),
-        ("ARHR(agg='micro')", "expected agg='micro' only with denom='R' or 'ideal'"),
+        ("ARHR(agg='micro')", "expected agg='micro' not with denom='none': without a denominator"),
+        ("AP(agg='micro',denom='none')", "expected agg='micro' not with denom='none': without a denominator"),
+        ("ARHR(denom='hits',gains='grade')", "gains='grade' not with denom='hits': an item below rel adds its gain"),
+        ("nDCG(dcg='geometric')@5", "expected p with dcg='geometric', which needs one such as p=0.8"),
+        ("DCG(p=0.8)", "expected p with dcg='geometric', which needs one such as p=0.8, and with no other"),
+        ("nDCG(dcg='zipf')@5", "the discount 1 / i is dcg='inverse'"),
         ("LogAP(floor=0)", "floor=0; expected floor as a number above 0 and below 1"),
         ("RBP(p=1)", "p=1; expected p as a number above 0 and below 1"),
         ("RBP(p=0)", "p=0; expected p as a number above 0 and below 1"),
@@ -259,7 +264,7 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
             "agg='micro' with ties='discordant'",
         ),
         ("P(agg='surprise')@5", "agg='surprise'; expected agg as 'macro' or 'micro'$"),
-        ("ARHR(rel=2,gains='grade')", "expected rel only with gains='binary' or denom='R'"),
+        ("ARHR(rel=2,gains='grade')", "expected rel not with gains='grade' and denom='none' or 'ideal'"),
     ],
 )
 def test_faulty_name_is_refused_with_a_helpful_sentence(text: str, sentence: str) -> None:

@@ -132,6 +132,8 @@ def test_every_value_of_every_option_has_a_worked_example(entry: Definition) -> 
 
 
 LEFT_TO_NDCG = {
+    "nDCG": {("dcg", f"exp-{dcg}") for dcg in ("ln", "log10", "jk2", "jk10", "sqrt", "geometric", "none")}
+    | {("dcg", "none")},
     "nCG": {
         *(("ideal", ideal) for ideal in ("k_ones", "retrieved", "len")),
         *(("gains", gains) for gains in ("binary", "value")),
@@ -139,7 +141,7 @@ LEFT_TO_NDCG = {
     },
     "DCG": {("gains", "value"), ("unjudged", "mean"), ("unjudged", "median")},
 }
-"""Variants that one kernel shares with another, whose worked examples show them."""
+"""Variants that one kernel shares with another, whose worked examples show them: of discounts DCG."""
 
 
 def test_no_naive_reference_is_without_a_measure() -> None:

@@ -43,10 +43,12 @@ class PastNight:
 
     row: Event  # its newest commit in ``runs``
 
+    def __post_init__(self) -> None:
+        recall_own(self.row)
+
     @property
     def config(self) -> EvaluationConfig:
         """The config it ran with."""
-        recall_own(self.row)
         return _read_config(self.row["config"], os.getcwd())
 
     @property

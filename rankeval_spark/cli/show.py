@@ -388,10 +388,10 @@ NIGHT_COLUMNS: Final = (
 
 def compare_command(root: str, against: str, selection: RowSelection, format_: str, *, is_all: bool) -> None:
     """Print the differences between two nights, or between a night's models and one of them."""
+    night = chosen_night(root, selection)  # first, as it knows its own measures
     slices = None if ANY_SLICE in selection.slices else list(selection.slices) or [C.ALL_USERS]
     measures = [name for label, ks in selection.cutoffs.items() for name in ([f"{label}@{k}" for k in ks] or [label])]
     asked = ComparisonSelection(selection.models, measures, selection.ks, slices)
-    night = chosen_night(root, selection)
     before = _find_night_before(root, night, against)
     names: dict[str, Any] = {C.EVALUATION: night.evaluation, C.EVALUATION_DATE: night.evaluation_date}
     if before is None:

@@ -20,6 +20,7 @@ from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.inputs.arrow.file_inputs import open_inputs, read_tables
 from rankeval_spark.inputs.arrow.input_sizes import look_up_sizes
 from rankeval_spark.inputs.input_files import ForSparkError
+from rankeval_spark.measures.plugins import load_plugins
 from rankeval_spark.report.tables import to_arrow
 from rankeval_spark.spark.version import require_spark
 
@@ -72,9 +73,12 @@ def open_night(spark: SparkSession | None, root: str, night: PastNight) -> Host[
     """Open the inputs of a published night at the versions that it read, with its measures and policies.
 
     A ``spark`` of ``spark.session.on_demand`` starts only where this process cannot read the inputs. Raises InputError
-    if an input or its version is gone, or Spark alone can read them and there is no session.
+    if an input or its version is gone, or Spark alone can read them and there is no session; ConfigError if the code of
+    own measures is gone.
     """
-    plan = plan_again(night, pin_config(night.row), night.measures)
+    config = pin_config(night.row)
+    load_plugins(config.plugins, where="plugins")
+    plan = plan_again(night, config, night.measures)
     # With the models that it published, one without a list for the users among them.
     names = {row[C.MODEL_ID] for row in read_means(root, night.evaluation, [night])} - {C.ONE_MODEL}
     request = plan.request.copy_with(comparisons=None, models=tuple(sorted(names)) or plan.request.models)

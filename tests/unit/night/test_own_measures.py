@@ -79,6 +79,8 @@ def test_published_nights_are_read_without_the_plugin(nights: Workspace, tmp_pat
         ("show", nights.root, "--date", FIRST),
         ("show", nights.root, "--date", FIRST, "-m", "first_rank@2"),
         ("gate", nights.root, "--date", FIRST),
+        ("plan", nights.root, "-m", "first_rank@2"),
+        ("compare", nights.root, "--against", "pop", "-m", "first_rank@2"),
         ("report", nights.root, "--date", SECOND, "--out", str(tmp_path / "report.html")),
     ):
         done = rankeval(*command)
@@ -99,10 +101,14 @@ def test_published_nights_are_read_without_the_plugin(nights: Workspace, tmp_pat
 def test_lists_are_scored_with_another_measure_of_the_plugin(
     nights: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = rankeval("score", nights.root, "-m", "halved@1", "--date", FIRST)
-    assert done.code == 2
-    assert "plugins[0]: found 'team.measures', which fails: ModuleNotFoundError" in done.err
+    explain = ("explain", nights.root, "ann", "first_rank@2", "--model", "pop", "--date", FIRST)
+    for command in (("score", nights.root, "-m", "halved@1", "--date", FIRST), explain, ("user", nights.root, "ann")):
+        done = rankeval(*command)
+        assert done.code == 2
+        assert "plugins[0]: found 'team.measures', which fails: ModuleNotFoundError" in done.err
     monkeypatch.syspath_prepend(TEAM.parent)
+    done = rankeval(*explain)
+    assert "first_rank@2" in done.out, done.err
     done = rankeval("score", nights.root, "-m", "halved@1", "--date", FIRST)
     assert done.code == 0, done.err
     assert {1, 2} <= set(Results(nights.root).metrics(date=FIRST, measure="halved")["k"].to_pylist())

@@ -14,8 +14,9 @@ from rankeval_spark.measures import registry
 from rankeval_spark.measures.own import name_measure
 from rankeval_spark.report import defaults, figures
 from rankeval_spark.report.figures.charts import NOTEBOOK, NOTEBOOK_DARK, Look
-from rankeval_spark.report.figures.means import Marks
-from rankeval_spark.report.figures.users import KEY, column_of, curve_columns, parse_measure
+from rankeval_spark.report.figures.means import NEEDED, Marks
+from rankeval_spark.report.figures.precision_recall import columns_of, find_spots
+from rankeval_spark.report.figures.users import KEY, column_of, parse_measure
 from rankeval_spark.report.layouts import TABLE
 from rankeval_spark.report.night import MAX_NIGHTS, configured_baseline, newest_runs, redefined_nights
 from rankeval_spark.report.tables import select_for_figure, to_arrow
@@ -158,11 +159,18 @@ class Plots:
         return figures.tradeoffs(self._evaluation.metrics, measure=named, against=against, **self._options)
 
     @_knowing_own
-    def pr_curve(self, *models: str) -> Figure:
-        """Draw precision over recall, the mean over the curves of some users; a panel a model."""
-        columns = [*KEY, C.K, C.N_RELEVANT, C.N_RECOMMENDED, *curve_columns()]
-        users = select_for_figure(self._evaluation.user_metrics, columns, k=C.WHOLE_LIST)
-        return figures.pr_curve(self._evaluation.metrics, users, models=models, **self._options)
+    def pr_curve(self, *models: str, raw: bool = False, users: bool = True) -> Figure:
+        """Draw precision over recall: models on one another with rings where they cross, and each over some users.
+
+        Interpolated at levels of recall (``IPrec@0`` to ``IPrec@1``), or ``raw`` at the cutoffs of P and R, in steps.
+        Without ``users`` only the first panel is drawn.
+        """
+        metrics = defaults.read_frame(self._evaluation.metrics, NEEDED, what="metrics")
+        spots = find_spots(metrics, raw=raw)
+        columns = [*KEY, C.K, C.N_RELEVANT, C.N_RECOMMENDED, *columns_of(spots)]
+        ks = {C.WHOLE_LIST, *(spot.k for spot in spots)}
+        rows = select_for_figure(self._evaluation.user_metrics, columns, ks=ks) if users else None
+        return figures.pr_curve(metrics, rows, models=models, raw=raw, **self._options)
 
     @_knowing_own
     def user_values(self, measure: str | None = None, *, models: Sequence[str] = ()) -> Figure:
@@ -186,7 +194,7 @@ class Plots:
         """Return the rows of users at the cutoff of a measure."""
         label, k = parse_measure(measure)
         columns = [*KEY, C.K, C.N_RECOMMENDED, *filter(None, [column_of(label)])]
-        return select_for_figure(self._evaluation.user_metrics, columns, k=k)
+        return select_for_figure(self._evaluation.user_metrics, columns, ks=[k])
 
     def _default_measure(self, *, is_of_users: bool = False, is_compared: bool = False) -> str:
         """Return the measure to draw by default: of the first one requested, the cutoff nearest to 10."""
@@ -224,7 +232,8 @@ class PublishedPlots:
     """Figures of published nights, shown without a network; by default the newest night of the only evaluation.
 
     ``date`` and ``evaluation`` name another night. ``measure`` and ``measures`` are of those nights, as ``"nDCG@10"``;
-    ``model`` is one of them, all where left out; ``baseline`` is by default the one of the night's config.
+    ``model`` and ``models`` are some of them, all where left out; ``baseline`` is by default the one of the night's
+    config.
     """
 
     def __init__(self, results: Published, look: Look = NOTEBOOK) -> None:
@@ -232,7 +241,7 @@ class PublishedPlots:
         self._look = look
 
     def __repr__(self) -> str:
-        return "figures: .history(), .leaderboard(), .forest()"
+        return "figures: .history(), .leaderboard(), .forest(), .pr_curve()"
 
     @property
     def dark(self) -> PublishedPlots:
@@ -257,10 +266,7 @@ class PublishedPlots:
     ) -> Figure:
         """Draw each model's mean of a night with its interval, best first."""
         rows = self._read_night("metrics", date, evaluation)
-        if baseline is None:
-            name, days = self._find_nights(evaluation)
-            runs = to_arrow(self._results.runs(date=date or days[-1], evaluation=name))
-            baseline = next(map(configured_baseline, newest_runs(runs, name).values()), None)
+        baseline = baseline or self._find_baseline(date, evaluation)
         return figures.leaderboard(rows, measures=measures, baseline=baseline, look=self._look)
 
     def forest(
@@ -270,9 +276,35 @@ class PublishedPlots:
         rows = self._read_night("comparisons", date, evaluation)
         return figures.forest(rows, measure=measure, model=model, look=self._look)
 
-    def _read_night(self, table: str, day: Day, evaluation: str | None) -> Frame:
+    def pr_curve(
+        self,
+        *models: str,
+        raw: bool = False,
+        users: bool = True,
+        date: Day = None,
+        evaluation: str | None = None,
+        baseline: str | None = None,
+    ) -> Figure:
+        """Draw precision over recall of a night, ``raw`` or interpolated, see :meth:`Plots.pr_curve`.
+
+        Without ``users`` their published values are not read, and only the first panel is drawn.
+        """
+        metrics = self._read_night("metrics", date, evaluation, slice=C.ALL_USERS)
+        spots = find_spots(metrics, raw=raw)
+        ks = sorted({C.WHOLE_LIST, *(spot.k for spot in spots)} & {*metrics[C.K].to_pylist()})
+        rows = self._read_night("user_metrics", date, evaluation, k=ks) if users and spots else None
+        baseline = baseline or self._find_baseline(date, evaluation)
+        return figures.pr_curve(metrics, rows, models=models, baseline=baseline, raw=raw, look=self._look)
+
+    def _read_night(self, table: str, day: Day, evaluation: str | None, **equal: object) -> Frame:
         name, days = self._find_nights(evaluation)
-        return self._results.arrow(table, evaluation=name, date=days[-1] if day is None else day)
+        return self._results.arrow(table, evaluation=name, date=days[-1] if day is None else day, **equal)
+
+    def _find_baseline(self, day: Day, evaluation: str | None) -> str | None:
+        """Return the baseline of the config of a night."""
+        name, days = self._find_nights(evaluation)
+        runs = to_arrow(self._results.runs(date=day or days[-1], evaluation=name))
+        return next(map(configured_baseline, newest_runs(runs, name).values()), None)
 
     def _find_nights(self, evaluation: str | None) -> tuple[str, list[date]]:
         """Return the name of the evaluation and its nights; ConfigError unless one is named or the only one."""

@@ -21,12 +21,10 @@ from rankeval_spark.report.figures.means import (
     leaderboard_rows,
     slicings,
 )
+from rankeval_spark.report.figures.precision_recall import N_CURVES, TOGETHER, find_spots, level_of, mean_points
 from rankeval_spark.report.figures.users import (
-    N_CURVES,
     column_of,
-    curve_means,
     differences_by_model,
-    level_of,
     values_by_model,
     win_phrase,
 )
@@ -288,12 +286,13 @@ def history_section(night: Night, drawer: Drawer) -> Section:
 
 def precision_recall_section(night: Night, drawer: Drawer) -> Section:
     """Build the section of precision over recall."""
-    means = curve_means(night.means) if night.first else []
-    if not means:
+    models = [*mean_points(night.means, find_spots(night.means))] if night.first else []
+    if not models:
         return Section(hint=NO_CURVES)
     users = night.user_metrics if night.user_metrics.num_rows else None
-    drawn: list[Drawn] = []
-    for model in sorted({row["model"] for row in means})[:MAX_MODELS]:
+    shown = models[:MAX_MODELS]
+    drawn = drawer.draw(TOGETHER, figures.pr_curve, night.means, models=shown) if len(shown) > 1 else []
+    for model in shown:
         drawn += drawer.draw(model, figures.pr_curve, night.means, users, models=[model])
     sample = NO_USERS
     if users is not None:
@@ -302,7 +301,8 @@ def precision_recall_section(night: Night, drawer: Drawer) -> Section:
             "that the lists could reach by their length, on average: precision beyond it says little about a model."
         )
     lead = f"Interpolated precision at levels of recall: the mean over users, with its interval. {sample}"
-    return Section(lead, [Block(figures=drawn)])
+    lead += " Rings mark where two models cross." if len(shown) > 1 else ""
+    return Section(lead, [Block(figures=drawn, has_legend=len(shown) > 1)])
 
 
 def distributions_section(night: Night, drawer: Drawer) -> Section:

@@ -85,12 +85,12 @@ def _to_usual_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def select_for_figure(frame: Any, columns: Sequence[str], *, k: int) -> Any:  # noqa: ANN401 - a frame of any library
-    """Select columns and one cutoff from a Spark DataFrame; return other frames as they are."""
+def select_for_figure(frame: Any, columns: Sequence[str], *, ks: Collection[int]) -> Any:  # noqa: ANN401 - a frame of any library
+    """Select columns and some cutoffs from a Spark DataFrame; return other frames as they are."""
     if not callable(getattr(frame, "toArrow", None)):
         return frame
     there = [name for name in columns if name in frame.columns]
-    return frame.where(frame[C.K] == k).select(*there)
+    return frame.where(frame[C.K].isin(*ks)).select(*there)
 
 
 def keep(table: pa.Table, **wanted: object) -> pa.Table:

@@ -447,7 +447,7 @@ class Results(Generic[Frame]):
 
     @property
     def plot(self) -> PublishedPlots:
-        """Figures: ``plot.history()`` over nights, ``plot.leaderboard()`` and ``plot.forest()`` of one.
+        """Figures: ``plot.history()`` over nights; ``leaderboard()``, ``forest()`` and ``pr_curve()`` of one.
 
         They need the extra ``report``. Each is shown without a network, and ``save("figure.png")`` writes it.
         """

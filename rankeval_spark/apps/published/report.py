@@ -18,7 +18,8 @@ from rankeval_spark.engine.buckets import is_drawn
 from rankeval_spark.engine.planning import build_outputs
 from rankeval_spark.errors import ConfigError, InputError, warn_user
 from rankeval_spark.measures import MeasureSet, with_cutoff
-from rankeval_spark.report.figures.users import KEY, column_of, curve_columns
+from rankeval_spark.report.figures.precision_recall import columns_of, find_spots
+from rankeval_spark.report.figures.users import KEY, column_of
 from rankeval_spark.report.night import MAX_NIGHTS, Night, chosen_run
 from rankeval_spark.report.page import report
 from rankeval_spark.report.tables import ReportTables, empty_table, keep, rows_of, to_arrow
@@ -158,7 +159,10 @@ def _add_users(results: Results[Any], tables: ReportTables, night: Night) -> Rep
     share = min(1.0, MAX_USERS / n_users) if n_users else 1.0
     ks = {C.WHOLE_LIST, *(k for _, k in night.headlines)} & {*night.metrics[C.K].to_pylist()}
     scan = results.scan(table, **wanted, k=sorted(ks))
-    of_measures = [*curve_columns(), *filter(None, (column_of(label) for label, _ in night.headlines))]
+    of_measures = [
+        *columns_of(find_spots(night.means)),
+        *filter(None, (column_of(label) for label, _ in night.headlines)),
+    ]
     named = dict.fromkeys([*_NIGHT, *KEY, C.K, C.N_RELEVANT, C.N_RECOMMENDED, *of_measures])
     users = _read_sample(scan, [name for name in named if name in scan.schema.names], share)
     return replace(tables, user_metrics=users, user_share=share, examples=examples)

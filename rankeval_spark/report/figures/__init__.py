@@ -16,7 +16,8 @@ from rankeval_spark.report.figures.charts import NOTEBOOK, NOTEBOOK_DARK, PAGE, 
 from rankeval_spark.report.figures.figure import Figure
 from rankeval_spark.report.figures.forest_plot import forest
 from rankeval_spark.report.figures.means import Marks, curves, groups, history, leaderboard, tradeoffs
-from rankeval_spark.report.figures.users import pr_curve, user_differences, user_values
+from rankeval_spark.report.figures.precision_recall import pr_curve
+from rankeval_spark.report.figures.users import user_differences, user_values
 
 __all__ = [
     "NOTEBOOK",

@@ -1,4 +1,4 @@
-"""Figures of single users: precision-recall curves, and distributions of values and differences."""
+"""Figures of single users: distributions of values and differences."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import Measure, with_cutoff
 from rankeval_spark.measures.names import measure_of
 from rankeval_spark.report import defaults
-from rankeval_spark.report.figures import charts, means as means_figures
+from rankeval_spark.report.figures import charts
 from rankeval_spark.report.figures.charts import NOTEBOOK, Chart, Look, NothingToDrawError
-from rankeval_spark.report.figures.figure import Figure, combine_panels, count_users, intervals_of, list_names, night_of
-from rankeval_spark.report.tables import all_users_rows, distinct, keep, rows_of
-from rankeval_spark.statistics.hashed_random import hash_ids
+from rankeval_spark.report.figures.figure import Figure, combine_panels, count_users, list_names, night_of
+from rankeval_spark.report.tables import keep
 from rankeval_spark.statistics.paired_tests import ListCounts, are_too_few, subtract
 
 if TYPE_CHECKING:
@@ -27,150 +26,10 @@ if TYPE_CHECKING:
 
 KEY: Final = (C.MODEL_ID, C.USER_ID, C.LIST_ID)
 NEEDED: Final = (*KEY, C.K)
-N_CURVES: Final = 50  # users whose curves are drawn faintly
 N_BINS: Final = 20
-CURVE_HEIGHT: Final = 210
 BAR_HEIGHT: Final = 130
-N_LEVELS: Final = 11  # of recall
 SIDES: Final = ("better", "worse", "higher", "lower")
 """Sides of a user's difference; the last two if neither side of the measure is better."""
-
-
-def pr_curve(
-    metrics: object,
-    user_metrics: object = None,
-    *,
-    models: Sequence[str] = (),
-    baseline: str | None = None,
-    look: Look = NOTEBOOK,
-) -> Figure:
-    """Draw interpolated precision over recall: the mean with its interval over curves of single users, a panel a model.
-
-    ``metrics`` have rows ``IPrec(recall=...)``, such as of ``measures=["IPrec@0", "IPrec@0.1", ...]``. With
-    ``user_metrics`` of the same, the curves of 50 users, chosen by a hash of their id, are drawn faintly, and a line
-    shows how much of the relevant items the lists could have held on average.
-    """
-    table = defaults.read_frame(metrics, means_figures.NEEDED, what="metrics")
-    means = curve_means(table)
-    if not means:
-        fix = "request IPrec@0, IPrec@0.1, ..., IPrec@1"
-        raise NothingToDrawError(Fault("pr_curve", "no rows of IPrec", "precision at levels of recall", fix))
-    users = None if user_metrics is None else defaults.read_frame(user_metrics, NEEDED, what="user_metrics")
-    everyone, panels = sorted({row["model"] for row in means}), []
-    styles_by_model = charts.styles(everyone, look.palette, baseline=baseline)
-    for model in list(models) or everyone:
-        of_model = [row for row in means if row["model"] == model]
-        sample = [] if users is None else user_curves(users, model)
-        ceiling = None if users is None else mean_recall_ceiling(users, model)
-        panels.append(_pr_curve_panel(model, of_model, sample, ceiling, styles_by_model[model].colour, look))
-    of_users = (
-        f" Faint lines are {N_CURVES} users at most, chosen by a hash of their id; the dashed line is the recall that "
-        "the lists could reach by their length, on average."
-    )
-    caption = (
-        f"Interpolated precision at levels of recall: the mean over {count_users(row['users'] for row in means)} with "
-        f"bands of {intervals_of(table)}.{of_users * (users is not None)} "
-        f"Models: {list_names(list(models) or everyone, 'model', baseline=baseline)}.{night_of(table)}"
-    )
-    return combine_panels(panels, look, "Precision over recall", caption)
-
-
-def level_of(label: str) -> float | None:
-    """Return a measure's level of recall; None if it is not part of a curve."""
-    measure = measure_of(label)
-    is_level = measure is not None and measure.name == defaults.CURVE and measure.group is None
-    return float(str(measure.options["recall"])) if is_level and measure is not None else None
-
-
-def curve_means(metrics: pa.Table) -> list[dict[str, Any]]:
-    """Return a row per model and level of recall: mean precision and its interval."""
-    everyone = all_users_rows(metrics)
-    levels = {label: level_of(str(label)) for (label,) in distinct(everyone, C.MEASURE)}
-    wanted = [label for label, level in levels.items() if level is not None]
-    rows = [
-        {
-            "model": row[C.MODEL_ID],
-            "recall": levels[row[C.MEASURE]],
-            "precision": row[C.VALUE],
-            "low": row[C.VALUE] if row["ci_low"] is None else row["ci_low"],
-            "high": row[C.VALUE] if row["ci_high"] is None else row["ci_high"],
-            "text": wording.number(row[C.VALUE], 3),
-            "interval": wording.mean_interval(row, 3),
-            "users": row["n_users"],
-        }
-        for row in rows_of(everyone, measure=wanted)
-        if row[C.VALUE] is not None
-    ]
-    return sorted(rows, key=lambda row: (row["model"], row["recall"]))
-
-
-def user_curves(users: pa.Table, model: str, *, at_most: int = N_CURVES) -> list[dict[str, Any]]:
-    """Return the curves of some users, chosen by a hash of their id: a row per user and level."""
-    columns = {name: level for name, level in curve_columns().items() if name in users.column_names}
-    if not columns:
-        return []
-    rows_of_model = keep(users, **{C.MODEL_ID: model})
-    rows_of_model = rows_of_model.filter(pc.is_valid(rows_of_model[next(iter(columns))]))
-    names = pc.unique(rows_of_model[C.USER_ID]).to_pylist()
-    order = np.argsort(hash_ids([str(name) for name in names]), kind="stable")
-    chosen = [names[place] for place in order[:at_most]]  # the same ones every time, whatever their values are
-    rows_of_model = keep(rows_of_model, **{C.USER_ID: chosen}) if chosen else rows_of_model.slice(0, 0)
-    rows = enumerate(rows_of_model.select([C.USER_ID, C.LIST_ID, *columns]).to_pylist())
-    cells = ((place, level, row[column]) for place, row in rows for column, level in columns.items())
-    return [{"user": place, "recall": level, "precision": value} for place, level, value in cells if value is not None]
-
-
-def curve_columns() -> dict[str, float]:
-    """Return the columns of the 11 levels of recall, with their level."""
-    levels = [step / (N_LEVELS - 1) for step in range(N_LEVELS)]
-    return {Measure.parse(f"IPrec@{level:g}").column: level for level in levels}
-
-
-def mean_recall_ceiling(users: pa.Table, model: str) -> float | None:
-    """Mean recall that the lists of a model could reach by their length, min(R, n) / R; None if unknown."""
-    if not {C.N_RELEVANT, C.N_RECOMMENDED} <= set(users.column_names):
-        return None
-    lists = keep(users, **{C.MODEL_ID: model, C.K: C.WHOLE_LIST})
-    lists = lists.filter(pc.greater(lists[C.N_RELEVANT], 0))
-    if not lists.num_rows:
-        return None
-    relevant, recommended = (lists[name].to_numpy().astype(float) for name in (C.N_RELEVANT, C.N_RECOMMENDED))
-    return float(np.mean(np.minimum(relevant, recommended) / relevant))
-
-
-def _pr_curve_panel(
-    model: str,
-    means: Sequence[Mapping[str, Any]],
-    users: Sequence[Mapping[str, Any]],  # rows of the curves of some users
-    ceiling: float | None,  # recall that the lists can reach
-    colour: str,
-    look: Look,
-) -> Chart:
-    """Draw the curve of one model, those of some of its users, and what its lists could reach."""
-    alt, palette = charts.import_altair(), look.palette
-    span = alt.Scale(domain=[0, 1])
-    x = alt.X("recall:Q", scale=span, axis=charts.axis("recall", format=".1f"))
-    y = alt.Y("precision:Q", scale=span, axis=charts.axis("precision", format=".1f"))
-    layers = []
-    if users:
-        faint = {"strokeWidth": 1, "opacity": 0.16, "color": palette.ink}
-        layers.append(charts.layer("line", users, faint, x=x, y=y, detail="user:N"))
-    shown = [alt.Tooltip("recall:Q"), *charts.tooltips(text="precision", interval="interval")]
-    data, low = charts.to_chart_data(means), alt.Y("low:Q", title="precision")
-    point = {"filled": True, "size": 40, "color": colour, "opacity": 1}
-    layers += [
-        charts.layer("area", data, {"opacity": 0.2, "color": colour, "clip": True}, x=x, y=low, y2="high:Q"),
-        charts.layer("line", data, {"strokeWidth": 2.5, "color": colour}, x=x, y=y),
-        charts.layer("point", data, point, x=x, y=y, tooltip=shown),
-    ]
-    if ceiling is not None:
-        rows = [{"recall": ceiling, "text": f"lists reach {ceiling:.2f}"}]
-        words = {"align": "right", "baseline": "top", "dx": -5, "fontSize": 11, "color": palette.ink}
-        layers += [
-            charts.layer("rule", rows, {"strokeDash": [5, 3], "color": palette.ink}, x=x),
-            charts.layer("text", rows, words, x=x, y={"value": 2}, text="text:N"),
-        ]
-    return charts.panel(layers, look, height=CURVE_HEIGHT, title=model)
 
 
 def user_values(

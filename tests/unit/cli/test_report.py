@@ -295,6 +295,11 @@ def test_published_nights_are_drawn_from_a_root(results: Results[Any]) -> None:
     assert json.dumps(mean) in specs["leaderboard"]
     deltas = results.comparisons(date=SECOND, slice="all", measure="RR", k=2, model_id="als", test="t")["delta"]
     assert json.dumps(deltas[0].as_py()) in specs["forest"]
+    curve = plot.pr_curve(date=FIRST)
+    assert [panel["title"] for panel in curve.chart.to_dict()["vconcat"]] == ["all models", "als", "pop"]
+    assert "curves of" not in curve.caption
+    assert f"Evaluation nightly, {FIRST}" in curve.caption
+    assert "vconcat" not in plot.pr_curve(users=False).chart.to_dict()
     with pytest.raises(ConfigError, match=r"found 'nightli'; expected one of: nightly; did you mean 'nightly'\?"):
         plot.history(evaluation="nightli")
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from rankeval_spark.report.defaults import measures_of
-from rankeval_spark.report.figures import forest_plot, means, users
+from rankeval_spark.report.figures import forest_plot, means, precision_recall, users
 from rankeval_spark.report.figures.charts import LIGHT, styles
 from rankeval_spark.report.forest_table import forest_table
 from rankeval_spark.report.tables import keep, rows_of
@@ -235,7 +235,7 @@ def test_no_bin_holds_both_gains_and_losses() -> None:
 
 def test_the_means_of_a_curve_are_those_that_are_published(nights: ReportTables) -> None:
     table = keep(nights.metrics, **NEWEST)
-    rows = [row for row in users.curve_means(table) if row["model"] == "als"]
+    rows = precision_recall.mean_points(table, precision_recall.find_spots(table))["als"]
     assert [row["recall"] for row in rows] == [level / 10 for level in range(11)]
     published = rows_of(table, slice="all", model_id="als", measure="IPrec(recall=0.3)")[0]
     assert rows[3]["precision"] == published["value"]
@@ -246,7 +246,8 @@ def test_the_curves_of_the_same_users_are_drawn_whatever_their_order(nights: Rep
     reversed_rows = table.take(pa.array(range(table.num_rows - 1, -1, -1)))
     found = []
     for rows in (table, reversed_rows):
-        curves = users.user_curves(rows, "als", at_most=7)
+        spots = precision_recall.find_spots(keep(nights.metrics, **NEWEST))
+        curves = precision_recall.user_curves(rows, "als", spots, at_most=7)
         assert len({row["user"] for row in curves}) == 7
         assert len(curves) == 7 * 11
         by_user: dict[int, list[Any]] = {row["user"]: [] for row in curves}
@@ -260,7 +261,7 @@ def test_the_recall_ceiling_is_the_mean_of_what_lists_of_that_length_could_reach
     table = users_of(("a", "ann", 0.1), ("a", "bob", 0.1), ("a", "cid", None), k=0)
     table = table.append_column("n_relevant", pa.array([4, 2, 0], pa.int32()))
     table = table.append_column("n_recommended", pa.array([3, 10, 5], pa.int32()))
-    assert users.mean_recall_ceiling(table, "a") == pytest.approx((3 / 4 + 2 / 2) / 2, rel=0, abs=1e-12)
+    assert precision_recall.mean_recall_ceiling(table, "a") == pytest.approx((3 / 4 + 2 / 2) / 2, rel=0, abs=1e-12)
 
 
 # ---- groups and tradeoffs --------------------------------------------------------------------------------------------

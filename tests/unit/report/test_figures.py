@@ -56,9 +56,9 @@ CAPTIONS = {
     ),
     "pr_curve": (
         "Precision over recall",
-        "Interpolated precision at levels of recall: the mean over 4 users with bands of 90 % intervals. Faint lines "
-        "are 50 users at most, chosen by a hash of their id; the dashed line is the recall that the lists could reach "
-        f"by their length, on average. {WHOM.removeprefix('4 users. ')}",
+        "Interpolated precision at levels of recall: the mean over 4 users with bands of 90 % intervals. No two "
+        "models cross. Faint lines are 50 users at most, chosen by a hash of their id; the dashed line is the recall "
+        f"that the lists could reach by their length, on average. {WHOM.removeprefix('4 users. ')}",
     ),
     "user_values": (
         "nDCG@1 of single users",

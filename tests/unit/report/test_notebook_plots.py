@@ -122,7 +122,7 @@ def test_figures_of_few_users_stay_in_the_range_of_the_measure(name: str, n_user
         areas = [
             layer["mark"] for panel in spec["vconcat"] for layer in panel["layer"] if layer["mark"]["type"] == "area"
         ]
-        assert [mark["clip"] for mark in areas] == [True, True]
+        assert [mark["clip"] for mark in areas] == [True, True, True]
 
 
 def _drawn(spec: dict[str, Any]) -> Iterator[dict[str, Any]]:

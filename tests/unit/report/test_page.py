@@ -81,7 +81,7 @@ def test_every_figure_has_a_title_a_summary_and_a_specification(page: Element) -
     specs = figures(page)
     charts = page.all("div", class_="chart")
     assert [one.attributes["id"] for one in charts] == list(specs)
-    assert len(charts) == 6 + 3 + 6 + 3 + 3 + 2 + 3 + 4
+    assert len(charts) == 6 + 3 + 6 + 3 + 3 + 2 + 4 + 4
     assert all(one.attributes["role"] == "img" and one.attributes["aria-label"] for one in charts)
     assert all("title" not in spec and spec["width"] == "container" for spec in specs.values())
 
@@ -283,7 +283,7 @@ def test_values_that_are_all_undefined_are_said_to_be_and_not_drawn_as_zero(nigh
 def test_users_that_were_deleted_are_said_to_be(nights: ReportTables) -> None:
     page = parsed(report(replace(nights, user_metrics=nights.user_metrics.slice(0, 0))))
     assert "rankeval maintain --keep-days" in page.one("section", class_="quiet").words
-    assert len(section(page, "precision-recall").all("div", class_="chart")) == 3
+    assert len(section(page, "precision-recall").all("div", class_="chart")) == 1 + 3
 
 
 def test_a_measure_that_this_version_does_not_know_is_shown(nights: ReportTables) -> None:

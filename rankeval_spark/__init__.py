@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from rankeval_spark import windows
+    from rankeval_spark.apps.notebook.advise import advise
     from rankeval_spark.apps.notebook.attributed_interactions import attributed_interactions
     from rankeval_spark.apps.notebook.config_evaluation import evaluate_config
     from rankeval_spark.apps.notebook.evaluate import evaluate
@@ -35,6 +36,7 @@ __all__ = [
     "Results",
     "Slicing",
     "__version__",
+    "advise",
     "attributed_interactions",
     "build_session",
     "evaluate",
@@ -51,6 +53,7 @@ _HOMES: Final = {
     "Evaluation": "rankeval_spark.evaluation",
     "ResultTable": "rankeval_spark.report.result_table",
     "Results": "rankeval_spark.results",
+    "advise": "rankeval_spark.apps.notebook.advise",
     "attributed_interactions": "rankeval_spark.apps.notebook.attributed_interactions",
     "build_session": "rankeval_spark.spark.session.builder",
     "measure": "rankeval_spark.measures",

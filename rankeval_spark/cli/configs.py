@@ -10,9 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rankeval_spark.cli.shared_options import config_and_dates
+from rankeval_spark.cli.shared_options import config_and_dates, start
 from rankeval_spark.cli.terminal import console, is_quiet, json_text, say_done, write_out
 from rankeval_spark.config import EvaluationConfig, check_roots, json_schema, least_cost, load_config
+from rankeval_spark.config.base import DATE_PLACEHOLDER
 from rankeval_spark.config.check_thresholds import OPEN_FIX, OVER
 from rankeval_spark.errors import ConfigError, Fault, InputError, OpenWindowsError, errors_of, raise_together
 
@@ -176,6 +177,25 @@ def _format_size(n_bytes: int | None) -> str:
             return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
         size /= 1000
     return f"{size:.1f} TB"
+
+
+def advise_command(path: Path, overrides: Sequence[str], day: str | None, form: str, *, is_json: bool) -> None:
+    """Print advice on the inputs of a config: as text, or as a config, a call, Markdown or JSON."""
+    config, days = config_and_dates(path, overrides, [("--date", day)] if day else [])
+    if not days and DATE_PLACEHOLDER in config.public_json():
+        raise ConfigError(Fault("--date", "none", f"the evaluation date, because the inputs have {DATE_PLACEHOLDER}"))
+    from rankeval_spark.apps.nightly.look_ahead import wants_spark  # noqa: PLC0415 - pyarrow takes a moment
+    from rankeval_spark.apps.notebook.advise import advise_config  # noqa: PLC0415 - as above
+
+    options: dict[str, Any] = {"master": config.spark.master, "settings": config.spark.resolved_settings()}
+    session = partial(start, f"rankeval advise {config.evaluation}", **options)
+    found = advise_config(config, (days or [ANY_DAY])[0], start=session, on_spark=wants_spark(config) is not None)
+    if is_json:
+        write_out(json_text({"config": str(path), "advice": list(found), "settings": found.settings}))
+    elif form == "text":
+        write_out(f"{found}\n\nas a config: rankeval advise {shlex.quote(str(path))} --as yaml\n")
+    else:
+        write_out({"yaml": found.to_yaml, "python": found.to_python, "markdown": found.to_markdown}[form]())
 
 
 def init_command(config: Path, tables: Mapping[str, str], results: str | None) -> None:

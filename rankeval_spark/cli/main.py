@@ -279,6 +279,23 @@ def init(  # noqa: PLR0913, PLR0917 - an input each
     init_command(config, {name: path for name, path in tables.items() if path is not None}, results)
 
 
+@_command("rankeval advise conf/nightly.yaml --date 2026-01-03", "rankeval advise conf/nightly.yaml --as yaml")
+def advise(
+    config: shared.Config,
+    date_: Annotated[str | None, typer.Option("--date", help="Evaluation date, for inputs that have one")] = None,
+    overrides: shared.Overrides = None,
+    as_: Annotated[
+        Literal["text", "yaml", "python", "markdown"],
+        typer.Option("--as", help="Print text, the config with the advice, the call of evaluate, or Markdown"),
+    ] = "text",
+    json_: shared.Json = False,
+) -> None:
+    """Look at the data of a config: advise measures, cutoffs, policies and slices, with reasons."""
+    from rankeval_spark.cli.configs import advise_command  # noqa: PLC0415 - pydantic takes a moment
+
+    advise_command(config, overrides or [], date_, as_, is_json=json_)
+
+
 @_command("rankeval validate conf/nightly.yaml", "rankeval validate conf/nightly.yaml --date 2026-01-03")
 def validate(
     config: shared.Config,

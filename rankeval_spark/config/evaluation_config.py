@@ -287,6 +287,7 @@ class EvaluationConfig(Request):
     counts_seen: ClassVar[bool] = False  # type: ignore[misc]  # no field here
     counts_judged_seen: ClassVar[bool] = True  # type: ignore[misc]  # no field here
     weighs_users: ClassVar[bool] = False  # type: ignore[misc]  # no field here
+    reads_times: ClassVar[bool] = False  # type: ignore[misc]  # no field here
 
     @field_validator("spark", mode="wrap")  # no check reads it, see :class:`Request`
     @classmethod

@@ -149,6 +149,8 @@ class Request(Model):
     costs a join."""
     counts_judged_seen: bool = True
     """Count judgements that are in the training data, whose rows move to their users for it."""
+    reads_times: bool = False
+    """Read all times that the inputs have, whether or not interactions are attributed by them: for a profile."""
     weighs_users: bool = False
     """Weigh users in every mean over them, by the input `user_weights`."""
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 COLUMNS_OF: Final = {
     row_kinds.LOG: (C.LIST_ID, C.SCORE, C.RANK, C.PREDICTED_REWARD, C.RECOMMENDED_AT, row_kinds.FACTS),
     row_kinds.HELD_OUT: (C.GAIN, C.VALUE, C.PROPENSITY, C.WEIGHT, C.INTERACTED_AT, row_kinds.FACTS),
-    row_kinds.TRAIN: (row_kinds.FACTS,),
+    row_kinds.TRAIN: (row_kinds.FACTS, C.INTERACTED_AT),
     row_kinds.SEGMENTS: (row_kinds.SEGMENT_VALUES,),
     row_kinds.FAMILIARITY: (row_kinds.SIMILARITY,),
     row_kinds.PAIRS: (C.MODEL_ID, C.LIST_ID, C.PAIRS),

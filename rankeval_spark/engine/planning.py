@@ -164,7 +164,8 @@ def log_columns(columns: Collection[str], request: Request, *, has_lists: bool) 
         found.append(C.LIST_ID)
     if N.PREDICTIONS in request.measure_set.needs and C.PREDICTED_REWARD in columns:
         found.append(C.PREDICTED_REWARD)
-    return [*found, C.RECOMMENDED_AT] if request.policies.is_attributed else found
+    has_times = request.policies.is_attributed or (request.reads_times and C.RECOMMENDED_AT in columns)
+    return [*found, C.RECOMMENDED_AT] if has_times else found
 
 
 def judgement_facts(request: Request) -> list[str]:
@@ -173,9 +174,15 @@ def judgement_facts(request: Request) -> list[str]:
     return [column for column, need in read.items() if need in request.measure_set.needs]
 
 
-def reads_event_times(request: Request) -> bool:
-    """Return True if workers read when interactions happened."""
-    return request.policies.held_out_duplicates == "last" or request.policies.is_attributed
+def event_times(request: Request, columns: Collection[str]) -> list[str]:
+    """Return the column of the times of judgements, where workers read when they happened."""
+    is_needed = request.policies.held_out_duplicates == "last" or request.policies.is_attributed
+    return [C.INTERACTED_AT] if is_needed or (request.reads_times and C.INTERACTED_AT in columns) else []
+
+
+def train_columns(request: Request, columns: Collection[str]) -> list[str]:
+    """Return the columns of the training data that move to the users."""
+    return [C.USER_ID, C.ITEM_ID, *(name for name in (C.INTERACTED_AT,) if request.reads_times and name in columns)]
 
 
 def build_job(

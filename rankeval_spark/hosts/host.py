@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias
 
 from typing_extensions import TypeVar
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rankeval_spark.sums.sums import Sum, Writer
 
     Advance: TypeAlias = Callable[[int, int], None]  # what hears how many rows of all are done, from any thread
+
+NUMBER: Final = r"^-?[0-9]+(\.[0-9]+)?([eE]-?[0-9]+)?$"  # text of a number, of a segment
 
 Frame = TypeVar("Frame", default=Any)  # ``pyspark.sql.DataFrame`` on Spark, ``ResultTable`` in this process
 
@@ -48,6 +50,22 @@ class Host(ABC, Generic[Frame]):
     @abstractmethod
     def has_one_list(self) -> bool:
         """True if no user has several lists of a model."""
+
+    @property
+    @abstractmethod
+    def given_columns(self) -> Mapping[str, Collection[str]]:
+        """Canonical columns that each input has, by its name."""
+
+    @abstractmethod
+    def describe_users(self) -> tuple[dict[str, tuple[int, bool]], list[str]]:
+        """Return how many values each segment has and whether all are numbers, and the names of own values.
+
+        On Spark by a job each; the counts of values are estimates there.
+        """
+
+    @abstractmethod
+    def for_request(self, request: Request) -> Host[Frame]:
+        """Return a host of the same inputs for another request, which reads no other columns; nothing is refused."""
 
     @property
     @abstractmethod

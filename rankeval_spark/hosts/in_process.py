@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from threading import Lock
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.engine.arrays import to_texts
 from rankeval_spark.engine.facts import require_input
-from rankeval_spark.hosts.host import Host
+from rankeval_spark.hosts.host import NUMBER, Host
 from rankeval_spark.in_process import scored_rows
 from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.in_process.input_checks import (
@@ -96,6 +96,23 @@ class InProcess(Host[ResultTable]):
     @property
     def has_one_list(self) -> bool:
         return self.usable.has_one_list
+
+    @property
+    def given_columns(self) -> Mapping[str, Collection[str]]:
+        return {source.name: source.given for source in self.usable.tables.all()}
+
+    def describe_users(self) -> tuple[dict[str, tuple[int, bool]], list[str]]:
+        tables, found = self.usable.tables, dict[str, tuple[int, bool]]()
+        segments = pa.schema([]).empty_table() if tables.segments is None else tables.segments.table
+        for name in (name for name in segments.column_names if name != C.USER_ID):
+            values = pc.unique(segments[name]).drop_null()
+            numbers = pc.match_substring_regex(values.cast(pa.string()), NUMBER)
+            found[name] = (len(values), bool(pc.all(numbers).as_py()))
+        own = [] if tables.user_values is None else pc.unique(tables.user_values.table[C.NAME]).drop_null().to_pylist()
+        return found, sorted(own)
+
+    def for_request(self, request: Request) -> InProcess:
+        return InProcess(Usable(replace(self.usable.tables, are_checked=True), request, self.usable.n_threads))
 
     @property
     def job(self) -> Job:

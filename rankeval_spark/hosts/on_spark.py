@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial, reduce
 from pathlib import Path
@@ -18,7 +18,7 @@ from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.facts import require_input
 from rankeval_spark.engine.planning import counted_needs, judgement_facts, measure_needs
 from rankeval_spark.errors import Fault, InputError, kind_of, warn_user
-from rankeval_spark.hosts.host import Host
+from rankeval_spark.hosts.host import NUMBER, Host
 from rankeval_spark.inputs.input_columns import IS_UNPARSABLE, read_inputs, refuse_missing
 from rankeval_spark.inputs.spark.probes import cached_partitions, estimated_bytes
 from rankeval_spark.inputs.spark.reading import Source, Sources, from_frame, read_all, unite_models
@@ -115,6 +115,26 @@ class OnSpark(Host[DataFrame]):
     @property
     def has_one_list(self) -> bool:
         return self.given.has_one_list
+
+    @property
+    def given_columns(self) -> Mapping[str, Collection[str]]:
+        return {source.name: source.given for source in self._sources.all()}
+
+    def describe_users(self) -> tuple[dict[str, tuple[int, bool]], list[str]]:
+        frame, values, found = self.given.segment_table, self.given.user_values, dict[str, tuple[int, bool]]()
+        names = [] if frame is None else [name for name in frame.columns if name != C.USER_ID]
+        if frame is not None and names:
+            texts = [F.col(C.quoted_name(name)).cast("string") for name in names]
+            counts = [*map(F.approx_count_distinct, texts), *(F.bool_and(text.rlike(NUMBER)) for text in texts)]
+            (row,) = frame.agg(*counts).collect()
+            found = {name: (row[n], bool(row[len(names) + n])) for n, name in enumerate(names)}
+        if values is None:
+            return found, []
+        own = values.select(C.NAME).dropna().distinct().sort(C.NAME).limit(MAX_SIMILAR).collect()
+        return found, [row[0] for row in own]
+
+    def for_request(self, request: Request) -> OnSpark:
+        return OnSpark(self._sources, request, sample_share=self._sample_share)
 
     @property
     def job(self) -> Job:

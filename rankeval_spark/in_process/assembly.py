@@ -35,14 +35,15 @@ from rankeval_spark.engine.planning import (
     build_job,
     counted_needs,
     description_depth,
+    event_times,
     is_described,
     item_needs,
     judgement_facts,
     log_columns,
     measure_needs,
-    reads_event_times,
     reads_optional,
     reads_train,
+    train_columns,
 )
 from rankeval_spark.in_process.cooccurrence import Interactions, to_familiarity, to_pairs
 from rankeval_spark.in_process.user_segments import to_segment_rows, to_segments
@@ -368,12 +369,12 @@ class Usable:
         """Tables of the inputs but for the log, each only where something reads it; co-occurrence of ranked items."""
         request, held_out = self.request, self.tables.held_out.table
         judged = [*schemas.HELD_OUT.key_in(held_out.column_names), C.GAIN, *judgement_facts(request)]
-        judged += [C.INTERACTED_AT] if reads_event_times(request) else []
+        judged += event_times(request, held_out.column_names)
         found = {row_kinds.HELD_OUT: held_out.select(judged), **self._user_tables()}
         if self.segments is not None:
             found[row_kinds.SEGMENTS] = to_segment_rows(self.segments, request.segments)
         if self.train is not None and reads_train(request, needs):
-            found[row_kinds.TRAIN] = self.train.select([C.USER_ID, C.ITEM_ID])
+            found[row_kinds.TRAIN] = self.train.select(train_columns(request, self.train.column_names))
         if self.trained is not None and not needs.isdisjoint(SECOND_STEP):
             depth = description_depth(request.measure_set)
             ranked = self.ranked_items(depth=depth)

@@ -30,6 +30,7 @@ PUBLIC: Final = [
     *("Comparisons", "Evaluation", "FrameInputs", "Intervals", "Policies", "ResultTable", "Results", "Slicing"),
     *(
         "__version__",
+        "advise",
         "attributed_interactions",
         "build_session",
         "evaluate",

@@ -40,6 +40,7 @@ NOT_RUN: Final = {
         ("docs/explain.md", start): "what the block above prints; tests/unit/test_pages.py compares it"
         for start in ("lists: ", "nDCG = ", "IPrecAvg = ", "P@2 = ", "AP = ")
     },
+    ("docs/advise.md", "look at first"): "what the block above prints; tests/unit/test_pages.py compares it",
     ("docs/operations.md", "make zip"): "needs a cluster; tests/cluster/test_submit.py submits it",
     ("docs/operations.md", "make cluster-env"): "needs a cluster; tests/cluster/test_submit.py submits it",
     ("docs/scale.md", ""): "takes up to an hour",

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from rankeval_spark.config import EvaluationConfig
     from rankeval_spark.config.request import Request
+    from rankeval_spark.hosts.host import Host
 
 
 def evaluate_config(
@@ -68,18 +69,25 @@ def evaluate_config(
     >>> evaluate_config("conf/nightly.yaml", "2026-01-31").leaderboard()  # doctest: +SKIP
     """
     config, day = load_config(path, overrides), parse_date(str(date), "evaluate_config(date=)")
+    return Evaluation(host_of_config(config, request_of(config, day), day, spark, "evaluate_config"), config)
+
+
+def host_of_config(
+    config: EvaluationConfig, request: Request, day: date, spark: SparkSession | None, function: str
+) -> Host:
+    """Return the host that computes a request of a config on one date; ``function`` is called, for messages."""
     check_roots(config, day)
-    request = request_of(config, day)
     if spark is not None:
         import_module("rankeval_spark.spark.version").require_spark()
-        return Evaluation(import_module("rankeval_spark.hosts.on_spark").of_config(spark, config, request, day), config)
+        found: Host = import_module("rankeval_spark.hosts.on_spark").of_config(spark, config, request, day)
+        return found
     try:
         tables = replace(read_tables(open_inputs(config, request, day), sample_share=1), are_checked=False)
     except ForSparkError as error:
         _refuse_faulty_inputs(config, request, day)
         fix = "pass spark=, a session"
-        raise ConfigError(Fault("evaluate_config(spark=)", f"None, and {error}", "a session of Spark", fix)) from error
-    return Evaluation(InProcess(Usable(tables, request, pa.cpu_count())), config)
+        raise ConfigError(Fault(f"{function}(spark=)", f"None, and {error}", "a session of Spark", fix)) from error
+    return InProcess(Usable(tables, request, pa.cpu_count()))
 
 
 def _refuse_faulty_inputs(config: EvaluationConfig, request: Request, day: date) -> None:

@@ -18,12 +18,16 @@ from rankeval_spark.apps.notebook.hosts import (
 from rankeval_spark.config import parse_date
 from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.hosts.progress_line import show_progress
+from rankeval_spark.inputs.input_columns import INPUTS
 from rankeval_spark.refusals import raise_in_call_words
 
 if TYPE_CHECKING:
     from datetime import date
 
+    from rankeval_spark.apps.notebook.arguments import Call
     from rankeval_spark.config import Comparisons, FrameInputs, Intervals, Policies, Slicing
+    from rankeval_spark.config.request import Request
+    from rankeval_spark.hosts.host import Host
 
     Section = Mapping[str, Any]  # keys and values of a section of the config
 
@@ -164,22 +168,32 @@ def evaluate(  # noqa: PLR0913 - the public surface: each argument is a decision
     """
     arguments = locals()  # all of them, as they are given
     with raise_in_call_words(is_on_spark=is_of_spark(recommendations)):
-        if isinstance(evaluation_date, str):
-            arguments["evaluation_date"] = evaluation_date = parse_date(evaluation_date, "evaluation_date")
-        given = {"recommendations": recommendations, "held_out": held_out}
-        given |= {"segments": segments, "train": train, "items": items}
-        given |= {"user_values": user_values, "user_weights": user_weights}
-        frames = open_inputs_of_call(given, inputs, evaluation_date, format)
-        read, notes = read_library_columns(frames, inputs)
-        call = validate_call({**arguments, "inputs": read, "input_notes": notes}, frames)
-        request = call.request
-        columns = {name: column_names(frame) for name, frame in frames.items()}
-        log = [*columns["recommendations"], *call.inputs.recommendations.columns]
-        judged = [] if call.inputs.held_out.gains else [*columns["held_out"], *call.inputs.held_out.columns]
-        unused = columns["segments"] if not call.slices and not call.slicing.bands else []
-        warn_of_likely_mistakes(request, log, judged, unused)
-        if is_spark := is_on_spark(frames):
-            import_module("rankeval_spark.spark.version").require_spark()
-        host = import_module(f"rankeval_spark.hosts.{'on_spark' if is_spark else 'in_process'}")
-        with show_progress("reading the inputs", has_rows=not is_spark):
-            return Evaluation(host.of_call(frames, request, call.inputs), call)
+        call, frames = open_call(arguments)
+        return Evaluation(host_of(call, frames, call.request), call)
+
+
+def open_call(arguments: dict[str, Any]) -> tuple[Call, Mapping[str, object]]:
+    """Open the inputs of a call and validate its arguments; warn of names that probably mean something else."""
+    day, inputs = arguments["evaluation_date"], arguments["inputs"]
+    if isinstance(day, str):
+        arguments["evaluation_date"] = day = parse_date(day, "evaluation_date")
+    given = {name: arguments[name] for name in INPUTS}
+    frames = open_inputs_of_call(given, inputs, day, arguments["format"])
+    read, notes = read_library_columns(frames, inputs)
+    call = validate_call({**arguments, "inputs": read, "input_notes": notes}, frames)
+    columns = {name: column_names(frame) for name, frame in frames.items()}
+    log = [*columns["recommendations"], *call.inputs.recommendations.columns]
+    judged = [] if call.inputs.held_out.gains else [*columns["held_out"], *call.inputs.held_out.columns]
+    unused = columns["segments"] if not call.slices and not call.slicing.bands else []
+    warn_of_likely_mistakes(call.request, log, judged, unused)
+    return call, frames
+
+
+def host_of(call: Call, frames: Mapping[str, object], request: Request) -> Host:
+    """Return the host that computes a request of the frames of a call."""
+    if is_spark := is_on_spark(frames):
+        import_module("rankeval_spark.spark.version").require_spark()
+    host = import_module(f"rankeval_spark.hosts.{'on_spark' if is_spark else 'in_process'}")
+    with show_progress("reading the inputs", has_rows=not is_spark):
+        found: Host = host.of_call(frames, request, call.inputs)
+    return found

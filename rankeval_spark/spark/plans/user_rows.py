@@ -24,13 +24,14 @@ from rankeval_spark.engine.planning import (
     build_job,
     described_inputs,
     description_depth,
+    event_times,
     item_needs,
     judgement_facts,
     log_columns,
     measure_needs,
-    reads_event_times,
     reads_optional,
     reads_train,
+    train_columns,
 )
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.spark.plans import item_facts, usable_rows
@@ -130,7 +131,7 @@ def to_user_rows(
     is_joined = of_items is not None and row_kinds.LOG in described
     listed = inputs.recommendations if inputs.lists is None or is_joined else inputs.lists
     log = _log_rows(listed, inputs, request, models)
-    when = [C.INTERACTED_AT] if reads_event_times(request) else []
+    when = event_times(request, inputs.held_out.columns)
     judged = inputs.held_out.select(
         *schemas.HELD_OUT.key_in(inputs.held_out.columns), C.GAIN, *judgement_facts(request), *when
     )
@@ -216,7 +217,8 @@ def _segment_and_train_rows(inputs: InputFrames, request: Request, needs: frozen
         found[row_kinds.SEGMENTS] = users.where(usable_rows.has_keys(C.SEGMENT_KEY))
     if reads_train(request, needs):
         train = require_input(inputs.train)
-        found[row_kinds.TRAIN] = train.select(*schemas.TRAIN.key).where(usable_rows.has_keys(schemas.TRAIN.key))
+        rows = train.select(*train_columns(request, train.columns))
+        found[row_kinds.TRAIN] = rows.where(usable_rows.has_keys(schemas.TRAIN.key))
     return found
 
 

@@ -82,15 +82,14 @@ def trace_value(measure: Measure, lists: Lists, *, judged_only: bool = False) ->
     if np.isnan(value):
         return traced
     divisor = _first(found.denominator) if isinstance(found, Ratio) else 1.0
-    if divisor == 0:  # what is divided by nothing is nothing
-        return replace(
-            traced, numbers={"divided by": 0.0}, by_rank={"contribution": np.zeros(_last_rank(measure, lists))}
-        )
+    if divisor == 0 or (ideal and not sums):  # nothing is divided, or the judgements alone decide
+        numbers = {"divided by": 0.0} if divisor == 0 else {"constant": value}
+        return replace(traced, numbers=numbers, by_rank={"contribution": np.zeros(_last_rank(measure, lists))})
     parts = _Parts(measure, view, divisor, [each.total for each in sums])
     slopes, is_linear = parts.find_slopes() if len(sums) <= _MAX_SUMS else ({}, False)
     active = [number for number, slope in slopes.items() if slope]
     n_ranks = max([_last_rank(measure, lists), *(int(sums[number].place.max(initial=0)) for number in active)])
-    numbers, by_rank = dict[str, float](), dict[str, FloatVector]()
+    numbers, by_rank = {}, dict[str, FloatVector]()
 
     def spread(one: _Sum, terms: FloatVector) -> FloatVector:
         return sum_by_list(one.place - 1, terms, n_lists=n_ranks)

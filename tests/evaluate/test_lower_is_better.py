@@ -22,10 +22,33 @@ if TYPE_CHECKING:
     from rankeval_spark import Evaluation
 
 USERS: Final = [f"u{n:02}" for n in range(40)]
-LOWER: Final = {"Calibration", "Freshness", "Gini", "ILS", "LogLoss", "MAE", "MSE", "PopREO", "PopRSP", "RMSE"}
+LOWER: Final = {
+    "Calibration",
+    "Freshness",
+    "Gini",
+    "HitRank",
+    "ILS",
+    "LogLoss",
+    "MAE",
+    "MSE",
+    "PopREO",
+    "PopRSP",
+    "RMSE",
+}
 """Distances, errors, ages and how unequal something is."""
 NEITHER: Final = {
-    *("ACLT", "APLT", "ARP", "BiasDisparity", "ImportanceWeight", "Jaccard", "Judged", "MeanPopRank", "Overlap"),
+    *(
+        "ACLT",
+        "APLT",
+        "ARP",
+        "BiasDisparity",
+        "IDCG",
+        "ImportanceWeight",
+        "Jaccard",
+        "Judged",
+        "MeanPopRank",
+        "Overlap",
+    ),
     *("PopLift", "RBO", "RBPResidual", "RecallCeiling", "unj"),
 }
 """What lists are like, what is known of them, and what is best in between."""
@@ -51,17 +74,17 @@ def mean_rank(cut: CutLists) -> FloatMatrix:
 
 def rank_measure(**fields: Any) -> Measure:  # noqa: ANN401 - fields of the definition
     """Define a measure of which less is better."""
-    texts = {"name": "MeanRank", "formula": "", "undefined": "no hit", "source": "test", "bounds": (1, math.inf)}
+    texts = {"name": "RankOfHits", "formula": "", "undefined": "no hit", "source": "test", "bounds": (1, math.inf)}
     definition = Definition(**{**texts, **fields})
     definition(mean_rank)
     definition.register()
-    return Measure.parse("MeanRank")
+    return Measure.parse("RankOfHits")
 
 
 @pytest.mark.usefixtures("own_registry")
 @pytest.mark.parametrize("better", ["lower", "neither", lambda **_: "lower"])
 def test_measure_that_is_not_better_higher_says_the_value_of_users_without_one(better: Any) -> None:  # noqa: ANN401 - a side or a function
-    with pytest.raises(ValueError, match=r"MeanRank: found better=.* and no value of a user without one; expected"):
+    with pytest.raises(ValueError, match=r"RankOfHits: found better=.* and no value of a user without one; expected"):
         rank_measure(better=better)
     worst = rank_measure(better=better, without_relevant=100.0)
     assert worst.without_relevant == 100.0

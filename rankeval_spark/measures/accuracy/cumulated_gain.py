@@ -187,6 +187,13 @@ class Weighting:
             return np.ldexp(replace(self, power=_SMALLER).total(cut), -_SMALLER)
         return total
 
+    def ideal_total(self, cut: CutLists, ideal: Ideal) -> FloatMatrix:
+        """Sum of discounted gains at ranks 1..k of the best order; infinite where it is beyond a double."""
+        best = _ideal_total(cut, self, ideal)
+        if not self.power and np.isnan(best).any():
+            return np.ldexp(replace(self, power=_SMALLER).ideal_total(cut, ideal), -_SMALLER)
+        return best
+
     def _sum_discounted(self, cut: CutLists) -> FloatMatrix:
         """Sum the discounted gains of hits and, where these are worth something, of unjudged items."""
         lists = cut.lists
@@ -461,6 +468,41 @@ def normalised_discounted_cumulated_gain(
     array([[0.    , 0.6934]])
     """
     return Weighting(dcg, gains, rel, unjudged, p=p).share_of_ideal(cut, ideal)
+
+
+@gain_measure(
+    name="IDCG",
+    words="ideal discounted cumulative gain, ideal DCG, best possible DCG, maximum DCG, divisor of nDCG",
+    aliases={"IdealDCG": {}, "MaxDCG": {}, "ICG": {"dcg": "none"}},
+    formula="sum_{i<=k} g*_i / log2(i + 1), g* the gains of all judgements, best first",
+    bounds=(0, math.inf),
+    source=f"{_JARVELIN}: the ideal vector",
+    cutoff=_NORMALISED_CUTOFF,
+    rules=(*_DISCOUNT_RULES, *_OF_IDEAL),
+    has_mean_over_ties=lambda ideal, **_: ideal != "retrieved",
+    better="neither",
+    without_relevant=0.0,
+)
+def ideal_discounted_cumulated_gain(
+    cut: CutLists,
+    *,
+    dcg: Dcg = "log2",
+    gains: Gains = "grade",
+    ideal: Ideal = "judged",
+    p: GeometricFactor = None,
+    rel: Level = 1,
+    unjudged: Unjudged = "zero",
+) -> FloatMatrix:
+    """Discounted cumulated gain of the best order there could be: what nDCG divides by.
+
+    In units of gain; it depends on the judgements, and only with ``ideal='retrieved'`` and ``'len'`` on the list. Gains
+    5, 3 and 1 are 5 + 3 / log2(3) + 1 / 2.
+
+    >>> ideal_discounted_cumulated_gain(Lists.of([Ranking([1, 5], missed=[3])]).cut([1, 0])).round(4)
+    array([[5.    , 7.3928]])
+    """
+    weighting = Weighting(dcg, gains, rel, unjudged, p=p)
+    return nan_unless(weighting.ideal_total(cut, ideal), weighting.has_gain(cut))
 
 
 def _defined_total(cut: CutLists, weighting: Weighting) -> FloatMatrix:

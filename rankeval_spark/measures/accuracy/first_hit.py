@@ -9,9 +9,9 @@ import numpy as np
 
 from rankeval_spark.measures.accuracy.cumulated_gain import Weighting
 from rankeval_spark.measures.accuracy.precision_recall import NO_MICRO_SUM, divisor_of_hits
-from rankeval_spark.measures.arrays import FloatMatrix, Ratio, nan_unless
+from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, nan_unless
 from rankeval_spark.measures.definition import NO_RELEVANT, Cutoff, Definition, OptionRule, only_with
-from rankeval_spark.measures.lists import CutLists
+from rankeval_spark.measures.lists import CutLists, Lists, Relevance
 from rankeval_spark.measures.options import Level
 
 
@@ -73,6 +73,80 @@ def first_hit(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     lists, relevance = cut.lists, cut.lists.relevance(rel)
     first_rank = lists.sum_hits(relevance.is_first * lists.hit_rank)
     return nan_unless((first_rank == cut.k).astype(np.float64), relevance.n_relevant > 0)
+
+
+MissedItems: TypeAlias = Annotated[
+    Literal["drop", "next"],
+    "Relevant items that are not at ranks 1..k: left out, so that a list without a hit has no value; counted at rank k "
+    "+ 1.",
+]
+
+WhichRank: TypeAlias = Annotated[
+    Literal["mean", "first", "last"],
+    "Rank of a list: the mean of its relevant items; that of the first; that of the last. Always printed.",
+]
+
+
+@Definition(
+    name="HitRank",
+    words="mean rank of the first hit, mean rank of relevant items, rank of the last relevant item, rank of the first "
+    "relevant item, position of the first hit, mean rank, average rank, coverage error, search depth",
+    aliases={
+        **{name: {"stat": "mean"} for name in ("MeanRank", "MeanHitRank")},
+        **{name: {"stat": "first"} for name in ("FirstHitRank", "FirstRelevantRank")},
+        **{name: {"stat": "last"} for name in ("LastHitRank", "LastRelevantRank")},
+    },
+    unlike={"coverage_error": "of scikit-learn puts equal scores at their last rank: HitRank(stat='last')"},
+    formula="mean of the ranks i <= k with r_i = 1; stat='first', 'last': the least, the greatest of them; "
+    "missed='next': a relevant item that is not at ranks 1..k counts at k + 1",
+    bounds=(1, math.inf),
+    undefined=f"{NO_RELEVANT}; with missed='drop': no hit at ranks 1..k",
+    source="Bordes et al. (2013), Translating embeddings for multi-relational data; scikit-learn coverage_error",
+    cutoff=Cutoff("optional").but("required", missed="next"),
+    rules=(only_with("agg", "macro", "stat", "mean"),),
+    always_printed=("stat",),
+    has_mean_over_ties=lambda missed, stat, **_: missed == "next" and stat != "last",
+    is_bounded_by_gains=lambda missed, group, **_: missed == "next" and group is None,
+    better="lower",
+    without_relevant=math.nan,
+)
+def hit_rank(cut: CutLists, *, missed: MissedItems = "drop", rel: Level = 1, stat: WhichRank = "mean") -> Ratio:
+    """Mean rank of the relevant items, or the rank of the first or the last of them.
+
+    From 1, the best. Hits are at ranks 2 and 5, and one relevant item is missed.
+
+    >>> batch = Lists.of([Ranking([None, 1, None, None, 1], missed=[1])])
+    >>> [float(hit_rank(batch.cut([5]), stat=stat).values[0, 0]) for stat in ("mean", "first", "last")]
+    [3.5, 2.0, 5.0]
+    >>> hit_rank(batch.cut([1, 5]), missed="next").values.round(4)
+    array([[2.    , 4.3333]])
+    """
+    relevance, n_found = cut.lists.relevance(rel), cut.hits(rel)
+    ranks, n_missed = relevance.is_relevant * cut.lists.hit_rank, relevance.n_relevant - n_found
+    if stat == "first":
+        ranks, n_found = relevance.is_first * ranks, cut.sum_hits(relevance.is_first)
+    elif stat == "last":
+        ranks, n_found = _steps_to_hits(cut.lists, relevance), np.minimum(n_found, 1.0)
+    total = cut.sum_hits(ranks)
+    if missed == "drop":
+        return Ratio(total, n_found)
+    if stat == "first":
+        n_missed = 1 - n_found
+    elif stat == "last":
+        n_missed = np.minimum(n_missed, 1.0)
+        total, n_found = total * (1 - n_missed), 1 - n_missed
+    next_rank = np.where(np.isfinite(cut.k), cut.k, 0.0) + 1  # the whole list, which has no k, is never requested
+    return Ratio(total + n_missed * next_rank, n_found + n_missed, where=relevance.n_relevant > 0)
+
+
+def _steps_to_hits(lists: Lists, relevance: Relevance) -> FloatVector:
+    """Count the ranks from one relevant hit to the next, shape (n_hits,): they add up to the rank of the last one."""
+    place = np.flatnonzero(relevance.is_relevant)
+    owner, rank = lists.hit_list[place], lists.hit_rank[place]
+    steps = np.zeros(len(lists.hit_rank))
+    steps[place] = rank
+    steps[place[1:]] -= np.where(owner[1:] == owner[:-1], rank[:-1], 0)
+    return steps
 
 
 RankSumDivisor: TypeAlias = Annotated[

@@ -109,6 +109,11 @@ def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number:
     return discounted(one.judged[: k or None], worth_of("inverse", gains, rel), "inverse")
 
 
+@denominator("HitRank")
+def _(one: PlainList, k: int, *, missed: str, rel: float, stat: str) -> Number:
+    return 1 if stat != "mean" else hit_divisor(one, k, "hits" if missed == "drop" else "R", rel)
+
+
 @denominator("nERR")
 def _(one: PlainList, k: int, *, max_rel: float) -> Number:
     return cascade(one.judged[: k or None], max_rel)

@@ -11,7 +11,7 @@ from typing import Any
 
 from rankeval_spark.measures.options import GainMap
 from tests.support.oracles import number
-from tests.support.oracles.plain import NAIVE, Number, PlainList, has_gain, least, mean, naive, share
+from tests.support.oracles.plain import NAIVE, Naive, Number, PlainList, has_gain, least, mean, naive, share
 
 Worth = Callable[[Any], Number]
 
@@ -235,6 +235,15 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return Fraction(is_first_at_k) if one.n_relevant(rel) else None
 
 
+@naive("HitRank")
+def _(one: PlainList, k: int, *, missed: str, rel: float, stat: str) -> Number | None:
+    ranks = [rank for rank, gain in enumerate(one.top(k), 1) if gain >= rel]
+    ranks += [k + 1] * (one.n_relevant(rel) - len(ranks)) if missed == "next" else []
+    if not ranks:
+        return None
+    return {"mean": Fraction(sum(ranks), len(ranks)), "first": min(ranks), "last": max(ranks)}[stat]
+
+
 @naive("RBP")
 def _(one: PlainList, k: int, *, max_rel: float, p: float, rel: float | None) -> Number | None:
     shares = [(gain >= rel) if rel else Fraction(max(gain, 0)) / Fraction(max_rel) for gain in one.top(k)]
@@ -307,11 +316,21 @@ def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number |
     return share(total, hit_divisor(one, k, denom, rel)) if is_defined else None
 
 
-@naive("CG")
-@naive("nCG")
-@naive("DCG")
-@naive("nDCG")
-def _(
+def of_sums(value: Callable[[Number, Number], Number]) -> Naive:
+    """Return the reference of a measure made of the sum of a list and that of the best order."""
+
+    def reference(one: PlainList, k: int, **options: Any) -> Number | None:  # noqa: ANN401 - options of any type
+        sums = sums_of_gains(one, k, **options)
+        return sums and value(*sums)
+
+    return reference
+
+
+NAIVE.update(dict.fromkeys(("CG", "DCG"), of_sums(lambda total, _: total)))
+NAIVE.update({"IDCG": of_sums(lambda _, best: best), **dict.fromkeys(("nCG", "nDCG"), of_sums(share))})
+
+
+def sums_of_gains(
     one: PlainList,
     k: int,
     *,
@@ -319,9 +338,10 @@ def _(
     rel: float,
     unjudged: str,
     dcg: str = "none",
-    ideal: str | None = None,
+    ideal: str = "judged",
     p: float | None = None,
-) -> Number | None:
+) -> tuple[Number, Number] | None:
+    """Give the sums of discounted gains of a list, and of the best order; None without a gain."""
     is_value = gains == "value"
     plain = worth_of("none", "grade" if is_value else gains, rel)
     raised: Worth = (lambda worth: number.power(2, worth) - 1) if dcg.startswith("exp-") else itself
@@ -335,15 +355,9 @@ def _(
     total = discounted(worths, itself, dcg, p)
     depth = len(worths) if ideal == "len" else (k or len(of_judged))
     best = sorted([*map(raised, of_judged), *[raised(usual)] * depth], reverse=True)[:depth]
-    match ideal:
-        case None:
-            return total
-        case "k_ones":
-            return share(total, discounted([rel] * k, worth_of(dcg, gains, rel), dcg, p))
-        case "retrieved":
-            return share(total, discounted(sorted(worths, reverse=True), itself, dcg, p))
-        case _:
-            return share(total, discounted(best, itself, dcg, p))
+    if ideal == "k_ones":
+        return total, discounted([rel] * k, worth_of(dcg, gains, rel), dcg, p)
+    return total, discounted(sorted(worths, reverse=True) if ideal == "retrieved" else best, itself, dcg, p)
 
 
 def worth_of(dcg: str, gains: str | GainMap, rel: float) -> Worth:

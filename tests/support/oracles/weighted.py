@@ -14,7 +14,7 @@ from tests.support.oracles.relevance import discounted, itself, worth_of
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure, Ranking
 
-_SUMS = {"NumHits", "CG", "DCG"}
+_SUMS = {"NumHits", "CG", "DCG", "IDCG"}
 
 
 def alone(ranking: Ranking) -> Iterator[tuple[Fraction, PlainList]]:
@@ -36,6 +36,8 @@ def value_of(measure: Measure, ranking: Ranking) -> Number | None:
     found = [(weight, _numerator(measure, one)) for weight, one in alone(ranking)]
     if all(weight == 0 or numerator is None for weight, numerator in found):
         return None
+    if measure.name == "IDCG":
+        return divisor_of(measure, ranking)
     total = number.total(weight * numerator for weight, numerator in found if numerator is not None)
     return share(total, divisor_of(measure, ranking))
 
@@ -43,7 +45,7 @@ def value_of(measure: Measure, ranking: Ranking) -> Number | None:
 def divisor_of(measure: Measure, ranking: Ranking) -> Number:
     """Give what the sum is divided by: the weights of the relevant items, or the same sum in the best order."""
     options: Mapping[str, Any] = measure.kernel_options
-    if measure.name in _SUMS or options.get("denom") == "none":
+    if measure.name in _SUMS - {"IDCG"} or options.get("denom") == "none":
         return 1
     found = list(alone(ranking))
     if "ideal" not in (*options, options.get("denom")):

@@ -143,6 +143,29 @@ def test_base_of_the_logarithm_scales_dcg_and_leaves_ndcg_as_it_is(ranking: Rank
     assert_equal(curve(f"nDCG(dcg='ln',ideal='{ideal}')", ranking), curve(f"nDCG(ideal='{ideal}')", ranking))
 
 
+@given(ranking=rankings(), ideal=st.sampled_from(["judged", "retrieved", "len"]), dcg=st.sampled_from(["log2", "sqrt"]))
+def test_ndcg_is_dcg_relative_to_the_ideal_dcg(ranking: Ranking, ideal: str, dcg: str) -> None:
+    options = f"dcg='{dcg}',ideal='{ideal}'"
+    assert_equal(
+        curve(f"nDCG({options})", ranking) * curve(f"IDCG({options})", ranking), curve(f"DCG(dcg='{dcg}')", ranking)
+    )
+    best = Ranking([*sorted(filter(None, [*ranking.gains, *ranking.missed]), reverse=True), *[None] * max(KS)])
+    assert_equal(curve(f"DCG(dcg='{dcg}')", best), curve(f"IDCG(dcg='{dcg}')", ranking))
+
+
+@given(ranking=rankings())
+def test_ranks_of_hits_are_in_order_and_the_first_is_the_inverse_of_reciprocal_rank(ranking: Ranking) -> None:
+    for missed in ("drop", "next"):
+        first, mean, last = (
+            curve(f"HitRank(missed='{missed}',stat='{stat}')", ranking) for stat in ("first", "mean", "last")
+        )
+        assert at_least(mean, first)
+        assert at_least(last, mean)
+    with np.errstate(divide="ignore"):
+        inverse = 1 / curve("RR", ranking)
+    assert_equal(curve("HitRank(stat='first')", ranking), np.where(np.isinf(inverse), np.nan, inverse))
+
+
 @given(ranking=rankings(), p=st.sampled_from([0.5, 0.8]))
 def test_discounts_make_dcg_the_other_sums_of_gains(ranking: Ranking, p: float) -> None:
     assert_equal(curve("DCG(dcg='none')", ranking), curve("CG", ranking))

@@ -149,6 +149,7 @@ def test_areas_precision_and_loss_are_those_of_scikit_learn() -> None:
     oracles: dict[str, Callable[[Scored], float]] = {
         "AUC": lambda one: metrics.roc_auc_score(one.relevant, one.scores),
         "AP": lambda one: metrics.average_precision_score(one.relevant, one.untied),
+        "HitRank(stat='last')": lambda one: metrics.coverage_error([one.relevant], [one.untied]),
         "LogLoss": lambda one: metrics.log_loss(one.relevant, [min(max(p, 0.01), 0.99) for p in one.scores]),
     }
     clipped = [one._replace(scores=[min(max(p, 0.01), 0.99) for p in one.scores]) for one in lists]

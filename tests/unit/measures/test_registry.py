@@ -139,6 +139,9 @@ LEFT_TO_NDCG = {
         *(("gains", gains) for gains in ("binary", "value")),
         *(("unjudged", unjudged) for unjudged in ("mean", "median")),
     },
+    "IDCG": {
+        (option.name, dcg) for option in registry.get("DCG").options for dcg in option.choices if option.name == "dcg"
+    },
     "DCG": {("gains", "value"), ("unjudged", "mean"), ("unjudged", "median")},
 }
 """Variants that one kernel shares with another, whose worked examples show them: of discounts DCG."""

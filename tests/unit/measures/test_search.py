@@ -30,7 +30,10 @@ normalised discounted cumulated gain = nDCG
 Normalized Discounted Cumulative Gain (NDCG)@10 = nDCG
 normalized DCG = nDCG
 discounted cumulative gain = DCG
-ideal DCG = DCG
+ideal DCG = IDCG
+mean rank of the first hit = HitRank
+rank of the last relevant item = HitRank
+sum of precisions = AP
 cumulative gain = CG
 fraction of concordant pairs = FCP
 pair accuracy = FCP
@@ -170,7 +173,6 @@ def test_a_word_of_many_measures_finds_them_and_suggests_none(word: str) -> None
         ("p10", "did you mean 'P@10'?"),
         ("F3", ""),
         ("RMSLF", ""),
-        ("IDCG", ""),
         ("MRP", ""),
         ("avg. precision", "did you mean 'AP' or 'MeanP'?"),
         ("top-5 accuracy", "did you mean 'Success'?"),

@@ -9,18 +9,16 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import measures_reference
 from config_reference import configuration_page
 from orders_figure import orders_figure
 
 from rankeval_spark import schemas
-from rankeval_spark.config import PRESETS
-from rankeval_spark.measures import options as measure_options
+from rankeval_spark.measures import options as measure_options, other_tools
 
 if TYPE_CHECKING:
-    from rankeval_spark.config import Preset
     from rankeval_spark.measures.options import OptionValue
     from rankeval_spark.schemas import Schema
 
@@ -66,51 +64,25 @@ What the sources make of a log, whatever its own columns are called.
 """
 
 
-PRESETS_HEAD = """\
-# Presets
+TOOLS_HEAD = """\
+# Presets and other tools' names
 
-Generated from `rankeval_spark/config/presets.py` by `make docs`. On one input AP@5 runs from 0.19 to 0.52 across the
-definitions in use, so a number only compares with another of the same convention. A preset is the convention of a tool:
-`preset: trec_eval` in a config, `evaluate(..., preset=...)` in code; `rankeval measures --presets` lists them. It sets
+Generated from `rankeval_spark/measures/other_tools.yaml` by `make docs`. On one input AP@5 runs from 0.19 to 0.52
+across the definitions in use, so a number only compares with another of the same convention. The tables say which
+measure here has the number of a tool's own; `rankeval measures --from torchmetrics RetrievalMAP` prints what to write.
+
+A preset is the convention of a tool: `preset: trec_eval` in a config, `evaluate(..., preset=...)` in code. It sets
 policies, and options of the measures listed; what you write yourself wins. Results record what came out of both. All
-else is as without a preset.
+else is as without a preset. Tools without one have policies below, to be written.
+
 """
 
-OTHER_TOOLS = """\
-## scikit-learn
-
-No preset: its functions take the scores and gains of one list, without users, missed items or cutoff other than nDCG's.
-Where both are defined the numbers are those of `nDCG`, `DCG`, `AP`, `AUC`, `RMSE`, `MSE`, `MAE` and `LogLoss`, but:
-
-- `ndcg_score` and `dcg_score` average over all orders of equal scores: the policy `ties: expected`.
-- The ideal of `ndcg_score` is that of the items it is given: of a retrieved list alone `nDCG(ideal='retrieved')`.
-- `average_precision_score` takes equal scores for one rank, the last. One relevant item among three of one score gives
-  1/3, the worst of the three orders; with `ties: expected` it is (1 + 1/2 + 1/3) / 3.
-- `dcg_score` subtracts negative gains: gains -1, 1 give -1 + 1 / log2(3), here 1 / log2(3). `ndcg_score` refuses them,
-  and a list of one item, which has the value 1 here.
-- `log_loss` keeps probabilities 2.2e-16 away from 0 and 1, here 1e-15: sure and wrong costs 36.04 there, 34.54 here.
-
-## Surprise
-
-Its `rmse`, `mse` and `mae` are of all pairs: `RMSE(agg='micro')`, `MSE(agg='micro')`, `MAE(agg='micro')`.
-
-Its `fcp` is no measure here. Let c and d be a user's pairs in the right and in the wrong order, equal scores being
-wrong. It is m_c / (m_c + m_d): m_c is the mean of c over users with c above 0, m_d that of d over those with d above 0.
-So a user with all pairs right does not lower m_d. Ann has one pair, right, and Bob two, one of them right:
-1 / (1 + 1) = 1/2. Koren & Sill, to which it refers, have 2/3 of all pairs (`FCP(agg='micro')`). With nine more users
-like Ann 11/12 of all pairs are right, and `fcp` is still 1/2. To compare with published numbers, compute it from the
-`user_metrics` of one night with `FCP(agg='micro',ties='discordant')`:
-
-```sql
-SELECT model_id, m_c / (m_c + m_d) AS fcp FROM (
-  SELECT model_id, coalesce(avg(nullif(c, 0)), 0) AS m_c, coalesce(avg(nullif(n - c, 0)), 0) AS m_d FROM (
-    SELECT model_id,
-           fcp_agg_micro_ties_discordant__weight AS n,
-           round(fcp_agg_micro_ties_discordant * fcp_agg_micro_ties_discordant__weight) AS c
-    FROM user_metrics)
-  GROUP BY model_id)
-```
-"""
+HELD = {
+    "run": "values of the tool are in the tests",
+    "published": "values of the tool's own tests are in ours",
+    "peers": "compared with the tool by tests",
+    "read": "read in its source",
+}
 
 
 def tables_page() -> str:
@@ -126,20 +98,44 @@ def tables_page() -> str:
     return "\n".join([several, *tables, ALONE, *map(_table, read)])
 
 
-def presets_page() -> str:
-    """Describe every preset."""
-    return "\n".join([PRESETS_HEAD, *(_preset(name, preset) for name, preset in PRESETS.items()), OTHER_TOOLS])
+def tools_page() -> str:
+    """Describe every tool: its preset or policies, and our measures for its own."""
+    tools = other_tools.read_tools()
+    names = ", ".join(f"[{name}](#{name})" for name in tools)
+    return TOOLS_HEAD + f"{names}.\n\n" + "\n".join(_tool(name, tool) for name, tool in tools.items())
 
 
-def _preset(name: str, preset: Preset) -> str:
-    policies = [f"`{policy}: {str(value).lower()}`" for policy, value in preset.policies.items()]
-    options = [f"`{measure}({','.join(_options_of(given))})`" for measure, given in preset.options.items()]
+def _tool(name: str, tool: Mapping[str, Any]) -> str:
+    """Write the section of a tool."""
+    usual = tool.get("policies", {})
+    options = [f"`{measure}({','.join(_options_of(given))})`" for measure, given in tool.get("options", {}).items()]
+    alike = f" Also {', '.join(tool['names'])}." if "names" in tool else ""
     lines = [
-        *([f"- policies: {', '.join(policies)}"] if policies else []),
+        f"- version: {tool['version']}; {HELD[tool['held']]}",
+        f"- source: {tool['source']}",
+        *([f"- preset: `{name}`"] if "preset" in tool else []),
+        *([f"- policies: {_policies(usual)}"] if usual else []),
         *([f"- measures: {', '.join(options)}"] if options else []),
-        *(f"- {note}" for note in preset.notes),
+        *(f"- {note}" for note in tool.get("notes", ()) if "\n" not in note),
+        *(f"\n{note}" for note in tool.get("notes", ()) if "\n" in note),
     ]
-    return "\n".join([f"## {name}\n\n{preset.tool}.\n", *lines, ""])
+    rows = [f"| `{each}` | {_counterpart(metric, usual, tool['held'])} |" for each, metric in tool["metrics"].items()]
+    table = ["| its measure | here |", "|---|---|", *rows]
+    return "\n".join([f"## {name}\n\n{tool['tool']}.{alike}\n", *lines, "", *table, ""])
+
+
+def _counterpart(metric: Mapping[str, Any], usual: Mapping[str, OptionValue], held: str) -> str:
+    """Write what we have for a metric, with the policies that the tool does not have anyway."""
+    if "why_not" in metric:
+        return f"not offered: {metric['why_not']}"
+    own = {policy: value for policy, value in metric["policies"].items() if usual.get(policy) != value}
+    parts = [f"`{metric['ours']}`", _policies(own), metric.get("note", "")]
+    parts.append(HELD[metric["held"]] if metric["held"] != held else "")
+    return "; ".join(filter(None, parts))
+
+
+def _policies(policies: Mapping[str, OptionValue]) -> str:
+    return ", ".join(f"`{policy}: {str(value).lower()}`" for policy, value in policies.items())
 
 
 def _options_of(given: Mapping[str, OptionValue]) -> list[str]:
@@ -151,7 +147,7 @@ def pages() -> dict[str, str]:
     return {
         **measures_reference.pages(),
         "tables.md": tables_page(),
-        "presets.md": presets_page(),
+        "presets.md": tools_page(),
         "configuration.md": configuration_page(),
         "orders.svg": orders_figure(),
     }

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from rankeval_spark.measures import Measure, group_statistics, options as measure_options, registry
+from rankeval_spark.measures import Measure, group_statistics, options as measure_options, other_tools, registry
 from rankeval_spark.measures.worked_examples import examples_of
 
 if TYPE_CHECKING:
@@ -268,11 +268,9 @@ def _measure_lines(
     yield from _further(entry)
     yield f"- source: {_without_titles(entry.source, works)}"
     yield f"- other names: {', '.join(_other_names(entry))}"
-    if entry.unlike:
-        others = dict[str, str]()
-        for name, difference in entry.unlike.items():
-            others[difference] = f"{others[difference]}, `{name}`" if difference in others else f"`{name}`"
-        yield f"- not the same: {'; '.join(f'{names} {text}' for text, names in others.items())}"
+    if elsewhere := other_tools.names_of(entry.name):
+        names = (f"`{ours}`: {', '.join(f'`{each}`' for each in theirs)}" for ours, theirs in elsewhere.items())
+        yield f"- [in other tools](../presets.md): {'; '.join(names)}"
     yield f"{_example(entry, inputs)}\n"
 
 

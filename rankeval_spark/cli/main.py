@@ -607,16 +607,24 @@ def maintain(
     "rankeval measures nDCG",
     "rankeval measures --search coverage",
     "rankeval measures --presets trec_eval",
+    "rankeval measures --from torchmetrics RetrievalMAP",
 )
 def measures(
     name: Annotated[
         str | None,
-        typer.Argument(help="Measure to explain, or preset with --presets", autocompletion=shared.measures_that_begin),
+        typer.Argument(
+            help="Measure to explain, preset with --presets, or the tool's measure with --from",
+            autocompletion=shared.measures_that_begin,
+        ),
     ] = None,
     search: Annotated[
         str | None, typer.Option("--search", help="Only measures whose names or text have these words", metavar="WORDS")
     ] = None,
     presets: Annotated[bool, typer.Option("--presets", help="The conventions of other tools instead")] = False,
+    tool: Annotated[
+        str | None,
+        typer.Option("--from", help="What another tool calls its measures, and how to get them", metavar="TOOL"),
+    ] = None,
     all_: Annotated[
         bool, typer.Option("--all", help="With formula, options and source; of one measure all worked examples")
     ] = False,
@@ -625,13 +633,15 @@ def measures(
     ] = None,
     json_: shared.Json = False,
 ) -> None:
-    """List the measures, or explain one; with --presets the conventions of other tools."""
-    from rankeval_spark.cli.measures import measures_command, presets_command  # noqa: PLC0415 - numpy takes a moment
+    """List the measures, or explain one; with --presets and --from the conventions and names of other tools."""
+    from rankeval_spark.cli import measures as shown  # noqa: PLC0415 - numpy takes a moment
 
-    if presets:
-        presets_command(name, is_json=json_)
+    if tool is not None:
+        shown.tools_command(tool, name, is_json=json_)
+    elif presets:
+        shown.presets_command(name, is_json=json_)
     else:
-        measures_command(name, words=search, plugins=plugin or (), is_all=all_, is_json=json_)
+        shown.measures_command(name, words=search, plugins=plugin or (), is_all=all_, is_json=json_)
 
 
 @_command("rankeval trec qrels.txt run.txt -q -m ndcg_cut.10 -m map")

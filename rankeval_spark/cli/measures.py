@@ -1,10 +1,10 @@
-"""``rankeval measures``: the measures and, with ``--presets``, the conventions of other tools."""
+"""``rankeval measures``: the measures; with ``--presets`` and ``--from`` the conventions and names of other tools."""
 
 from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rich.markup import escape
@@ -12,9 +12,9 @@ from rich.text import Text
 
 from rankeval_spark.cli.tables import MAX_LINES, new_table
 from rankeval_spark.cli.terminal import console, json_text, write_out
-from rankeval_spark.config import PRESETS, Policies
+from rankeval_spark.config import Policies, presets
 from rankeval_spark.errors import ConfigError, Fault, nearest
-from rankeval_spark.measures import Measure, group_statistics, options as measure_options, registry, search
+from rankeval_spark.measures import Measure, group_statistics, options as measure_options, other_tools, registry, search
 from rankeval_spark.measures.group_statistics import GroupStatistic
 from rankeval_spark.measures.plugins import load_installed, load_plugins
 from rankeval_spark.measures.worked_examples import UNDEFINED, ExamplePage, example_page_of
@@ -29,7 +29,14 @@ if TYPE_CHECKING:
 
 Fact: TypeAlias = tuple[str, str]  # A label and its text, whose line ends stay
 LABEL_WIDTH: Final = 12
+HELD: Final = {  # how a row of other_tools.yaml was checked
+    "run": "compared with values that the tool gave",
+    "published": "compared with values in the tool's own tests",
+    "peers": "compared with the tool by the tests of its preset",
+    "read": "read in the tool's source",
+}
 _MARGIN: Final = "  "
+_SHOWN_CUTOFF: Final = 10  # cutoff of the snippets
 _MAX_FOUND: Final = 20  # measures of a search that are shown
 _MAX_WIDTH: Final = 120  # longer lines are hard to read
 _MIN_TABLE_WIDTH: Final = 110  # below it a table of six columns would hold three words a line
@@ -166,6 +173,7 @@ def _explain(out: Console, name: str, *, is_all: bool, is_json: bool) -> None:
         facts = [
             (label, text if is_all or label != "notes" else text.partition("\n\n")[0])
             for label, text in _list_facts(entry)
+            if is_all or label != "elsewhere"
         ]
         n_lines = sum(len(_wrap_lines(out, text, before=len(_MARGIN) + LABEL_WIDTH)) for _, text in facts)
         examples = [fact for fact in facts if fact[0] == "example"]
@@ -209,12 +217,12 @@ def _list_facts(entry: Definition) -> Iterator[Fact]:
     yield "also called", entry.words
     if entry.aliases:
         yield "also read", ", ".join(entry.aliases)
-    for name, difference in entry.unlike.items():
-        yield "unlike", f"{name} {difference}"
     for several in registry.SEVERAL_MEANINGS:
         if several.taken and (match := registry.find(several.names[0])) and match.entry.name == entry.name:
             yield "meanings", f"{' or '.join(several.names)}: {several.taken}; {several.others}"
     yield "source", entry.source
+    for ours, theirs in other_tools.names_of(entry.name).items():
+        yield "elsewhere", f"{ours}: {', '.join(theirs)}"
     yield "notes", page.notes.replace("``", "").replace("\n", "\n\n")
     for example in page.examples:  # measure, exact values, decimals, note and lists
         decimals = ", ".join(
@@ -240,20 +248,20 @@ def presets_command(name: str | None, *, is_json: bool = False) -> None:
         return {measure: f"{measure}({text})" for measure, text in options.items()}
 
     if name is None and is_json:
-        write_out(json_text([{"name": each, **vars(preset)} for each, preset in PRESETS.items()]))
+        write_out(json_text([{"name": each, **vars(preset)} for each, preset in presets().items()]))
         return
     if name is None:
-        for each, preset in PRESETS.items():
+        for each, preset in presets().items():
             policies = [f"{policy}={_format_value(value)}" for policy, value in preset.policies.items()]
             settings = (("policies", policies), ("measures", measures_with_options(preset).values()))
             facts = [(what, ", ".join(texts) or "as without a preset") for what, texts in settings]
             _print_entry(out, each, preset.tool, [*facts, ("", "")])
         out.print("rankeval measures --presets NAME explains one.", markup=False, soft_wrap=True)
         return
-    found = PRESETS.get(name)
+    found = presets().get(name)
     if found is None:
-        expected = f"one of {', '.join(PRESETS)}"
-        raise ConfigError(Fault("rankeval measures --presets", repr(name), expected, nearest(name, PRESETS)))
+        expected = f"one of {', '.join(presets())}"
+        raise ConfigError(Fault("rankeval measures --presets", repr(name), expected, nearest(name, presets())))
     if is_json:
         write_out(json_text({"name": name, **vars(found)}))
         return
@@ -266,6 +274,65 @@ def presets_command(name: str | None, *, is_json: bool = False) -> None:
     facts += [("note", note) for note in found.notes]
     how = f"preset: {name} in a config, or evaluate(..., preset='{name}'). What you write yourself wins over it."
     _print_entry(out, name, found.tool, [*facts, ("how", how)])
+
+
+def tools_command(tool: str, metric: str | None, *, is_json: bool = False) -> None:
+    """List what another tool calls its measures, or show how to get one; ConfigError for an unknown name."""
+    name, out = other_tools.find_tool(tool), console()
+    facts = other_tools.read_tools()[name]
+    found = facts["metrics"] if metric is None else other_tools.find_metrics(name, metric)
+    if is_json:
+        write_out(json_text([{"tool": name, "metric": each, **known} for each, known in found.items()]))
+        return
+    if metric is None:
+        _print_entry(out, name, f"{facts['tool']}, {facts['version']}", [])
+        table = new_table("its measure", "here", "policies")
+        for each, known in found.items():
+            text = ", ".join(f"{policy}={_format_value(value)}" for policy, value in known["policies"].items())
+            table.add_row(escape(each), escape(other_tools.in_words(known)), "" if "why_not" in known else text)
+        out.print(table)
+        out.print(f"rankeval measures --from {name} MEASURE shows what to write for one.", markup=False, soft_wrap=True)
+        return
+    for each, known in found.items():
+        if "why_not" in known:
+            _print_entry(out, each, f"of {name} is not offered", [("why", known["why_not"])])
+            continue
+        of_policies = [("policy", f"{policy}: {_format_value(value)}") for policy, value in known["policies"].items()]
+        note = [("note", known["note"])] if "note" in known else []
+        in_yaml, in_python = snippets(name, known)
+        how = [("in YAML", in_yaml), ("in Python", in_python), ("held", HELD[known["held"]])]
+        _print_entry(out, each, f"of {name} is {known['ours']}", [*of_policies, *note, *how])
+    for text in facts.get("notes", ()):
+        out.print(Text("\n".join(_wrap_lines(out, text, before=0))), soft_wrap=True)
+
+
+def snippets(tool: str, metric: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what to write in a config, and in Python, for the number of a metric.
+
+    The preset of the tool is in it where it does not change the measure.
+
+    >>> in_yaml, in_python = snippets("xgboost", other_tools.read_tools()["xgboost"]["metrics"]["ndcg@k-"])
+    >>> print(in_yaml)
+    preset: xgboost
+    measures: ["nDCG(dcg='exp-log2')@10"]
+    policies: {zero_relevant: zero}
+    >>> print(in_python)
+    evaluate(log, held_out, measures=["nDCG(dcg='exp-log2')@10"], preset='xgboost',
+             policies={'zero_relevant': 'zero'})
+    """
+    facts = other_tools.read_tools()[tool]
+    text = metric["ours"].removeprefix(other_tools.COMPLEMENT).replace("@k", f"@{_SHOWN_CUTOFF}")
+    has_preset = "preset" in facts and Measure.parse(text, defaults=facts.get("options", {})) == Measure.parse(text)
+    usual = facts.get("policies", {}) if has_preset else {}
+    policies = {name: value for name, value in metric["policies"].items() if usual.get(name) != value}
+    in_yaml, in_python = [f'measures: ["{text}"]'], f'evaluate(log, held_out, measures=["{text}"]'
+    if has_preset:
+        in_yaml.insert(0, f"preset: {tool}")
+        in_python += f", preset={tool!r}"
+    if policies:
+        in_yaml.append(f"policies: {{{', '.join(f'{name}: {value}' for name, value in policies.items())}}}")
+        in_python += f",\n         policies={policies!r}"
+    return "\n".join(in_yaml), f"{in_python})"
 
 
 def _format_value(value: object) -> str:

@@ -20,11 +20,10 @@ from rankeval_spark.config.inputs import (
 from rankeval_spark.config.loading import check_roots, load_config, parse_date, validate_model
 from rankeval_spark.config.night_size import Cost, counted_cost, least_cost
 from rankeval_spark.config.policies import Policies
-from rankeval_spark.config.presets import PRESETS, Preset, PresetName
+from rankeval_spark.config.presets import Preset, PresetName, presets
 from rankeval_spark.config.slicing import Slicing
 
 __all__ = [
-    "PRESETS",
     "Checks",
     "Comparisons",
     "Cost",
@@ -55,5 +54,6 @@ __all__ = [
     "least_cost",
     "load_config",
     "parse_date",
+    "presets",
     "validate_model",
 ]

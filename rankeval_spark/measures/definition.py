@@ -123,8 +123,6 @@ class Definition:
     words: str = ""
     # Other names that are read, each with the options it implies
     aliases: Mapping[str, Options] = field(default_factory=dict)
-    # Names that other tools have for a number that is not this one, each with the difference; search finds them too
-    unlike: Mapping[str, str] = field(default_factory=dict)
     cutoff: Cutoff = Cutoff("optional")  # whether a cutoff is required, optional or forbidden
     rules: tuple[OptionRule, ...] = ()  # combinations of options that are refused
     # Facts that the kernel reads beyond ranks and gains, such as :data:`columns.HIT_SCORES`; see :mod:`required_facts`.

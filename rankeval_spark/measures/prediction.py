@@ -104,7 +104,6 @@ def mean_absolute_error(cut: CutLists, *, missing: Missing = "drop") -> Ratio:
 @Definition(
     name="PredictedShare",
     words="prediction coverage, rating coverage, share of predictions",
-    unlike={"prediction_coverage": "of recmetrics is CatalogCoverage"},
     formula="n / |J|, n being the held-out pairs that have a score",
     undefined="no judgement",
     source=f"LensKit and Surprise report it as the share of predictions that were possible; {_NEGATIVE_RATING}",
@@ -192,7 +191,6 @@ concordance = partial(Definition, cutoff=Cutoff("forbidden"), needs=(HIT_SCORES,
     words="fraction of concordant pairs, pairwise accuracy, pair accuracy, ordered pair accuracy, concordance index, "
     "c-index",
     aliases={"FractionOfConcordantPairs": {}},
-    unlike={"OPA": "of TensorFlow Ranking is FCP(agg='micro',ties='discordant')"},
     formula="c / (c + d), c and d the pairs of held-out items in the right and in the wrong order",
     undefined="no two held-out items in the list have different gains; with ties='ignore': and different scores",
     source=f"Koren & Sill (2011), OrdRec; ties='discordant' as Surprise; {_NEGATIVE_RATING}",
@@ -278,7 +276,6 @@ _ONE_CLASS: Final = "the list holds no relevant held-out item, or none with a ga
     name="AUC",
     words="area under the ROC curve, area under the curve, receiver operating characteristic, Mann-Whitney U",
     aliases={"AUROC": {}, "roc_auc_score": {}},
-    unlike={"RocAuc": "of RePlay compares places of the first k, AUC the scores of all that is held out"},
     formula="(c + t / 2) / (n_1 n_0), c and t the pairs of a relevant and another held-out item in order and tied",
     undefined=_ONE_CLASS,
     source="Hanley & McNeil (1982), The meaning and use of the area under a ROC curve; ties='zero' as Cornac; "

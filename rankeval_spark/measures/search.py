@@ -1,6 +1,7 @@
 """Search for measures by what people call them: full names, textbook words, names in other tools, slips of the pen.
 
-The names are in the definition of a measure: ``name``, ``aliases``, ``unlike`` and ``words``.
+The names are in the definition of a measure: ``name``, ``aliases`` and ``words``. Those that other tools have are in
+``other_tools.yaml``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, Union
 
-from rankeval_spark.measures import definition, group_statistics, registry
+from rankeval_spark.measures import definition, group_statistics, other_tools, registry
 from rankeval_spark.measures.definition import normalise_name
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class _Called(NamedTuple):
     """Names and phrases for a measure."""
 
     entry: Searched
-    names: tuple[str, ...]  # that are requested, the canonical one first; then those of other tools
+    names: tuple[str, ...]  # that are requested, the canonical one first
     all: tuple[str, ...]  # full names and words, then these names
 
 
@@ -102,9 +103,11 @@ def suggest_fix(name: str) -> str:
         return ""
     *others, last = map(repr, names[:_MAX_SUGGESTED])
     asked = f"did you mean {', '.join(others)} or {last}?" if others else f"did you mean {last}?"
-    unlike = ((other, text) for entry in registry.entries() for other, text in entry.unlike.items())
-    is_wanted = normalise_name(wanted)
-    return asked + "".join(f" {other} {text}" for other, text in unlike if normalise_name(other) == is_wanted)
+    theirs = [
+        f"{metric} of {tool} is {other_tools.in_words(found)}"
+        for tool, metric, found in other_tools.find_in_tools(wanted)
+    ]
+    return " ".join([asked, *filter(None, ["; ".join(theirs[:_MAX_SUGGESTED])])])
 
 
 def find_replacement(name: str) -> str:
@@ -123,7 +126,7 @@ def _without_cutoff(phrase: str) -> str:
 def _all_names() -> tuple[_Called, ...]:
     """List what everything is called, statistics of groups last."""
     measures: list[tuple[Searched, tuple[str, ...]]] = [
-        (entry, (entry.name, *entry.aliases, *entry.unlike)) for entry in registry.entries()
+        (entry, (entry.name, *entry.aliases)) for entry in registry.entries()
     ]
     statistics = [(statistic, (statistic.name,)) for statistic in group_statistics.ALL]
     return tuple(
@@ -133,13 +136,17 @@ def _all_names() -> tuple[_Called, ...]:
 
 
 def _find_by_name(wanted: str) -> list[Searched]:
-    """List what has a name, those first that mention it first."""
+    """List what has a name, those first that mention it first; else what other tools call so, or have instead of it."""
     found: list[tuple[int, Searched]] = []
     for called in _all_names():
         names = [normalise_name(name) for name in called.all]
         if normalise_name(wanted) in names:
             found.append((names.index(normalise_name(wanted)), called.entry))
-    return [entry for _, entry in sorted(found, key=lambda row: row[0])]
+    if found:
+        return [entry for _, entry in sorted(found, key=lambda row: row[0])]
+    return _measures_in_text(
+        " ".join(metric.get("ours", metric.get("why_not")) for _, _, metric in other_tools.find_in_tools(wanted))
+    )
 
 
 def _measures_in_text(text: str) -> list[Searched]:

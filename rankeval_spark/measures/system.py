@@ -93,7 +93,6 @@ _NOTHING_SHOWN: Final = "no list holds an item"
     name="Entropy",
     words="Shannon entropy, distributional coverage, diversity over all lists, evenness of exposure, diversity",
     aliases={"DistributionalCoverage": {}, "ShannonEntropy": {}},
-    unlike={"SEntropy": "of Elliot is a mean over users, Entropy of all lists together"},
     formula="-sum_i p_i log2 p_i; p_i the share of item i in all places of the lists",
     bounds=(0, np.inf),
     undefined=f"{_NOTHING_SHOWN}, or with norm=True the catalogue has fewer than two items",
@@ -127,10 +126,6 @@ def entropy(
     name="Gini",
     words="Gini index, Gini coefficient, concentration of exposure, inequality of exposure, item fairness, diversity",
     aliases={"GiniCoefficient": {}},
-    unlike={
-        "GiniIndex": "of RecBole is Gini(norm='n'), that of Elliot 1 - Gini",
-        "ListGini": "of LensKit is Gini(norm='n')",
-    },
     formula="sum_{j=1..n} (2j - n - 1) x_(j) / ((n - 1) sum x); x_(1) <= ... <= x_(n) lists that hold an item of the "
     "catalogue, n = |T|",
     undefined="no list holds an item that counts, or with norm='n-1' there is only one",

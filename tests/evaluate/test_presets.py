@@ -16,7 +16,7 @@ import ranx
 from ir_measures import RR, P, Qrel, ScoredDoc
 
 from rankeval_spark import evaluate
-from rankeval_spark.config.presets import PRESETS
+from rankeval_spark.config.presets import presets
 from rankeval_spark.errors import RefusedCallError
 from rankeval_spark.measures import registry
 from tests.evaluate.test_oracles import Nested, assert_close, evaluated, values_of
@@ -181,7 +181,7 @@ def test_rectools_counts_an_item_by_the_rank_of_the_log() -> None:
     assert values_of(result) == {"RR": {"u": 1 / 4}, "P@3": {"u": 0.0}, "P@4": {"u": 1 / 4}}
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", presets())
 def test_each_preset_takes_scores_or_ranks_or_both(preset: str) -> None:
     """Without ties, a tool has one number, whichever way the order is written; users stand on one side only too."""
     run, qrel = random_data(7, with_ties=False)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, get_args
 
 import rankeval_spark
 from rankeval_spark import errors, results, schemas, windows
-from rankeval_spark.config import PRESETS, Checks, Policies
+from rankeval_spark.config import Checks, Policies, presets
 from rankeval_spark.errors import ExitCode
 from rankeval_spark.measures import Measure, registry
 from rankeval_spark.spark import session
@@ -140,6 +140,8 @@ POLICY_DEFAULTS: Final = {
 }
 PRESET_NAMES: Final = {
     *("trec_eval", "ir_measures", "ranx", "rectools", "recbole", "elliot", "lenskit", "kaggle", "spark"),
+    *("recommenders", "cornac", "tf_ranking", "xgboost", "lightgbm", "catboost", "torchmetrics", "sklearn"),
+    "elasticsearch",
 }
 CHECKS: Final = {
     "null_keys",
@@ -374,7 +376,7 @@ def test_every_policy_has_exactly_these_values() -> None:
 
 
 def test_every_preset_keeps_its_name() -> None:
-    assert set(PRESETS) == PRESET_NAMES
+    assert set(presets()) == PRESET_NAMES
 
 
 def test_every_check_keeps_its_name() -> None:

@@ -405,7 +405,6 @@ def normalised_cumulated_gain(
     name="DCG",
     words="discounted cumulative gain",
     aliases={"DiscountedCumulativeGain": {}, "DiscountedCumulatedGain": {}, "dcg_burges": {"dcg": "exp-log2"}},
-    unlike={"dcg_score": "of scikit-learn averages over equal scores, as the policy ties='expected' does"},
     formula="sum_{i<=k} g_i / log2(i + 1)",
     bounds=(0, math.inf),
     source=f"{_BURGES}; dcg='jk2' and 'jk10': {_JARVELIN}; dcg='ln' and 'log10': scikit-learn dcg_score with log_base; "
@@ -439,10 +438,6 @@ def discounted_cumulated_gain(
         "NormalizedDiscountedCumulativeGain": {},
         "NormalizedDiscountedCumulatedGain": {},
         "ndcg_burges": {"dcg": "exp-log2"},
-    },
-    unlike={
-        "ndcg_score": "of scikit-learn averages over equal scores, as the policy ties='expected' does",
-        "nDCGRendle2020": "of Elliot has gains of 0 and 1: nDCG(gains='binary')",
     },
     formula="DCG@k / IDCG@k",
     source=f"trec_eval ndcg and ndcg_cut; {_JARVELIN}; {_BURGES}",

@@ -54,7 +54,6 @@ _NEEDS: Final = {
     words="diversity, intra-list diversity, intra-list distance, dissimilarity within a list, average pairwise "
     "distance",
     aliases={"IntraListDistance": {}},
-    unlike={"IntraListDiversity": "of RecTools is 0 for a list of one item, which has no value here"},
     formula="1 - (2 / (m (m - 1))) sum_{i<j<=m} sim(i, j)",
     bounds=(0, 2),
     undefined=_FEWER_THAN_TWO,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from functools import partial
@@ -11,9 +12,10 @@ from typing import Final, NamedTuple
 import pytest
 
 from rankeval_spark.cli import terminal
-from rankeval_spark.cli.measures import measures_command, presets_command
-from rankeval_spark.config import PRESETS, Policies
+from rankeval_spark.cli.measures import measures_command, presets_command, tools_command
+from rankeval_spark.config import Policies, presets
 from rankeval_spark.measures import group_statistics, registry
+from rankeval_spark.measures.other_tools import read_tools
 from tests.support.cli import rankeval
 
 WIDTHS: Final = (80, 120)
@@ -80,8 +82,8 @@ def test_narrow_list_has_everything_of_the_table(monkeypatch: pytest.MonkeyPatch
     first = lines.index("AP  (1 / R) sum_{i<=k} r_i h_i / i")
 
     assert lines[first + 1] == "  options     rel=1, agg='macro' | 'micro', denom='R' | 'min' | 'k' | 'len' |"
-    assert lines[first + 2] == "              'hits', group=, judged_only=, [@k]"
-    assert lines[first + 3] == "  range       [0, 1]"
+    assert lines[first + 2] == "              'hits' | 'none', group=, judged_only=, [@k]"
+    assert lines[first + 3] == "  range       [0, inf)"
     assert lines[first + 4] == "  undefined   no relevant judgement (R = 0)"
     assert lines[first + 5].startswith("  source      trec_eval map and map_cut; ")
 
@@ -90,7 +92,7 @@ def test_every_preset_is_listed_with_all_it_sets(width: int) -> None:
     text, widest = said(view=presets_command)
 
     assert widest <= width
-    for name, preset in PRESETS.items():
+    for name, preset in presets().items():
         assert f"{name} {preset.tool} policies" in text
         assert [f"{policy}={value}" for policy, value in preset.policies.items() if f"{policy}=" not in text] == []
     assert "lenskit.metrics with a list length n, averaged by RunAnalysis policies population=run, zero_" in text
@@ -98,9 +100,9 @@ def test_every_preset_is_listed_with_all_it_sets(width: int) -> None:
     assert text.endswith("rankeval measures --presets NAME explains one.")
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", presets())
 def test_preset_is_explained_with_its_notes(name: str, width: int) -> None:
-    preset, (text, widest) = PRESETS[name], said(name, view=presets_command)
+    preset, (text, widest) = presets()[name], said(name, view=presets_command)
 
     assert widest <= width
     for policy, value in preset.policies.items():
@@ -122,6 +124,39 @@ def test_command_takes_the_name_of_a_preset_and_suggests_the_nearest() -> None:
     assert "did you mean 'lenskit'?" in done.message
 
 
+def test_every_tool_is_listed_with_its_measures_and_what_to_write_for_each(width: int) -> None:
+    for tool, facts in read_tools().items():
+        text, widest = said(tool, view=lambda name: tools_command(str(name), None))
+        assert widest <= width
+        letters = "".join(text.replace("│", "").split())
+        assert [name for name in facts["metrics"] if name.split()[0][:8] not in letters] == []
+    done = rankeval("measures", "--from", "XGBoost", "ndcg@5-").out
+    assert done.startswith("ndcg@k-  of xgboost is nDCG(dcg='exp-log2')@k")
+    assert "in YAML     preset: xgboost" in done
+    assert "policies: {zero_relevant: zero}" in done
+    assert "policies={'zero_relevant': 'zero'})" in done
+    assert "why         it is a ratio of two means" in rankeval("measures", "--from", "surprise", "fcp").out
+    (first, *_) = json.loads(rankeval("measures", "--from", "torchmetrics", "RetrievalMRR", "--json").out)
+    assert (first["metric"], first["ours"]) == ("RetrievalMRR", "RR")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("torchmetric",), "did you mean 'torchmetrics'?"),
+        (("sklearn", "ncdg_score"), "found 'ncdg_score'; expected one of ndcg_score, "),
+        (("lightgbm", "mapp"), "did you mean 'map'?"),
+    ],
+)
+def test_an_unknown_tool_or_name_of_its_own_is_answered_with_the_nearest(
+    arguments: tuple[str, ...], message: str
+) -> None:
+    done = rankeval("measures", "--from", *arguments)
+    assert done.code == 2
+    done.assert_readable()
+    assert message in done.message
+
+
 def test_command_says_which_meaning_of_a_name_is_taken() -> None:
     said = " ".join(rankeval("measures", "mrr").out.split())
     assert "RR, 1 / rank of the first hit; the sum of 1 / rank over all hits is ARHR" in said
@@ -130,7 +165,7 @@ def test_command_says_which_meaning_of_a_name_is_taken() -> None:
 @pytest.mark.parametrize("arguments", [(), ("nDCG",), ("R",), ("--search", "rank"), ("--search", "coverage")])
 def test_what_nobody_asked_to_be_whole_fits_a_screen(width: int, arguments: tuple[str, ...]) -> None:
     done = rankeval("measures", *arguments)
-    most = 80 if width == WIDTHS[0] and arguments == ("nDCG",) else 55  # the measure with the most options
+    most = {WIDTHS[0]: 80, WIDTHS[1]: 60}[width] if arguments == ("nDCG",) else 55  # the measure with the most options
     assert len(done.out.splitlines()) <= most
     assert max(len(line.rstrip()) for line in done.out.splitlines()) <= width
 

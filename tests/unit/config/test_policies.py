@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 
-from rankeval_spark.config import PRESETS, EvaluationConfig, Policies, load_config, validate_model
+from rankeval_spark.config import EvaluationConfig, Policies, load_config, presets, validate_model
 from rankeval_spark.config.policies import HANDLINGS, Missing, Population, ZeroRelevant
 from rankeval_spark.config.presets import apply_preset, options_of
 from rankeval_spark.errors import ConfigError
-from rankeval_spark.measures import Measure, MeasureSet
+from rankeval_spark.measures import Measure, MeasureSet, registry
 from rankeval_spark.results.run_record import measure_facts
 
 if TYPE_CHECKING:
@@ -243,14 +243,14 @@ def test_what_policies_lack_is_reported_with_the_other_faults(refused: Refused) 
 # ---- presets ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", presets())
 def test_preset_sets_only_what_exists(name: str) -> None:
     """Its policies are valid, its options are options, and none of them repeats a default."""
-    preset = PRESETS[name]
+    preset = presets()[name]
     chosen, usual = policies(**preset.policies), Policies()
     assert [key for key in preset.policies if getattr(chosen, key) == getattr(usual, key)] == []
     for measure, options in preset.options.items():
-        k = 0 if measure.startswith("IPrec") else 5
+        k = 0 if registry.get(measure).cutoff.default == "forbidden" else 5
         written = Measure.of(measure, k=k, **options)
         assert [key for key, value in options.items() if value == written.entry.defaults[key]] == []
         assert Measure.parse(f"{measure}@{k}" if k else measure, defaults=preset.options) == written
@@ -260,7 +260,7 @@ def test_scores_are_compared_as_trec_eval_9_does_unless_version_10_is_asked_for(
     assert stored(config_file, "preset=trec_eval")["score_precision"] == "single"
     own = stored(config_file, "preset=trec_eval", "policies.score_precision=double")
     assert (own["score_precision"], own["ties"]) == ("double", "item_desc_bytes")
-    assert any("set score_precision to double" in note for note in PRESETS["trec_eval"].notes)
+    assert any("set score_precision to double" in note for note in presets()["trec_eval"].notes)
 
 
 def test_preset_fills_in_policies_and_what_is_written_wins(config_file: Path) -> None:

@@ -207,7 +207,6 @@ _DIVERSIFIED: Final = "of the measures of ndeval there are alpha_nDCG, ERR_IA an
 _ESTIMATORS: Final = "of the off-policy estimators there are IPS, ClippedIPS, SNIPS and DR"
 
 NOT_OFFERED: Final[Mapping[str, str]] = {
-    "coverage_error": "it is the rank by which all relevant items are found; R@k is the share found up to rank k",
     **dict.fromkeys(
         ("MPR", "mean percentile rank", "mean percentile ranking", "expected percentile rank"), _PERCENTILES
     ),

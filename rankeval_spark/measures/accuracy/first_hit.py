@@ -96,7 +96,6 @@ WhichRank: TypeAlias = Annotated[
         **{name: {"stat": "first"} for name in ("FirstHitRank", "FirstRelevantRank")},
         **{name: {"stat": "last"} for name in ("LastHitRank", "LastRelevantRank")},
     },
-    unlike={"coverage_error": "of scikit-learn puts equal scores at their last rank: HitRank(stat='last')"},
     formula="mean of the ranks i <= k with r_i = 1; stat='first', 'last': the least, the greatest of them; "
     "missed='next': a relevant item that is not at ranks 1..k counts at k + 1",
     bounds=(1, math.inf),

@@ -120,7 +120,7 @@ equal opportunity = PopREO
 jaccard similarity = Jaccard
 unjudged documents = unj
 number of hits = NumHits
-coverage_error = R
+coverage_error = HitRank
 fairness between groups of users = GroupGap
 worst group = WorstGroup
 nDGC = nDCG
@@ -196,7 +196,7 @@ def test_an_unknown_name_is_answered_with_what_it_likely_is(name: str, said: str
 @pytest.mark.parametrize(
     ("name", "found", "fix"),
     [
-        ("coverage_error", "'coverage_error', which is not computed", "it is the rank by which all relevant items"),
+        ("coverage_error", "unknown measure 'coverage_error'", "coverage_error of sklearn is HitRank(stat='last'); "),
         ("MPR@10", "'MPR', which is not computed", "the place of each held-out item among all items"),
         ("ECE", "'ECE', which is not computed", "Calibration is of the categories of items"),
         ("r2", "'r2', which is not computed", "there are RMSE, MSE and MAE"),

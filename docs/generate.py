@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import measures_reference
 from config_reference import configuration_page
-from orders_figure import orders_figure
+from orders_figure import contributions_figure, orders_figure
 
 from rankeval_spark import schemas
 from rankeval_spark.measures import options as measure_options, other_tools
@@ -150,6 +150,7 @@ def pages() -> dict[str, str]:
         "presets.md": tools_page(),
         "configuration.md": configuration_page(),
         "orders.svg": orders_figure(),
+        "contributions.svg": contributions_figure(),
     }
 
 

@@ -1,7 +1,8 @@
-"""The figure of four lists that four measures put in four orders; ``docs/generate.py`` writes it."""
+"""Figures of four lists: their orders by four measures, and what each rank adds; ``docs/generate.py`` writes them."""
 
 from __future__ import annotations
 
+from html import escape
 from typing import Final
 
 from rankeval_spark import measure_lists
@@ -17,6 +18,8 @@ ROW: Final = 56  # from one row to the next
 FIRST: Final = 380  # of the first measure
 COLUMN: Final = 122  # from one measure to the next
 TITLE: Final = "Four lists of six items: MRR, MAP, nDCG and ARHR put them in four orders"
+CONTRIBUTIONS: Final = "Values of four lists by MRR, MAP, nDCG and ARHR, cut into what each rank adds"
+MIN_LABELLED: Final = 10  # pixels of a part that has room for its rank
 STYLE: Final = """\
     text { font: 14px system-ui, sans-serif; fill: #1b2330 }
     .small { font-size: 12px }
@@ -57,10 +60,43 @@ def orders_figure() -> str:
             parts.append(f'<circle cx="{x}" cy="{y:g}" r="14" fill="{COLOURS[name]}"/>')
             parts.append(f'<text class="mid name" x="{x}" y="{y + 5:g}">{name}</text>')
             parts.append(f'<text class="mid small" x="{x}" y="{y + 29:g}">{value:.3f}</text>')
+    return _draw(parts, height, TITLE)
+
+
+def contributions_figure() -> str:
+    """Draw for each list and measure a bar as long as the value, cut into what each rank adds to it."""
+    found = measure_lists(LISTS, list(MEASURES))
+    height, unit = TOP + ROW * len(LISTS) - 8, 120  # pixels of a value of 1
+    parts = [
+        f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
+        '<text class="bold" x="20" y="24">What does each rank add?</text>',
+        '<text class="small" x="20" y="46">Bars are values; in each part is the rank that adds it.</text>',
+    ]
+    for row, (name, typed) in enumerate(LISTS.items()):
+        y = TOP + ROW * row + 4
+        parts.append(f'<text class="bold" x="20" y="{y + 5}" style="fill:{COLOURS[name]}">{name}</text>')
+        parts.append(f'<text class="small" x="44" y="{y + 5}">{escape(typed)}</text>')
+        for column, (measure, title) in enumerate(MEASURES.items()):
+            x = 172 + 156 * column
+            parts += [f'<text class="bold" x="{x}" y="74">{title}</text>'] if row == 0 else []
+            explained = found.explain(name, measure)
+            for place, rank in enumerate(row for row in explained.table if row["contribution"]):
+                width = unit * rank["contribution"]
+                shade = f'style="fill:{COLOURS[name]}" opacity="{1 - 0.12 * place:.2f}"'
+                parts.append(f'<rect x="{x:.1f}" y="{y - 13}" width="{width - 1.5:.1f}" height="26" {shade}/>')
+                if width >= MIN_LABELLED:
+                    parts.append(f'<text class="mid name" x="{x + width / 2:.1f}" y="{y + 5}">{rank["rank"]}</text>')
+                x += width
+            parts.append(f'<text class="small" x="{172 + 156 * column}" y="{y + 29}">{explained.value:.3f}</text>')
+    return _draw(parts, height, CONTRIBUTIONS)
+
+
+def _draw(parts: list[str], height: int, title: str) -> str:
+    """Return the parts as a picture with its title."""
     body = "\n".join(f"  {part}" for part in parts)
     size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-labelledby="title">'
-    return f'{head}\n  <title id="title">{TITLE}</title>\n  <style>\n{STYLE}\n  </style>\n{body}\n</svg>\n'
+    return f'{head}\n  <title id="title">{title}</title>\n  <style>\n{STYLE}\n  </style>\n{body}\n</svg>\n'
 
 
 def _places(values: dict[str, float]) -> dict[str, int]:

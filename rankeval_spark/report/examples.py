@@ -13,6 +13,7 @@ from rankeval_spark.report.tables import rows_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rankeval_spark.report.explanation import Explanation
     from rankeval_spark.report.night import Night
     from rankeval_spark.report.page_parts import Drawer
     from rankeval_spark.report.tables import Row
@@ -44,7 +45,7 @@ def examples_section(night: Night, drawer: Drawer) -> Section:  # noqa: ARG001 -
     own = [pair for pair in pairs if night.baseline in (None, pair[1])]
     blocks = []
     for number, pair in enumerate(own[:MAX_MODELS]):
-        tables = [*_tables_of(pairs[pair], number)]
+        tables = [*_tables_of(pairs[pair], number, night.tables.explained)]
         blocks.append(Block(f"{pair[0]} against {pair[1]}", tables=tables, is_folded=number > 0))
     name = with_cutoff(first[C.MEASURE], first[C.K])
     lead = f"Users with the greatest differences of {name}, with the first items of both lists; {HIT} marks a hit. "
@@ -60,8 +61,8 @@ def _has_term(row: Row) -> bool:
     return row.get("contribution") is not None
 
 
-def _tables_of(rows: Sequence[Row], number: int) -> Iterator[TableView]:
-    """Yield a table for each user: a line a rank, a column a list."""
+def _tables_of(rows: Sequence[Row], number: int, explained: Sequence[Explanation]) -> Iterator[TableView]:
+    """Yield a table for each user: a line a rank, a column a list; below the first how the values come about."""
     users = dict[tuple[str, int], list[Any]]()
     for row in rows:
         users.setdefault((row["side"], row["place"]), []).append(row)
@@ -84,3 +85,22 @@ def _tables_of(rows: Sequence[Row], number: int) -> Iterator[TableView]:
             numbers=["rank"],
             is_folded=place > 1,
         )
+        for turn, (each, heading) in enumerate(zip(lists, headings, strict=True) if place == 1 else ()):
+            which = next(row.get("explained") for row in own if (row["listed_by"], row[C.LIST_ID]) == each)
+            if which is not None:
+                yield from _explain(explained[which], heading, f"explained-{number}-{side}-{turn}")
+
+
+def _explain(explanation: Explanation, heading: str, id_: str) -> Iterator[TableView]:
+    """Yield folded tables of a list, rank by rank with the sums in words, and of its ideal list."""
+    name, words = f"{heading}, {explanation.measure} rank by rank", "; ".join(explanation.sentences)
+    captions = f"{name}: {words}", f"{heading}, the ideal list"
+    for number, (layout, caption) in enumerate(zip(explanation.layouts(), captions, strict=False)):
+        columns = [
+            [Cell(text, float(text.replace(",", "")) if column.is_number and text else None) for text in column.cells]
+            for column in layout.columns
+        ]
+        headings = {column.heading: column.is_number for column in layout.columns}
+        numbers = [one for one, is_number in headings.items() if is_number]
+        cells = zip(*columns, strict=True)
+        yield TableView(f"{id_}-{number}", caption, headings, cells, numbers=numbers, is_folded=True)

@@ -56,13 +56,13 @@ class Explanation:
 
     def __repr__(self) -> str:
         """Return the explanation as text."""
-        return "\n\n".join(map(to_text, self._layouts()))
+        return "\n\n".join(map(to_text, self.layouts()))
 
     def _repr_html_(self) -> str:
         """Return the explanation as HTML, for a notebook."""
-        return "".join(map(to_html, self._layouts()))
+        return "".join(map(to_html, self.layouts()))
 
-    def _layouts(self) -> list[Layout]:
+    def layouts(self) -> list[Layout]:
         """Lay out the list with the sentences, and the ideal list."""
         found = [_lay_out(self.table, f"{self._title}\n{self.measure.entry.formula}", self.sentences)]
         return [*found, _lay_out(self.ideal, self._ideal_title, ())] if len(self.ideal) else found

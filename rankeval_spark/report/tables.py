@@ -14,6 +14,7 @@ from rankeval_spark.errors import ConfigError, Fault, kind_of
 from rankeval_spark.result_rows.column_types import ARROW_TYPES
 
 if TYPE_CHECKING:
+    from rankeval_spark.report.explanation import Explanation
     from rankeval_spark.schemas import Schema
 
 Row: TypeAlias = Mapping[str, Any]
@@ -43,6 +44,7 @@ class ReportTables:
     best_pair: Sequence[Row] = ()  # the two best models, as a row of `comparisons`, where that table lacks it
     examples: pa.Table = field(default_factory=lambda: empty_table(schemas.EXAMPLES))  # rows of that night
     no_examples: str = NO_EXAMPLES  # why there are none
+    explained: Sequence[Explanation] = ()  # lists of the examples, by the number in their column `explained`
 
     @classmethod
     def without_rows(cls, runs: pa.Table) -> ReportTables:

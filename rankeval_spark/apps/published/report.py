@@ -18,11 +18,13 @@ from rankeval_spark.engine.buckets import is_drawn
 from rankeval_spark.engine.planning import build_outputs
 from rankeval_spark.errors import ConfigError, InputError, warn_user
 from rankeval_spark.measures import MeasureSet, with_cutoff
+from rankeval_spark.report.explanation import Explanation
 from rankeval_spark.report.figures.precision_recall import columns_of, find_spots
 from rankeval_spark.report.figures.users import KEY, column_of
 from rankeval_spark.report.night import MAX_NIGHTS, Night, chosen_run
 from rankeval_spark.report.page import report
 from rankeval_spark.report.tables import ReportTables, empty_table, keep, rows_of, to_arrow
+from rankeval_spark.result_rows.trace_rows import LIST, PART
 from rankeval_spark.results import results_of
 from rankeval_spark.results.journal import COMMITS
 from rankeval_spark.results.published_results import DELETED
@@ -187,7 +189,7 @@ def _add_best_pair(root: str, tables: ReportTables, night: Night) -> ReportTable
 
 
 def _add_contributions(root: str, tables: ReportTables) -> ReportTables:
-    """Add to the examples what each item adds to the value, where the published lists tell it."""
+    """Add to the examples how the values come about, and what each item adds, where the published lists tell it."""
     examples = tables.examples
     if not examples.num_rows:
         return tables
@@ -210,11 +212,26 @@ def _add_contributions(root: str, tables: ReportTables) -> ReportTables:
         return tables
     batches = published.filter(is_shown).to_batches(columns=lists.columns)
     found = sums.finish_sums(totals.sums, [*totals.add(batches)])[sums.TRACES]
-    place = (C.USER_ID, C.MODEL_ID, C.LIST_ID, C.RANK)
-    added = {tuple(row[name] for name in place): row["contribution"] for row in found.to_pylist() if row["gain"]}
-    places = zip(*(examples[name].to_pylist() for name in (C.USER_ID, "listed_by", C.LIST_ID, C.RANK)), strict=True)
-    column = pa.array([added.get(each) for each in places], pa.float64())
-    return replace(tables, examples=examples.append_column("contribution", column))
+    shown = examples.select([C.USER_ID, "listed_by", C.LIST_ID, C.RANK, C.ITEM_ID, C.TITLE]).to_pylist()
+    ranks = [tuple(row.values())[:4] for row in shown]
+    items = {rank: row[C.ITEM_ID] for rank, row in zip(ranks, shown, strict=True)}
+    titles = {row[C.ITEM_ID]: row[C.TITLE] for row in shown if row[C.TITLE]}
+    by_list, added = dict[tuple[str, ...], list[dict[str, Any]]](), dict[tuple[Any, ...], float]()
+    for row in found.to_pylist():
+        of_list = row[C.USER_ID], row[C.MODEL_ID], row[C.LIST_ID]
+        if row[PART] == LIST:
+            row[C.ITEM_ID] = items.get((*of_list, row[C.RANK]))
+            added |= {(*of_list, row[C.RANK]): row["contribution"]} if row[C.GAIN] else {}
+        by_list.setdefault(of_list, []).append(row)
+    explained = [
+        Explanation(measure, pa.Table.from_pylist(rows, found.schema), request.policies, titles)
+        for rows in by_list.values()
+    ]
+    places = {of_list: number for number, of_list in enumerate(by_list)}
+    terms = pa.array([added.get(rank) for rank in ranks], pa.float64())
+    numbers = pa.array([places.get(rank[:3]) for rank in ranks], pa.int64())
+    examples = examples.append_column("contribution", terms).append_column("explained", numbers)
+    return replace(tables, examples=examples, explained=explained)
 
 
 def _read_sample(scan: Any, columns: list[str], share: float) -> pa.Table:  # noqa: ANN401 - a dataset

@@ -89,6 +89,12 @@ def test_the_report_shows_both_lists_and_hides_users_on_request(done: Workspace,
     assert all(words.endswith("(+0.333)") for words in hits)  # one in three items of P@3
     assert "A number in brackets is what the item adds to the value." in section.words
     assert f"{'x' * 79}…" in html
+    explained = next(table for table in section.all("table") if "rank by rank" in table.one("caption").words)
+    n_hits = len(made.hits()[user] & {*made.lists()["als"][user][:3]})
+    value = f"{n_hits / 3:.4f}" if n_hits < 3 else "1"
+    assert f"als, P@3 rank by rank: sum of terms {n_hits}, divided by 3: {value}; R = 2 of " in explained.words
+    assert [cell.words for cell in explained.one("thead").all("th")][:3] == ["rank", "item_id", "title"]
+    assert [cell.words for cell in explained.one("tbody").all("td")].count("0.3333") == n_hits
     users = {row["user_id"] for row in rows_of(done.root)}
     texts = parsed(hidden).one("main").words
     assert not users & set(texts.replace(":", " ").split())

@@ -15,13 +15,21 @@ from rankeval_spark.errors import ConfigError, Fault, InputError, listed, neares
 from rankeval_spark.measures import Measure, MeasureSet, registry
 from rankeval_spark.measures.options import GROUP
 from rankeval_spark.measures.plugins import DEFINING, recall, record
-from rankeval_spark.measures.required_facts import GROUP_RELEVANT, JUDGED_CATEGORIES, PROPENSITIES, rule_of
+from rankeval_spark.measures.required_facts import (
+    GROUP_RELEVANT,
+    JUDGED_CATEGORIES,
+    PROFILE_UNJUDGED,
+    PROPENSITIES,
+    rule_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 WHOLE_LIST_WORD: Final = "all"  # the cutoff that means the whole list in a config
-_OF_ALL_JUDGEMENTS: Final = frozenset({GROUP_RELEVANT, JUDGED_CATEGORIES})  # facts made of all judgements of a user
+_OF_ALL_JUDGEMENTS: Final = frozenset(
+    {GROUP_RELEVANT, JUDGED_CATEGORIES, PROFILE_UNJUDGED}
+)  # facts made of all judgements of a user
 _BOUNDED: Final = (
     "measures for which ordering ties by gain is best or worst (not group=, gains='value', unjudged='mean' or "
     "'median', denom='hits', ideal='retrieved', FirstHit, or measures that read other facts of the items)"

@@ -153,7 +153,8 @@ class Slicing(Model):
     The table `checks` reports the edges."""
     item_slices: Annotated[tuple[ItemSlice, ...], each_once("item slice")] = ()
     """Groups of items. Every measure that reads judgements is also computed within each group, as R(group='drama').
-    Groups are categories of inputs.items, or head, middle and tail by popularity in inputs.train."""
+    Groups are categories of inputs.items; head, middle and tail by popularity in inputs.train; repeat and explore, what
+    the user has there and what the user does not have."""
     min_slice_size: Annotated[Whole, Field(ge=1, lt=2**31)] = MIN_USERS
     """Number of users below which a slice is marked as small and a comparison has no p-value."""
     quantiles: Quantiles = ()

@@ -6,6 +6,7 @@ The columns are those of :data:`columns.FACTS`, one cell per list. A list withou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -33,7 +34,7 @@ from rankeval_spark.engine.batch import struct_fields
 from rankeval_spark.engine.matching import is_in_train
 from rankeval_spark.measures import required_facts as N
 from rankeval_spark.measures.arrays import is_run_start, scaled_rows
-from rankeval_spark.measures.required_facts import BY_POPULARITY, TAIL
+from rankeval_spark.measures.required_facts import BY_HISTORY, BY_POPULARITY, REPEAT, TAIL
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.batch import Batch
@@ -67,7 +68,7 @@ def ownership_matrix(user: IntVector, item: IntVector, *, n_users: int, n_items:
 def to_profiles(batch: Batch, judgements: Judgements, *, needs: frozenset[str]) -> pa.StructArray | None:
     """Build a struct per user, or list that judgements name, of what is needed; NULL facts without a described item."""
     place, found = rank_ids(batch.items), dict[str, pa.Array]()  # (n_items,) place of each item by its id
-    if not needs.isdisjoint((N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, N.PROFILE_INTERACTIONS)):
+    if not needs.isdisjoint((N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, *N.PROFILE_NUMBERS)):
         in_order, train = to_arrow(np.argsort(place)), batch.train
         owned = ownership_matrix(train.user, place[train.item], n_users=batch.n_users, n_items=batch.n_items)
         if N.PROFILE_CATEGORIES in needs:
@@ -81,7 +82,15 @@ def to_profiles(batch: Batch, judgements: Judgements, *, needs: frozenset[str]) 
             total = owned @ to_numpy(interactions, null=0.0)  # whole: the same in any order
             n_items = np.diff(owned.indptr)
             found[N.PROFILE_INTERACTIONS] = to_arrow(total / np.maximum(n_items, 1), is_null=n_items == 0)
+        if N.PROFILE_UNJUDGED in needs:
+            is_known = to_numpy(batch.known_items[N.ITEM_KNOWN], null=0.0)
+            found[N.PROFILE_UNJUDGED] = to_arrow(owned @ is_known[np.argsort(place)])
         found = {name: pc.take(fact, to_arrow(batch.owners.user)) for name, fact in found.items()}
+        if N.PROFILE_UNJUDGED in needs:  # less those with a judgement
+            owner, item = judgements.owner, judgements.pair % max(batch.n_items, 1)
+            is_owned = is_in_train(batch, batch.owners.user[owner], item) & (judgements.gain >= 0)
+            n_judged = np.bincount(owner, weights=is_owned * is_known[item], minlength=len(batch.owners.user))
+            found[N.PROFILE_UNJUDGED] = to_arrow(to_numpy(found[N.PROFILE_UNJUDGED]) - n_judged)
     if N.JUDGED_CATEGORIES in needs:  # of the judged items that have a category, the highest ids first
         lists = batch.known_items[N.ITEM_CATEGORIES]
         owner, item = judgements.owner, judgements.pair % max(batch.n_items, 1)
@@ -143,15 +152,29 @@ def _sum_with_signed_zeros(has_item: sparse.csr_array, units: FloatMatrix) -> Fl
 
 
 def item_group_bits(known: Mapping[str, pa.Array], groups: Sequence[str], *, n_items: int) -> IntVector:
-    """Return the groups of each item as bits, int64 (n_items,): bit i is the i-th of ``groups``; unseen is tail."""
+    """Return the groups of each item as bits, int64 (n_items,): bit i is the i-th of ``groups``; unseen is tail.
+
+    What is repeated depends on the user too: see :func:`with_history`.
+    """
     found: IntVector = np.zeros(n_items, dtype=np.int64)
     popularity = found if set(groups).isdisjoint(BY_POPULARITY) else popularity_groups(known)
     for place, name in enumerate(groups):
         if name in BY_POPULARITY:
             found |= np.int64(1 << place) * (popularity == BY_POPULARITY.index(name))
-        else:
+        elif name not in BY_HISTORY:
             found |= np.int64(1 << place) * has_category(known[N.ITEM_CATEGORIES], name)
     return found
+
+
+def with_history(batch: Batch, groups: Sequence[str]) -> Batch:
+    """Add the groups ``repeat`` and ``explore`` of each judgement as bits: the column :data:`row_kinds.HISTORY`."""
+    held_out = batch.held_out
+    is_seen, bits = is_in_train(batch, held_out.user, held_out.item), np.zeros(len(held_out), dtype=np.int64)
+    for place, name in enumerate(groups):
+        if name in BY_HISTORY:
+            bits |= np.int64(1 << place) * (is_seen == (name == REPEAT))
+    columns = {**held_out.columns, row_kinds.HISTORY: to_arrow(bits)}
+    return replace(batch, held_out=replace(held_out, columns=columns))
 
 
 def popularity_groups(known: Mapping[str, pa.Array]) -> IntVector:

@@ -18,7 +18,7 @@ from rankeval_spark.engine.arrays import to_arrow, to_numpy, to_texts
 from rankeval_spark.engine.batch import Batch, expand_lists, split_constants, to_batch
 from rankeval_spark.engine.buckets import split_by_user
 from rankeval_spark.engine.checks import PartitionTallies, refuse_unusable
-from rankeval_spark.engine.features import item_group_bits, to_features, to_profiles
+from rankeval_spark.engine.features import item_group_bits, to_features, to_profiles, with_history
 from rankeval_spark.engine.matching import Judgements, is_in_train, match_log, to_judgements
 from rankeval_spark.engine.outputs import score_in_parts
 from rankeval_spark.engine.ranked_lists import ITEMS, RankedLists, rank_lists, to_compact_lists, to_item_lists
@@ -157,7 +157,7 @@ class Job:
                 tallies.add_judged_seen(batch)
             if self.rules.drops_judged_seen:
                 batch = batch.keep_held_out_rows(~is_in_train(batch, batch.held_out.user, batch.held_out.item))
-            yield batch
+            yield with_history(batch, self.outputs.measures.groups) if N.HISTORY_GROUP in self.needs else batch
 
 
 def _key_columns(batch: Batch, keys: ListKeys) -> dict[str, pa.Array]:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from rankeval_spark import columns as C
 from rankeval_spark.columns import MAX_ROWS_PER_USER
 from rankeval_spark.config.policies import tie_rule
+from rankeval_spark.engine import row_kinds
 from rankeval_spark.engine.arrays import (
     ABSENT,
     index_in,
@@ -190,6 +191,9 @@ def _read_judgements(held_out: CodedRows, pair: IntVector, item_groups: IntVecto
         found = to_numpy(columns[C.WEIGHT], null=np.nan).astype(np.float64, copy=False)
         weight = np.where(np.isfinite(found) & (found > 0), found, 0.0)
     groups = None if item_groups is None else item_groups[held_out.item]
+    if row_kinds.HISTORY in columns:
+        of_history = to_numpy(columns[row_kinds.HISTORY])
+        groups = of_history if groups is None else groups | of_history
     return Judgements(pair, held_out.user, gain.astype(np.float64, copy=False), value, groups, propensity, weight)
 
 

@@ -26,6 +26,7 @@ _OF_ITEM: Final[Mapping[str, tuple[str, ...]]] = {
     N.PROFILE_CATEGORIES: (N.ITEM_CATEGORIES,),
     N.PROFILE_VECTORS: (N.ITEM_VECTORS,),
     N.PROFILE_INTERACTIONS: (N.ITEM_INTERACTIONS,),
+    N.PROFILE_UNJUDGED: (N.ITEM_KNOWN,),
     N.JUDGED_CATEGORIES: (N.ITEM_CATEGORIES,),
     N.CATEGORY_GROUP: (N.ITEM_CATEGORIES,),
     N.POPULARITY_GROUP: (N.ITEM_POPULARITY_GROUP,),
@@ -49,7 +50,7 @@ CATALOGUE_FACTS: Final = frozenset({N.ITEM_AGE, N.ITEM_CATEGORIES, N.ITEM_VECTOR
 _OF_CATALOGUE: Final = {
     row_kinds.LOG: CATALOGUE_FACTS | _OF_ALL_LISTS,
     row_kinds.HELD_OUT: frozenset({N.JUDGED_CATEGORIES, N.CATEGORY_GROUP}),
-    row_kinds.TRAIN: frozenset({N.PROFILE_CATEGORIES, N.PROFILE_VECTORS}) | _OF_ALL_LISTS,
+    row_kinds.TRAIN: frozenset({N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, N.PROFILE_UNJUDGED}) | _OF_ALL_LISTS,
 }
 """Needs of measures that are met from the catalogue's facts, by the input whose items they describe."""
 
@@ -94,8 +95,8 @@ def described_inputs(request: Request, needs: frozenset[str]) -> tuple[int, ...]
 
 def reads_train(request: Request, needs: frozenset[str]) -> bool:
     """Return True if workers read what each user has in the training data."""
-    profiles = {N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, N.PROFILE_INTERACTIONS}
-    read = {N.ITEM_SEEN, N.JUDGED_SEEN, N.GROUP_RELEVANT, *profiles, *_OF_ALL_LISTS}
+    profiles = {N.PROFILE_CATEGORIES, N.PROFILE_VECTORS, *N.PROFILE_NUMBERS}
+    read = {N.ITEM_SEEN, N.JUDGED_SEEN, N.HISTORY_GROUP, N.GROUP_RELEVANT, *profiles, *_OF_ALL_LISTS}
     return not needs.isdisjoint(read) or request.policies.drops_seen
 
 

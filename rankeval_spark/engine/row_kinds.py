@@ -49,6 +49,8 @@ LISTED: Final = (LISTED_ITEMS, LISTED_SCORES)
 ITEMS: Final = "_item_facts"  # what is known of items: structs of ``item_id`` and facts
 FACTS: Final = "_facts_of_row"  # facts of the item of a row, where the catalogue is too large for every worker
 
+HISTORY: Final = "_history"  # of a judgement, bits of the groups of items that depend on what its user has in `train`
+
 SHARED: Final = "_shared"
 """Facts that all users share, as bytes (see :mod:`batch`), in the first row of a partition; NULL in all others.
 

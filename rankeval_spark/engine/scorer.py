@@ -74,7 +74,7 @@ def to_item_facts(
             find_in_lists(of_list, to_numpy(found[name]), among=(owner, rank)) for name in ("earlier", "later")
         )
         similar = SimilarPairs(earlier, later, _floats(found["similarity"]))
-    interactions = profiles.get(N.PROFILE_INTERACTIONS)
+    of_profile = {name: np.nan_to_num(_floats(profiles[name])) for name in N.PROFILE_NUMBERS if name in profiles}
     return ItemFacts(
         owner,
         rank,
@@ -86,7 +86,7 @@ def to_item_facts(
         profile_vectors=_to_matrix(profiles.get(N.PROFILE_VECTORS)),
         n_categories=n_categories,
         pairs=similar,
-        profile_interactions=None if interactions is None else np.nan_to_num(_floats(interactions)),
+        **of_profile,
         judged=judged_labels,
         scores=_floats(facts[N.ITEM_SCORES]) if N.ITEM_SCORES in facts else None,
         ids=np.array([*facts[N.ITEM_IDS].to_pylist(), None], dtype=object)[:-1] if N.ITEM_IDS in facts else None,

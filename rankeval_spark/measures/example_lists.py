@@ -60,6 +60,7 @@ class Background(NamedTuple):
     # Lists that other models gave the user: (model, at each of its places the rank of that item in this list, or None
     # where this list does not have it)
     others: Sequence[tuple[str, Sequence[int | None]]] = ()
+    profile_unjudged: float = 0  # items of the catalogue that the user has there, and that no judgement names
 
     def __str__(self) -> str:
         return _changed_fields_text(self)
@@ -273,6 +274,7 @@ def _item_facts(rankings: Sequence[Ranking]) -> ItemFacts:
         n_categories=len(names),
         pairs=SimilarPairs(earlier, later, _floats(row[2] for row in pairs)),
         profile_interactions=_floats(background.profile_interactions for background in backgrounds),
+        profile_unjudged=_floats(background.profile_unjudged for background in backgrounds),
         judged=Judged(_ints(row[0] for row in judged), _floats(row[1] for row in judged), labels(of_judged)),
         shared=_build_shared([len(ranking.gains) for ranking in rankings], backgrounds),
     )

@@ -102,6 +102,8 @@ class ItemFacts:
     # Shape (n_lists,): mean popularity of what the user of each list has in the training data; 0 where they have
     # nothing
     profile_interactions: FloatVector | None = None
+    # Shape (n_lists,): items of the catalogue that the same user has there, and that no judgement names
+    profile_unjudged: FloatVector | None = None
     judged: Judged | None = None  # judged items of the user of each list that have categories
     # Shape (n_items,): id of each item, and its score in the log
     ids: NDArray[np.object_] | None = None
@@ -118,6 +120,7 @@ class ItemFacts:
     known_profile_interactions = RequiredFact[FloatVector](
         "profile_interactions", f"does not hold {N.PROFILE_INTERACTIONS}", "it"
     )
+    known_profile_unjudged = RequiredFact[FloatVector]("profile_unjudged", f"does not hold {N.PROFILE_UNJUDGED}", "it")
     known_judged = RequiredFact[Judged]("judged", f"does not hold {N.JUDGED_CATEGORIES}", "it")
     known_shared = RequiredFact[Mapping[str, Shared]]("shared", f"does not hold {N.OTHER_LISTS}", "it")
 

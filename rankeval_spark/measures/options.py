@@ -11,7 +11,7 @@ from itertools import pairwise
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
-from rankeval_spark.measures.required_facts import BY_POPULARITY
+from rankeval_spark.measures.required_facts import BY_HISTORY, BY_POPULARITY
 
 T = TypeVar("T")
 
@@ -296,10 +296,11 @@ WEIGHTED: Final = "weighted"  # option of every measure that adds up relevant it
 GROUP_OPTION: Final = Option(
     GROUP,
     None,
-    choices=BY_POPULARITY,
+    choices=(*BY_POPULARITY, *BY_HISTORY),
     takes_text="a category of items",
     meaning="Judgements of one item group only: other items keep their ranks and count as unjudged; undefined for a "
-    "user without a judgement of the group. head, middle and tail hold 20, 60 and 20 % of the interactions in train.",
+    "user without a judgement of the group. head, middle and tail hold 20, 60 and 20 % of the interactions in train; "
+    "repeat is what the user has there, explore what the user does not have.",
 )
 
 JUDGED_ONLY_OPTION: Final = Option(

@@ -20,7 +20,7 @@ from rankeval_spark.measures.arrays import (
     nan_unless,
     sum_by_list,
 )
-from rankeval_spark.measures.definition import Cutoff, Definition
+from rankeval_spark.measures.definition import Cutoff, Definition, only_with
 from rankeval_spark.measures.lists import CutLists, Lists, memoised
 from rankeval_spark.measures.options import Level, NotOffered, option_text
 
@@ -183,7 +183,20 @@ _SURPRISE: Final = (
     "with ties='discordant', or see 'Surprise' in docs/presets.md for its own number"
 )
 
-concordance = partial(Definition, cutoff=Cutoff("forbidden"), needs=(HIT_SCORES,), is_bounded_by_gains=True)
+Order: TypeAlias = Annotated[
+    Literal["score", "rank"],
+    "What orders the items: their scores in the log, of which equal ones tie; their ranks in the list, which need no "
+    "scores and never tie.",
+]
+
+concordance = partial(
+    Definition,
+    cutoff=Cutoff("forbidden"),
+    needs=lambda by, **_: (HIT_SCORES,) if by == "score" else (),
+    without_relevant=math.nan,
+    is_bounded_by_gains=lambda by, group=None, **_: by == "score" or group is None,
+)
+_TIES_ARE_OF_SCORES: Final = only_with("ties", "half", "by", "score")
 
 
 @concordance(
@@ -194,11 +207,13 @@ concordance = partial(Definition, cutoff=Cutoff("forbidden"), needs=(HIT_SCORES,
     formula="c / (c + d), c and d the pairs of held-out items in the right and in the wrong order",
     undefined="no two held-out items in the list have different gains; with ties='ignore': and different scores",
     source=f"Koren & Sill (2011), OrdRec; ties='discordant' as Surprise; {_NEGATIVE_RATING}",
+    rules=(_TIES_ARE_OF_SCORES,),
     agg_not_offered=(NotOffered("surprise", _SURPRISE),),
 )
 def fraction_of_concordant_pairs(
     cut: CutLists,
     *,
+    by: Order = "score",
     ties: Annotated[
         Literal["half", "discordant", "ignore"],
         "Treatment of a pair with equal scores: half as concordant; as discordant; not at all.",
@@ -211,7 +226,7 @@ def fraction_of_concordant_pairs(
     >>> fraction_of_concordant_pairs(Lists.of([Ranking([2, 3, None, 1])]).cut([0])).values.round(4)
     array([[0.6667]])
     """
-    pairs = count_pairs(cut.lists)
+    pairs = count_pairs(cut.lists, by)
     untied = pairs.concordant + pairs.discordant
     right, n_pairs = {
         "half": (pairs.concordant + pairs.tied_score / 2, untied + pairs.tied_score),
@@ -230,13 +245,13 @@ def fraction_of_concordant_pairs(
     undefined=_NO_SPREAD,
     source=f"Kendall (1945), The treatment of ties in ranking problems; scipy.stats.kendalltau; {_NEGATIVE_RATING}",
 )
-def kendall_tau(cut: CutLists) -> FloatMatrix:
+def kendall_tau(cut: CutLists, *, by: Order = "score") -> FloatMatrix:
     """Rank correlation of scores and gains by pairs, Kendall's tau-b.
 
     >>> kendall_tau(Lists.of([Ranking([2, 3, None, 1])]).cut([0])).round(4)
     array([[0.3333]])
     """
-    pairs = count_pairs(cut.lists)
+    pairs = count_pairs(cut.lists, by)
     untied = np.sqrt(pairs.all - pairs.tied_gain) * np.sqrt(pairs.all - pairs.all_tied_score)
     return nan_unless(np.clip(divide_or_zero(pairs.concordant - pairs.discordant, untied), -1, 1), untied > 0)
 
@@ -251,7 +266,7 @@ def kendall_tau(cut: CutLists) -> FloatMatrix:
     source="Spearman (1904), The proof and measurement of association between two things; scipy.stats.spearmanr; "
     f"{_NEGATIVE_RATING}",
 )
-def spearman(cut: CutLists) -> FloatMatrix:
+def spearman(cut: CutLists, *, by: Order = "score") -> FloatMatrix:
     """Rank correlation of scores and gains, Spearman's rho.
 
     Pearson's correlation of the ranks, over the items of the list that were held out.
@@ -261,7 +276,8 @@ def spearman(cut: CutLists) -> FloatMatrix:
     """
     lists = cut.lists
     middle = ((lists.n_hits[:, 0] + 1) / 2)[lists.hit_list]
-    scores, gains = (_EqualHits(lists.hit_list, values).mid_rank - middle for values in (lists.scores, lists.hit_gain))
+    sides = (_values_in_order(lists, by), lists.hit_gain)
+    scores, gains = (_EqualHits(lists.hit_list, values).mid_rank - middle for values in sides)
     covariance, of_scores, of_gains = (lists.sum_hits(product) for product in (scores * gains, scores**2, gains**2))
     spread = np.sqrt(of_scores) * np.sqrt(of_gains)
     return nan_unless(np.clip(divide_or_zero(covariance, spread), -1, 1), spread > 0)
@@ -280,8 +296,9 @@ _ONE_CLASS: Final = "the list holds no relevant held-out item, or none with a ga
     undefined=_ONE_CLASS,
     source="Hanley & McNeil (1982), The meaning and use of the area under a ROC curve; ties='zero' as Cornac; "
     f"{_NEGATIVE_CLASS}",
+    rules=(_TIES_ARE_OF_SCORES,),
 )
-def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -> Ratio:
+def area_under_curve(cut: CutLists, *, by: Order = "score", rel: Level = 1, ties: AucTies = "half") -> Ratio:
     """Share of the pairs, of a relevant item and another that was held out, which the scores put in the right order.
 
     >>> area_under_curve(Lists.of([Ranking([1, 0, None, 1, 0])]).cut([0])).values
@@ -291,7 +308,7 @@ def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -
     is_relevant = lists.relevance(rel).is_relevant
     is_other = 1 - is_relevant
     # Others with a lower score than each hit, and half of those with the same one
-    blocks = _EqualHits(lists.hit_list, lists.scores)
+    blocks = _EqualHits(lists.hit_list, _values_in_order(lists, by))
     in_block = np.bincount(blocks.of_hit, weights=is_other, minlength=len(blocks.owner))
     of_list = sum_by_list(lists.hit_list, is_other, n_lists=lists.n_lists)
     below = np.cumsum(in_block) - in_block - (np.cumsum(of_list) - of_list)[blocks.owner]
@@ -306,15 +323,16 @@ def area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -
     formula="sum over users of n_u AUC_u / sum over users of n_u, n_u the user's held-out items that were scored",
     undefined=_ONE_CLASS,
     source=f"Zhu et al. (2017), Optimized cost per click in Taobao display advertising; {_NEGATIVE_CLASS}",
+    rules=(_TIES_ARE_OF_SCORES,),
     default_agg="micro",
 )
-def grouped_area_under_curve(cut: CutLists, *, rel: Level = 1, ties: AucTies = "half") -> Ratio:
+def grouped_area_under_curve(cut: CutLists, *, by: Order = "score", rel: Level = 1, ties: AucTies = "half") -> Ratio:
     """AUC of the user, weighted in the mean by their number of impressions.
 
     >>> grouped_area_under_curve(Lists.of([Ranking([1, 0, None, 1, 0])]).cut([0])).values
     array([[0.75]])
     """
-    area, n = area_under_curve(cut, rel=rel, ties=ties), cut.lists.n_hits
+    area, n = area_under_curve(cut, by=by, rel=rel, ties=ties), cut.lists.n_hits
     return Ratio(np.nan_to_num(area.values) * n, n, where=area.is_defined, value=area.values)
 
 
@@ -353,9 +371,14 @@ class PairCounts(NamedTuple):
     all_tied_score: FloatMatrix  # pairs of one score, whatever their gains
 
 
+def _values_in_order(lists: Lists, by: str) -> FloatVector:
+    """Return what falls from the top of a list down: the score of each hit, or its rank with a minus."""
+    return lists.scores if by == "score" else -lists.hit_rank.astype(np.float64)
+
+
 @memoised
-def count_pairs(lists: Lists) -> PairCounts:
-    """Count the pairs of hits by the order of their gains and scores; once for a batch.
+def count_pairs(lists: Lists, by: str = "score") -> PairCounts:
+    """Count the pairs of hits by the order of their gains and of their scores, or ranks; once for a batch.
 
     Knight (1966), A computer method for calculating Kendall's tau with ungrouped data: hits in the order of their
     gains, and of their scores where gains are equal, have as many inversions of their scores as there are discordant
@@ -366,12 +389,13 @@ def count_pairs(lists: Lists) -> PairCounts:
     (array([[4.]]), array([[0.]]), array([[1.]]), array([[1.]]))
     """
     owner, n = lists.hit_list, lists.n_lists
-    by_score = _order_by_list_and_value(owner, lists.scores)
+    scores = _values_in_order(lists, by)
+    by_score = _order_by_list_and_value(owner, scores)
     in_order = by_score[_stable_order(owner, lists.hit_gain[by_score])]
-    gain, score = lists.hit_gain[in_order], lists.scores[in_order]
-    discordant = count_inversions(owner, _EqualHits(owner, lists.scores).place[in_order], n_lists=n)
+    gain, score = lists.hit_gain[in_order], scores[in_order]
+    discordant = count_inversions(owner, _EqualHits(owner, scores).place[in_order], n_lists=n)
     tied_gain = _count_tied(owner, gain, n_lists=n)
-    all_tied_score = _count_tied(owner, lists.scores[by_score], n_lists=n)
+    all_tied_score = _count_tied(owner, scores[by_score], n_lists=n)
     tied_score = all_tied_score - _count_tied(owner, gain, score, n_lists=n)
     hits = np.bincount(owner, minlength=n)
     everything = hits * (hits - 1) / 2

@@ -124,7 +124,8 @@ SEVERAL_MEANINGS: Final = (
     SeveralMeanings(
         ("AUC",),
         "of the held-out items that the list holds, user by user",
-        "weighted by their number it is GAUC; of relevant items against the first k others of the list, PAUC",
+        "weighted by their number it is GAUC; of relevant items against the first k others of the list, PAUC; against "
+        "all others of the catalogue, judged or not, CatalogAUC",
     ),
     *(
         SeveralMeanings(
@@ -203,7 +204,7 @@ SEVERAL_MEANINGS: Final = (
 
 _ERRORS: Final = "of the errors of predicted ratings there are RMSE, MSE and MAE"
 _PERCENTILES: Final = "it needs the place of each held-out item among all items, which lists do not have"
-_DIVERSIFIED: Final = "of the measures of ndeval there are alpha_nDCG, ERR_IA and SRecall"
+_DIVERSIFIED: Final = "of the measures of ndeval there are alpha_nDCG, ERR_IA, P_IA and SRecall"
 _ESTIMATORS: Final = "of the off-policy estimators there are IPS, ClippedIPS, SNIPS and DR"
 
 NOT_OFFERED: Final[Mapping[str, str]] = {
@@ -214,7 +215,7 @@ NOT_OFFERED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("MAPE", "SMAPE", "NMAE", "RMSLE", "mean absolute percentage error"), _ERRORS),
     **dict.fromkeys(("ECE", "expected calibration error"), "Calibration is of the categories of items, not of scores"),
     **dict.fromkeys(("set_map", "SetAP"), "it is SetP times SetR"),
-    **dict.fromkeys(("AP_IA", "MAP_IA", "P_IA", "NRBP", "nNRBP", "alpha_DCG"), _DIVERSIFIED),
+    **dict.fromkeys(("AP_IA", "MAP_IA", "NRBP", "nNRBP", "alpha_DCG"), _DIVERSIFIED),
     **dict.fromkeys(("direct method", "switch DR", "MRDR", "self-normalized doubly robust"), _ESTIMATORS),
 }
 """Names of numbers that are looked for and not computed, each with what there is instead."""

@@ -44,6 +44,8 @@ PROFILE_VECTORS: Final = "profile_vectors"  # mean of the unit vectors of the di
 # Gain and categories of the judged items of the user that the catalogue gives a category, the highest ids first
 JUDGED_CATEGORIES: Final = "judged_categories"
 PROFILE_INTERACTIONS: Final = "profile_interactions"  # mean c(i) of the user's distinct items; 0 where they have none
+# Items of the catalogue that the user has in `train`, and that no judgement of the user names
+PROFILE_UNJUDGED: Final = "profile_unjudged"
 OTHER_LISTS: Final = "other_lists"  # lists of named models for the same user: lengths, and which items are here too
 ITEM_IDS: Final = "item_ids"  # id of the item, which only own measures read
 ITEM_SCORES: Final = "item_scores"  # score of the item in the log; NaN without one
@@ -61,6 +63,7 @@ TRAINED_ITEMS: Final = "trained_items"
 GROUP_SIZES: Final = ("total_head_items", "total_middle_items", "total_tail_items")  # of the catalogue
 
 POPULARITY_GROUP: Final = "popularity_group"  # whether a judged item is in the head, the middle or the tail
+HISTORY_GROUP: Final = "history_group"  # whether the user has a judged item in `train`, for groups of items
 CATEGORY_GROUP: Final = "category_group"  # whether a judged item has a category
 VALUES: Final = "judged_values"  # values of the judgements, other than their gains
 WEIGHTS: Final = "judged_weights"  # weights of the judgements
@@ -86,7 +89,7 @@ _OF_ALL_LISTS: Final = {
     CATEGORY_SHARES: (TRAIN, CATEGORIES),
 }
 _OF_JUDGEMENTS: Final = {
-    POPULARITY_GROUP: (TRAIN,),
+    **dict.fromkeys((POPULARITY_GROUP, HISTORY_GROUP), (TRAIN,)),
     CATEGORY_GROUP: (CATEGORIES,),
     VALUES: (VALUE,),
     PROPENSITIES: (PROPENSITY,),
@@ -95,7 +98,8 @@ _OF_JUDGEMENTS: Final = {
 }
 _OF_ITEMS: Final = {  # and of their users
     **dict.fromkeys((ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_LEVEL, ITEM_PLACE, ITEM_QUANTILE), (TRAIN,)),
-    **dict.fromkeys((ITEM_SEEN, ITEM_PAIRS, ITEM_FAMILIARITY, PROFILE_INTERACTIONS, ITEM_POPULARITY_GROUP), (TRAIN,)),
+    **dict.fromkeys((ITEM_SEEN, ITEM_PAIRS, ITEM_FAMILIARITY, ITEM_POPULARITY_GROUP), (TRAIN,)),
+    **dict.fromkeys((PROFILE_INTERACTIONS, PROFILE_UNJUDGED), (TRAIN,)),
     **dict.fromkeys((TOTAL_INTERACTIONS, MOST_INTERACTIONS, LEAST_INTERACTIONS, TOTAL_USERS), (TRAIN,)),
     **dict.fromkeys((ITEM_COPIES, ITEM_IDS, ITEM_SCORES, OTHER_LISTS), (LOG,)),
     **dict.fromkeys((ITEM_CATEGORIES, TOTAL_CATEGORIES, JUDGED_CATEGORIES), (CATEGORIES,)),
@@ -114,6 +118,7 @@ ITEM_VALUES: Final = (  # facts of an item that are one number
     *(ITEM_INTERACTIONS, ITEM_USERS, ITEM_TAIL, ITEM_LEVEL, ITEM_PLACE, ITEM_SEEN, ITEM_AGE, ITEM_QUANTILE),
     *(ITEM_FAMILIARITY, ITEM_COPIES),
 )
+PROFILE_NUMBERS: Final = (PROFILE_INTERACTIONS, PROFILE_UNJUDGED)  # facts of a user that are one number
 TOTALS: Final = (  # facts that are one number for all lists
     *(TOTAL_INTERACTIONS, MOST_INTERACTIONS, LEAST_INTERACTIONS, TOTAL_USERS, TOTAL_CATEGORIES, CATALOGUE_ITEMS),
 )
@@ -122,13 +127,18 @@ HEAD: Final = "head"
 MIDDLE: Final = "middle"
 TAIL: Final = "tail"
 BY_POPULARITY: Final = (HEAD, MIDDLE, TAIL)
+REPEAT: Final = "repeat"
+EXPLORE: Final = "explore"
+BY_HISTORY: Final = (REPEAT, EXPLORE)
 
-# Items of each group of BY_POPULARITY; recorded with every measure of one
+# Items of each group of BY_POPULARITY and BY_HISTORY; recorded with every measure of one
 _RULES: Final = {
     HEAD: "the fewest, most popular items that hold at least 20 % of the interactions in train, ties by item id",
     MIDDLE: "items in neither the head (the fewest that hold 20 % of the interactions in train) nor the tail (not "
     "among the fewest that hold 80 %)",
     TAIL: "items that are not among the fewest that hold 80 % of the interactions in train, or without interactions",
+    REPEAT: "items that the user has in train",
+    EXPLORE: "items that the user does not have in train",
 }
 MAX_GROUPS: Final = 62  # groups of one run: the bits of a whole number of 64 without its sign, and one to spare
 
@@ -159,9 +169,11 @@ class Groups(NamedTuple):
 def need_of(group: str) -> str:
     """Return the fact of judged items that decides which of them belong to a group.
 
-    >>> need_of("tail"), need_of("rock")
-    ('popularity_group', 'category_group')
+    >>> need_of("tail"), need_of("rock"), need_of("repeat")
+    ('popularity_group', 'category_group', 'history_group')
     """
+    if group in BY_HISTORY:
+        return HISTORY_GROUP
     return POPULARITY_GROUP if group in BY_POPULARITY else CATEGORY_GROUP
 
 

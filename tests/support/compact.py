@@ -48,7 +48,7 @@ _TYPES: Final[dict[str, pa.DataType]] = {
                 pa.struct({"category": pa.string(), "n_categories": pa.int32(), "n_items": pa.int64()})
             ),
             N.PROFILE_VECTORS: _NUMBERS,
-            N.PROFILE_INTERACTIONS: pa.float64(),
+            **dict.fromkeys(N.PROFILE_NUMBERS, pa.float64()),
             N.JUDGED_CATEGORIES: pa.list_(pa.struct({"gain": pa.float64(), "categories": _TEXTS})),
         }
     ),
@@ -145,7 +145,7 @@ def _profile(background: Background) -> dict[str, Any] | None:
     return {
         N.PROFILE_CATEGORIES: [dict(zip(fields, each, strict=True)) for each in background.profile] or None,
         N.PROFILE_VECTORS: None if background.profile_vector is None else list(background.profile_vector),
-        N.PROFILE_INTERACTIONS: background.profile_interactions or None,
+        **{name: getattr(background, name) or None for name in N.PROFILE_NUMBERS},
         N.JUDGED_CATEGORIES: [{"gain": gain, "categories": list(each)} for gain, each in background.judged] or None,
     }
 

@@ -35,7 +35,9 @@ ITEMS = (
 
 BACKGROUNDS = (
     Background(),
-    Background(20, 8, 1, 6, 5, (("a", 1, 2), ("b", 2, 1), ("d", 2, 1)), (0.5, 0.25, -0.5), (), 4.5, (), 30),
+    Background(
+        20, 8, 1, 6, 5, (("a", 1, 2), ("b", 2, 1), ("d", 2, 1)), (0.5, 0.25, -0.5), (), 4.5, (), 30, profile_unjudged=3
+    ),
     Background(30, 9, 2, 9, 6, (("f", 1, 1),), None, (), 8, (), 5),
 )
 """What lies behind a list: nothing, and two kinds of training data and user."""

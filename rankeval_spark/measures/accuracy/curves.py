@@ -8,8 +8,18 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, max_by_list, nan_unless
-from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule
+from rankeval_spark.measures import required_facts as N
+from rankeval_spark.measures.arrays import (
+    FloatMatrix,
+    FloatVector,
+    Ratio,
+    divide_or_zero,
+    find_in_lists,
+    max_by_list,
+    nan_unless,
+    running_count_by_list,
+)
+from rankeval_spark.measures.definition import NO_RELEVANT, Cutoff, Definition, OptionRule
 from rankeval_spark.measures.lists import CutLists, Lists, memoised
 from rankeval_spark.measures.options import Between, Level
 
@@ -207,3 +217,63 @@ def _sum_auc_terms(cut: CutLists, first_k: FloatVector, rel: float) -> FloatMatr
     relevance = cut.lists.relevance(rel)
     n_others = cut.sum_hits(relevance.is_relevant * (cut.lists.hit_rank - relevance.n_above), at=first_k)
     return cut.sum_hits(relevance.is_relevant, at=first_k) - n_others / cut.k
+
+
+Negatives: TypeAlias = Annotated[
+    Literal["catalogue", "unseen"],
+    "Items that a relevant one is compared with: all others of the catalogue; of these, not those that the user has in "
+    "`train` and no judgement names, which leave the list too.",
+]
+UnlistedTies: TypeAlias = Annotated[
+    Literal["half", "zero"], "What a pair counts of which items 1..m hold neither: a half; nothing."
+]
+_SEEN: Final = (N.ITEM_SEEN, N.PROFILE_UNJUDGED)
+
+
+@Definition(
+    name="CatalogAUC",
+    words="AUC over the catalogue, full AUC, ROC AUC with unjudged items as negatives, area under the ROC curve of a "
+    "ranking of all items",
+    formula="(c + t / 2) / (R N), N = |T| - R; c and t the pairs of a relevant and another item of the catalogue in "
+    "order, and those of which items 1..m hold neither",
+    undefined=f"{NO_RELEVANT}; a catalogue without another item, or with fewer than those recommended",
+    source="implicit ranking_metrics_at_k; negatives='unseen' as auc_score of LightFM and AUC of Cornac, which rank "
+    "all items",
+    needs=lambda negatives, **_: (N.CATALOGUE_ITEMS, *(_SEEN if negatives == "unseen" else ())),
+    needs_catalogue=True,
+    is_bounded_by_gains=lambda negatives, **_: negatives == "catalogue",
+)
+def catalogue_auc(
+    cut: CutLists, *, negatives: Negatives = "catalogue", rel: Level = 1, ties: UnlistedTies = "half"
+) -> FloatMatrix:
+    """Share of the pairs, of a relevant item and any other of the catalogue, which the list puts in the right order.
+
+    A pair of which the list holds one item is in the order that puts this item first. 1/2 without a list. Here 3 of
+    2 x 4 pairs are in the wrong order; the first rank alone leaves 2 x 3 pairs open.
+
+    >>> batch = Lists.of([Ranking([None, 1, None, 1], background=Background(catalogue=6))])
+    >>> catalogue_auc(batch.cut([1, 0]))
+    array([[0.375, 0.625]])
+    """
+    lists, relevance, n_relevant = cut.lists, cut.lists.relevance(rel), cut.n_relevant(rel)
+    n_others, n_listed = lists.known_items.totals[N.CATALOGUE_ITEMS][:, None] - n_relevant, cut.depth - cut.hits(rel)
+    others_above = lists.hit_rank - relevance.n_above
+    if negatives == "unseen":
+        of_hits, of_lists = _count_seen(cut)
+        others_above, n_listed = others_above - of_hits, n_listed - of_lists
+        n_others = n_others - lists.known_items.known_profile_unjudged[:, None]
+    in_order = cut.hits(rel) * n_others - cut.sum_hits(relevance.is_relevant * others_above)
+    if ties == "half":
+        in_order = in_order + (n_relevant - cut.hits(rel)) * (n_others - n_listed) / 2
+    is_defined = (n_relevant > 0) & (n_others > 0) & (n_others >= n_listed)
+    return nan_unless(divide_or_zero(in_order, n_relevant * n_others), is_defined)
+
+
+def _count_seen(cut: CutLists) -> tuple[FloatVector, FloatMatrix]:
+    """Count the items without a judgement that the user has in `train`: above each hit, and at ranks 1..k."""
+    lists, facts = cut.lists, cut.lists.known_items
+    hit = find_in_lists(lists.hit_list, lists.hit_rank, among=(facts.item_list, facts.item_rank))
+    is_seen = facts.values[N.ITEM_SEEN].copy()
+    is_seen[hit[(hit >= 0) & (lists.hit_gain >= 0)]] = 0
+    n_above = running_count_by_list(is_seen, facts.item_list, n_lists=lists.n_lists)
+    return np.append(n_above, 0)[hit], cut.sum_items(is_seen)  # a hit below the last cutoff has no place

@@ -46,13 +46,20 @@ def precision(
     return Ratio(cut.hits(rel), possible, where=n_relevant > 0)
 
 
+_RECALLS: Final = {
+    **{"Recall": {}, "RecallCap": {"denom": "min"}, "CalibratedRecall": {"denom": "min"}},
+    **{"RepeatRecall": {"group": "repeat"}, "ExploreRecall": {"group": "explore"}},
+}
+
+
 @Definition(
     name="R",
     words="recall at k, sensitivity, true positive rate, share of relevant items found",
-    aliases={"Recall": {}, "RecallCap": {"denom": "min"}, "CalibratedRecall": {"denom": "min"}},
+    aliases=_RECALLS,
     formula="h_k / R",
     undefined=f"{NO_RELEVANT}; with gains='value': none with a positive value",
-    source="trec_eval recall; denom='min' as LensKit and BEIR's recall_cap",
+    source="trec_eval recall; denom='min' as LensKit and BEIR's recall_cap; group='repeat' and 'explore' as "
+    "Li et al. (2023), A next basket recommendation reality check",
     rules=(
         OptionRule(
             "gains='value' only with denom='R'", lambda options: options["gains"] == "value" and options["denom"] != "R"

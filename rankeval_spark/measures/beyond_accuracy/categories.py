@@ -149,7 +149,7 @@ def alpha_ndcg(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) -> Rat
 
 @Definition(
     name="ERR_IA",
-    words="intent-aware expected reciprocal rank",
+    words="intent-aware expected reciprocal rank, intent-aware ERR",
     aliases={"IntentAwareExpectedReciprocalRank": {}},
     formula="sum_{i<=m} G(i) / i over sum_{i<=k} S (1 - alpha)^(i-1) / i; G as of alpha_nDCG, S the categories of "
     "relevant judged items",
@@ -170,14 +170,63 @@ def intent_aware_err(cut: CutLists, *, rel: Level = 1, alpha: Redundancy = 0.5) 
     facts = cut.lists.known_items
     gains, owner = _category_gains(cut, rel, alpha)
     found = cut.sum_items(gains / facts.item_rank[owner], of=owner)
-    item, code = _relevant_labels(cut, rel)
-    wanted = np.unique(facts.known_judged.owner[item] * facts.n_codes + code)
-    n_wanted = np.bincount(wanted // facts.n_codes, minlength=cut.lists.n_lists)[:, None]  # S: (n_lists, 1)
     is_finite = np.isfinite(cut.k)  # the whole list has no k: NaN
     ranks = np.arange(1, int(cut.k.max(initial=1, where=is_finite)) + 1)
     running = np.append(np.cumsum((1 - alpha) ** (ranks - 1) / ranks), np.nan)  # sum_{i<=k} (1 - alpha)^(i-1) / i
-    possible = n_wanted * running[np.where(is_finite, cut.k, len(running)).astype(np.int64) - 1]
+    possible = _count_wanted(cut, rel) * running[np.where(is_finite, cut.k, len(running)).astype(np.int64) - 1]
     return Ratio(found, possible, where=(cut.n_recommended > 0) & (possible != 0))
+
+
+Intents: TypeAlias = Annotated[
+    Literal["equal", "train"],
+    "Weight of a category: 1 / S each, of the S categories of relevant judged items; its share p(c) of what the user "
+    "has in `train`, as of Calibration.",
+]
+
+
+@Definition(
+    name="P_IA",
+    words="intent-aware precision, precision of intents",
+    aliases={"IntentAwarePrecision": {}, "PrecisionIA": {}},
+    formula="sum over categories c of p(c) P_c@k, P_c@k = (relevant items of c at ranks 1..k) / k, p(c) = 1 / S",
+    undefined=f"{_UNDEFINED}; with intents='train': and none in train",
+    source="Agrawal et al. (2009), Diversifying search results; ndeval P-IA",
+    cutoff=Cutoff("required"),
+    needs=lambda intents, **_: (*_NEEDS, *((N.PROFILE_CATEGORIES,) if intents == "train" else ())),
+    is_bounded_by_gains=False,
+)
+def intent_aware_precision(cut: CutLists, *, rel: Level = 1, intents: Intents = "equal") -> Ratio:
+    """Precision for each category that a user may be after, averaged over them.
+
+    1 where every item is relevant and of every category. Of two categories one item of two has one: (1/2 + 0) / 2.
+
+    >>> background = Background(judged=((1, "a"), (1, "b")))
+    >>> one = Ranking([1, None], [1], items=[Item(categories=("a",))], background=background)
+    >>> intent_aware_precision(Lists.of([one]).cut([2])).values
+    array([[0.25]])
+    """
+    facts, labels = cut.lists.known_items, cut.lists.known_items.known_categories
+    worth, n_wanted = cut.lists.relevant_items(rel)[labels.owner], _count_wanted(cut, rel)
+    possible, is_defined = cut.k * np.maximum(n_wanted, 1), (cut.n_recommended > 0) & (n_wanted > 0)
+    if intents == "train":
+        profile = facts.known_profile
+        keys, place = np.unique(profile.owner * facts.n_codes + profile.code, return_inverse=True)
+        shares = _normalise_by_list(
+            sum_by_list(place, profile.weight, n_lists=len(keys)), keys // facts.n_codes, cut.lists.n_lists
+        )
+        sought = facts.item_list[labels.owner] * facts.n_codes + labels.code
+        at = np.searchsorted(keys, sought)
+        worth = worth * np.where(np.append(keys, -1)[at] == sought, np.append(shares, 0)[at], 0)
+        has_profile = np.bincount(profile.owner, minlength=cut.lists.n_lists)[:, None] > 0
+        possible, is_defined = cut.k, is_defined & has_profile
+    return Ratio(cut.sum_items(worth, of=labels.owner), possible, where=is_defined)
+
+
+def _count_wanted(cut: CutLists, rel: float) -> FloatMatrix:
+    """Count the categories of the relevant judged items, S: float64, shape (n_lists, 1)."""
+    facts, (item, code) = cut.lists.known_items, _relevant_labels(cut, rel)
+    wanted = np.unique(facts.known_judged.owner[item] * facts.n_codes + code)
+    return np.bincount(wanted // facts.n_codes, minlength=cut.lists.n_lists)[:, None].astype(np.float64)
 
 
 def _category_gains(cut: CutLists, rel: float, alpha: float) -> tuple[FloatVector, IntVector]:

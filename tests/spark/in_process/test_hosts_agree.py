@@ -36,7 +36,8 @@ BEYOND: Final = (
         "Calibration@3",
         "SRecall@3",
     ),
-    *("Serendipity(kind='content')@3", "R(group='rock')@3", "nDCG(group='tail')@3"),
+    *("Serendipity(kind='content')@3", "R(group='rock')@3", "nDCG(group='tail')@3", "R(group='repeat')@3"),
+    *("CatalogAUC(negatives='unseen')@3", "P_IA(intents='train')@3"),
 )
 TOGETHER: Final = (
     *("ItemCoverage", "CatalogCoverage@3", "CatalogCoverage(items='train')@3", "Entropy@3", "Gini@3", "P@3"),

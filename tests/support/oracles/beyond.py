@@ -214,6 +214,21 @@ def _(one: PlainList, k: int, *, alpha: float, rel: float) -> Number | None:
     return found / best if n_wanted and one.items else None
 
 
+@naive("P_IA")
+def _(one: PlainList, k: int, *, intents: str, rel: float) -> Number | None:
+    wanted = set().union(*relevant_categories(one, rel))
+    has = {
+        name: sum(Fraction(n_with, n) for each, n, n_with in one.background.profile if each == name)
+        for name, *_ in one.background.profile
+    }
+    weights: dict[str, Number] = {name: Fraction(1, len(wanted)) for name in wanted}
+    if intents == "train":
+        weights = {name: weight / sum(has.values()) for name, weight in has.items()}
+    shown = shown_categories(one, rel)[:k]
+    found = sum(weight * Fraction(sum(name in each for each in shown), k) for name, weight in weights.items())
+    return found if wanted and weights and one.items else None
+
+
 def relevant_categories(one: PlainList, rel: float) -> list[set[str]]:
     """Categories of each relevant judged item that has any."""
     return [set(categories) for gain, categories in one.background.judged if gain >= rel]

@@ -162,5 +162,5 @@ def _(one: PlainList, _: int) -> Number:
 
 
 @denominator("FCP")
-def _(one: PlainList, _: int, *, ties: str) -> Number:
-    return sum(1 for score, gain in judged_pairs(one) if gain and (score or ties != "ignore"))
+def _(one: PlainList, _: int, *, by: str, ties: str) -> Number:
+    return sum(1 for score, gain in judged_pairs(one, by) if gain and (score or ties != "ignore"))

@@ -177,6 +177,22 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
     return Fraction(roc_area(one, k, rel, n_counted), n_counted * k) if n_counted else None
 
 
+@naive("CatalogAUC")
+def _(one: PlainList, k: int, *, negatives: str, rel: float, ties: str) -> Number | None:
+    shown = list(zip(one.gains, one.is_known, one.items, strict=True))[: k or None]
+    is_hit = [gain >= rel for gain, known, item in shown if negatives == "catalogue" or known or not item.is_seen]
+    n_relevant, left_out = one.n_relevant(rel), one.background.profile_unjudged if negatives == "unseen" else 0
+    n_others, n_listed = int(one.background.catalogue - left_out) - n_relevant, is_hit.count(False)
+    if not n_relevant or n_others < max(n_listed, 1):
+        return None
+    nowhere = len(is_hit)
+    hits = [rank for rank, hit in enumerate(is_hit) if hit]
+    others = [rank for rank, hit in enumerate(is_hit) if not hit] + [nowhere] * (n_others - n_listed)
+    tied = Fraction(ties == "half") / 2
+    hits += [nowhere] * (n_relevant - len(hits))
+    return mean([Fraction(hit < other) + tied * (hit == other) for hit in hits for other in others])
+
+
 @naive("UserCoverage")
 def _(one: PlainList, k: int, *, min_items: float) -> Number:
     return int(len(one.top(k)) >= min_items)

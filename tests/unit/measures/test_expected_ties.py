@@ -147,7 +147,7 @@ BOUNDED: Final = [
 ]
 READING: Final = MeasureSet.of([measure for measure in BOUNDED if GROUP in measure.options])
 """Those that read judgements, in every variant that the order of the gains is said to bound."""
-_COUNTING = ("ClassAccuracy", "MCC", "IPS", "ClippedIPS", "SNIPS", "DR", "ImportanceWeight")
+_COUNTING = ("CatalogAUC", "ClassAccuracy", "MCC", "IPS", "ClippedIPS", "SNIPS", "DR", "ImportanceWeight")
 OTHERS: Final = MeasureSet.of([one for one in BOUNDED if GROUP not in one.options and one.name not in _COUNTING])
 
 

@@ -61,6 +61,7 @@ def without_hit(measure: Measure) -> float:
     if (
         set(measure.needs) - {required_facts.POPULARITY_GROUP, required_facts.VALUES, required_facts.WEIGHTS}
         or measure.name == "SufficientReco"
+        or measure.options.get("by") == "rank"
     ):
         return math.nan
     floor = measure.options.get("floor")

@@ -214,8 +214,14 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("ItemCoverage(group='tail')@5", "option 'group'; expected a measure that reads judgements"),
         ("IPrecAvg(levels=10.5)", "levels a whole number"),
         ("IPrecArea(levels=1)", "levels=1; expected levels as a number from 2 to 1001"),
-        ("P(group='')@5", "group=''; expected group as 'head' or 'middle' or 'tail' or a category of items"),
-        ("P(group=' a')@5", "expected group as 'head' or 'middle' or 'tail' or a category of items"),
+        (
+            "P(group='')@5",
+            "group=''; expected group as 'head' or 'middle' or 'tail' or 'repeat' or 'explore' or a category of items",
+        ),
+        (
+            "P(group=' a')@5",
+            "expected group as 'head' or 'middle' or 'tail' or 'repeat' or 'explore' or a category of items",
+        ),
         ("nDCG(gains={1:2,1:3})@5", "a map {grade: gain}"),
         ("nDCG(gains={1:2,2:1})@5", "gains that do not fall"),
         ("nDCG(gains={-1:1,2:1})@5", "grades from 0 on"),

@@ -15,6 +15,9 @@ N_USERS: Final = 500
 KS: Final = (1, 2, 3, 5, 10, 20)
 """ndeval takes none above 20."""
 
+PRECISION_KS: Final = (5, 10, 20)
+"""Those of P-IA, which has no parameter."""
+
 CATEGORIES: Final = "abcdef"
 
 
@@ -50,6 +53,7 @@ def by_ndeval(users: dict[str, User], categories: dict[str, str], *, rel: int, a
         for place, item in enumerate(user.shown)
     ]
     names = [f"{name}@{k}" for name in ("ERR-IA", "alpha-nDCG") for k in KS]
+    names += [f"P-IA@{k}" for k in PRECISION_KS]
     found = pyndeval.ndeval(judged, run, measures=names, alpha=alpha)
     return {name: [found.get(user, {}).get(name, 0.0) for user in users] for name in names}
 
@@ -82,6 +86,10 @@ def test_values_are_those_of_ndeval(rel: int, alpha: float) -> None:
             if (our, k) != ("ERR_IA", 1):
                 found = np.nan_to_num(values[:, place])
                 np.testing.assert_allclose(found, theirs[f"{their}@{k}"], rtol=0, atol=1e-9, err_msg=f"{our}@{k}")
+    precision = MeasureSet.parse([f"P_IA(rel={rel})@{k}" for k in PRECISION_KS])
+    for place, k in enumerate(PRECISION_KS):
+        found = np.nan_to_num(precision.score(lists)[precision.columns[0]][:, place])
+        np.testing.assert_allclose(found, theirs[f"P-IA@{k}"], rtol=0, atol=1e-9)
 
 
 def test_ndeval_forgets_to_divide_at_the_first_rank() -> None:

@@ -20,7 +20,7 @@ ASKED = MeasureSet.of(MICRO)
 WITH_PARTS = {
     *("P", "R", "F", "Rprec", "RMSE", "MSE", "MAE", "PredictedShare", "LogLoss", "FCP", "GAUC", "PopLift"),
     *("AP", "nDCG", "nCG", "nERR", "ARHR", "MAR", "Rprec_mult", "SetP", "SetR", "SetF", "RecallCeiling"),
-    *("Judged", "Bpref", "HitRank", "infAP", "PAUC", "PAP", "AUC", "alpha_nDCG", "ERR_IA"),
+    *("Judged", "Bpref", "HitRank", "infAP", "PAUC", "PAP", "AUC", "alpha_nDCG", "ERR_IA", "P_IA"),
     *("IPS", "ClippedIPS", "SNIPS", "DR", "ImportanceWeight"),
 }
 
@@ -56,7 +56,7 @@ def test_ratio_of_the_parts_is_the_value_and_the_denominator_its_weight(batch: l
     assert_all_equal(sums, numerators, rtol=1e-12)
 
 
-OF_CATEGORIES = {"PopLift", "alpha_nDCG", "ERR_IA"}
+OF_CATEGORIES = {"PopLift", "alpha_nDCG", "ERR_IA", "P_IA"}
 """Measures with parts whose denominators worked examples alone show."""
 WITH_DENOMINATOR = [
     measure

@@ -17,7 +17,7 @@ from rankeval_spark.config.presets import options_of
 from rankeval_spark.measures import Measure
 from rankeval_spark.measures.other_tools import COMPLEMENT, find_metrics, find_tool, names_of, read_tools
 from rankeval_spark.measures.worked_examples import evaluate_expression
-from tests.support.arrow_frames import table
+from tests.support.arrow_frames import table, where
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -61,16 +61,25 @@ def test_numbers_of_a_tool_come_out_as_the_snippet_says(tool: str) -> None:
         (measure,) = settings.pop("measures")
         for name, value in expected.items():
             together[name, json.dumps(settings)].append((metric, measure, value))
+    train = [(user, item) for user, items in CONTENT["train"].items() for item in items.split()]
+    other = [
+        (user, item, -place) for user, items in CONTENT["other"].items() for place, item in enumerate(items.split())
+    ]
+    items = [(item, list(map(float, vector)), kinds.split()) for item, (vector, kinds) in CONTENT["items"].items()]
     for (name, written), rows in together.items():
         log, held_out = tables(name)
         result = evaluate(
-            table("user_id item_id score", *log),
+            {
+                "m": table("user_id item_id score", *log),
+                "other": table("user_id item_id score", *other),
+            },
             table("user_id item_id gain", *held_out),
-            items=table("item_id", *((item,) for item in "abcdefgh")),
+            train=table("user_id item_id", *train),
+            items=table("item_id vector categories", *items),
             measures=list(dict.fromkeys(measure for _, measure, _ in rows)),
             **json.loads(written),
         )
-        found = {(row["measure"], row["k"]): row["value"] for row in result.metrics.to_pylist()}
+        found = {(row["measure"], row["k"]): row["value"] for row in where(result.metrics, model_id="m").to_pylist()}
         measures = {text: Measure.parse(text, defaults=options_of(result.request.preset)) for _, text, _ in rows}
         for metric, text, value in rows:
             ours = as_theirs(tool, metric, found[measures[text].label, measures[text].k])

@@ -186,7 +186,8 @@ def test_a_word_of_many_measures_finds_them_and_suggests_none(word: str) -> None
         ),
         (
             "surprisal@5",
-            "did you mean 'MIUF'? Surprisal of replay is MIUF@k; it divides by log2 of the number of users",
+            "did you mean 'MIUF'? Surprisal of replay is MIUF@k; it divides by log2 of the number of users, and by k "
+            "where a list is shorter",
         ),
         ("Coverge@10", "did you mean 'ItemCoverage', 'CatalogCoverage' or 'UserCoverage'?"),
     ],

@@ -54,6 +54,11 @@ MOST: Final = 0.9  # share that is taken for all
 REPEATED: Final = 0.05  # share of judged items in the training data from which consuming again is usual
 
 
+GAINS: Final = "inputs.held_out.gains"
+OF_GAINS: Final = ("counts as grades", "ratings as gains")
+"""Key of the advice on gains, and the warnings with it."""
+
+
 class Advised(NamedTuple):
     """One piece of advice."""
 
@@ -98,7 +103,7 @@ class Data:
         return {
             row[C.MODEL_ID]: row[C.VALUE]
             for row in chosen
-            if (row[C.MEASURE], row[C.K]) == (measure, k) and row[C.VALUE] is not None
+            if (name_of(row), row[C.K]) == (measure, k) and row[C.VALUE] is not None
         }
 
     @cached_property
@@ -108,7 +113,7 @@ class Data:
     @cached_property
     def relevant(self) -> dict[float | None, int]:
         """Users by the number of their relevant items, without those who have none."""
-        return {value: n for value, n in self.histogram(P.RELEVANT).items() if value}
+        return {value: n for value, n in self.histogram(P.RELEVANT_ITEMS).items() if value}
 
     @cached_property
     def cutoffs(self) -> tuple[int, ...]:
@@ -124,7 +129,7 @@ class Data:
         counts, name = self.histogram(P.GAINS), plain_name(self.gain_column)
         n_others = counts.pop(None, 0)  # above 50, or neither whole nor half numbers
         told: dict[float | None, int] = {value: n for value, n in counts.items() if value and value > 0}
-        total, most = sum(told.values()) + n_others, self.bounds(f"{P.GAINS}_bounds")[1]
+        total, most = sum(told.values()) + n_others, self.bounds(P.GAIN_BOUNDS)[1]
         if not total:
             return "none"
         if not told or n_others > REPEATED * total:
@@ -152,13 +157,13 @@ class Data:
     @property
     def rating_edge(self) -> int:
         """Rating from which an item counts as liked: 4 of 5, 8 of 10."""
-        return round(0.75 * self.bounds(f"{P.GAINS}_bounds")[1])
+        return round(0.75 * self.bounds(P.GAIN_BOUNDS)[1])
 
     @cached_property
     def predicts_ratings(self) -> bool:
         """True if scores are on the scale of the ratings, so that they predict them."""
         least, most = self.bounds(P.SCORES)
-        bottom, top = self.bounds(f"{P.GAINS}_bounds")
+        bottom, top = self.bounds(P.GAIN_BOUNDS)
         return self.gain_kind == "ratings" and most - least > 1 and least >= bottom - 1 and most <= top + 1
 
     @cached_property
@@ -191,11 +196,18 @@ class Data:
         return C.RECOMMENDED_AT in log and C.INTERACTED_AT in judged and C.LIST_ID not in judged
 
 
+def name_of(row: Mapping[str, Any]) -> str:
+    """Return the name of the measure of a row, without its options."""
+    return str(row[C.MEASURE]).partition("(")[0]
+
+
 def advise_on(data: Data) -> list[Advised]:
     """Conclude from the data; measures, cutoffs and policies fit each other."""
     rows = [*_gains(data), *_measures(data), *_cutoffs(data), *_policies(data), *_slices(data), *_comparisons(data)]
     measures = MeasureSet.parse([row.value for row in rows if row.kind == "measure"])
-    rows = [row for row in rows if row[1:3] != ("policies.ties", "expected") or not tie_faults(measures, "expected")]
+    ties = next((row for row in rows if row.key == "policies.ties"), None)
+    if ties is not None and tie_faults(measures, ties.value):  # a measure has no mean over all orders
+        rows[rows.index(ties)] = Advised("warning", "ties", None, ties.reason)
     return [*rows, *_warnings(data)]
 
 
@@ -222,17 +234,17 @@ def changes_of(rows: Iterable[Advised]) -> dict[str, Any]:
 def _gains(data: Data) -> Iterator[Advised]:
     """Advise how numbers become gains."""
     counts, column = data.histogram(P.GAINS), data.gain_column
-    most = data.bounds(f"{P.GAINS}_bounds")[1]
+    most = data.bounds(P.GAIN_BOUNDS)[1]
     if data.gain_kind == "ratings" and column and not data.predicts_ratings:
         edge = data.rating_edge
         n_high = sum(n for value, n in counts.items() if value is not None and value >= edge)
-        share, least = wording.percent(n_high / sum(counts.values())), data.bounds(f"{P.GAINS}_bounds")[0]
+        share, least = wording.percent(n_high / sum(counts.values())), data.bounds(P.GAIN_BOUNDS)[0]
         reason = f"ratings from {least:g} to {most:g}: else a 1 is relevant too; {share} are {edge:g} or more"
-        yield Advised("input", "inputs.held_out.gains", {"column": column, "edges": [edge]}, reason)
+        yield Advised("input", GAINS, {"column": column, "edges": [edge]}, reason)
     if data.gain_kind == "counts" and column:
         share = wording.percent(counts.get(1.0, 0) / sum(counts.values()))
         reason = f"counts up to {most:g}, {share} of them 1: how often is no grade of how relevant"
-        yield Advised("input", "inputs.held_out.gains", {"column": column, "edges": [1]}, reason)
+        yield Advised("input", GAINS, {"column": column, "edges": [1]}, reason)
     if data.n_candidates is not None:
         reason = f"all lists have {data.n_candidates} items, one of them relevant: the others were drawn"
         yield Advised("input", "inputs.recommendations.sampled_candidates", data.n_candidates, reason)
@@ -420,7 +432,7 @@ def _warnings(data: Data) -> Iterator[Advised]:
 
 def _meaning_warnings(data: Data) -> Iterator[tuple[str, str]]:
     counts = data.histogram(P.GAINS)
-    most = data.bounds(f"{P.GAINS}_bounds")[1]
+    most = data.bounds(P.GAIN_BOUNDS)[1]
     if data.gain_kind == "counts":
         share = wording.percent(counts.get(1.0, 0) / sum(counts.values()))
         yield (
@@ -470,7 +482,7 @@ def _leak_warnings(data: Data) -> Iterator[tuple[str, str]]:
 
 def _size_warnings(data: Data) -> Iterator[tuple[str, str]]:
     k = data.profiled_cutoff
-    rows = [row for row in data.comparisons if (row[C.MEASURE], row[C.K], row[C.SLICE]) == ("nDCG", k, C.ALL_USERS)]
+    rows = [row for row in data.comparisons if (name_of(row), row[C.K], row[C.SLICE]) == ("nDCG", k, C.ALL_USERS)]
     needed = {
         users_needed(AIM * row["baseline_value"], row["std_error"] * math.sqrt(row["n_users"]), tail=0.025): row
         for row in rows
@@ -500,11 +512,14 @@ def _id_warnings(data: Data) -> Iterator[tuple[str, str]]:
         ("recommendations", check_rows.UNKNOWN_ITEMS, REPEATED, "of the recommended items are not in the catalogue"),
         ("recommendations", "extra_users", 0.5, "of the users with a list have no judgement and are in no mean"),
         ("held_out", check_rows.UNMATCHED_ITEMS, MOST, "of the judgements are of items that no list has: do ids match"),
-        ("held_out", check_rows.ZERO_RELEVANT, 0.5, "of the judged users have nothing relevant and are in no mean"),
     ):
         share = data.share(input_, check)
         if share > least and not (check == check_rows.MISSING_USERS and data.is_ab_test):
             yield check.replace("_", " "), f"{wording.percent(share)} {text}"
+    users = data.histogram(P.RELEVANT_ITEMS)
+    if users.get(0.0, 0) > 0.5 * sum(users.values()):
+        share = users[0.0] / sum(users.values())
+        yield "zero relevant", f"{wording.percent(share)} of the judged users have nothing relevant and are in no mean"
     for (input_, check), fact in data.counts.items():
         is_told = (
             check in LEFT_OUT and check != check_rows.MISSING_USERS and (input_, check) != ("held_out", "duplicates")

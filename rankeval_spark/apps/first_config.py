@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,7 +16,9 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.allowed_folders import scheme_of
-from rankeval_spark.apps.sampled_tables import ISO_DATE, distinct_texts
+from rankeval_spark.apps.advice import ITEM_MEASURES, WINDOW_DAYS, Advised, Data
+from rankeval_spark.apps.notebook.advise import look_at, to_profile
+from rankeval_spark.apps.sampled_tables import ISO_DATE, MAX_USERS, SAMPLE_ROWS, distinct_texts
 from rankeval_spark.config.base import DATE_PLACEHOLDER
 from rankeval_spark.config.inputs import (
     Gains,
@@ -31,7 +34,12 @@ from rankeval_spark.config.inputs import (
     column_and_field,
 )
 from rankeval_spark.config.json_schema import SCHEMA
+from rankeval_spark.config.request import request_of
+from rankeval_spark.errors import raise_together
+from rankeval_spark.hosts.in_process import InProcess
+from rankeval_spark.in_process.assembly import Usable
 from rankeval_spark.inputs.arrow.arrow_types import is_binary, is_list, is_number, is_text
+from rankeval_spark.inputs.arrow.file_inputs import look_at_inputs, read_tables
 from rankeval_spark.inputs.input_columns import (
     RATING_NAMES,
     columns_by_name,
@@ -42,11 +50,12 @@ from rankeval_spark.inputs.input_columns import (
     plain_name,
     required_columns,
 )
-from rankeval_spark.measures import MeasureSet
-from rankeval_spark.measures.options import option_text
+from rankeval_spark.inputs.input_files import ForSparkError
+from rankeval_spark.result_rows import check_rows
 
 if TYPE_CHECKING:
     from rankeval_spark.apps.sampled_tables import TableSample
+    from rankeval_spark.config import EvaluationConfig
 
 INPUTS: Final[Mapping[str, type[InputConfig]]] = {  # in the order of the config
     "recommendations": RecommendationsInput,
@@ -57,15 +66,14 @@ INPUTS: Final[Mapping[str, type[InputConfig]]] = {  # in the order of the config
     "user_values": UserValuesInput,
     "user_weights": UserWeightsInput,
 }
-CUTOFFS: Final = (5, 10, 20)
-WINDOW_DAYS: Final = 7  # of the attribution window
 MAX_EVENTS: Final = 20  # kinds of events up to which a column of text is taken for one of events
-MAX_SEGMENTS: Final = 5
-MAX_VALUES: Final = 50  # of a segment in the sample; more texts name single users rather than groups
-_MAX_PLAIN_NUMBERS: Final = 10  # distinct numbers of a segment, up to which each is a value and not in a band
+MAX_ROWS: Final = 2_000_000  # of all tables, above which those of some users are looked at
 _COMMENT_COLUMN: Final = 43  # characters before a comment
+_OF_ALL_USERS: Final = (check_rows.MISSING_USERS, "extra_users", check_rows.UNMATCHED_ITEMS)
+"""Checks that say nothing of some users, who are chosen among those with a list."""
+_OF_SAMPLES: Final = ("models", "segments", "value_names")
+"""Facts that the samples of the tables show as well."""
 
-_BASELINES: Final = ("popular", "popularity", "mostpopular", "mostpop", "toppop", "pop", "baseline", "random")
 _DATE_NAMES: Final = ("evaluationdate", "date", "dt", "ds", "day", "rundate", "snapshotdate")
 _EVENT_NAMES: Final = (  # of a column with kinds of events, the likeliest first
     *("event", "eventtype", "eventname", "action", "actiontype", "interaction", "interactiontype", "behavior"),
@@ -85,16 +93,6 @@ _WORDS_OF_GAIN: Final = (
     (1, ("view", "click", "watch", "play", "listen", "read", "open", "visit")),
 )
 """Gains, and words in the name of an event of that gain. `report` comes late: who downloads a report wants it."""
-_ITEM_MEASURES: Final = {
-    "ItemCoverage": "coverage: the share of the items that are recommended",
-    "MIUF": "novelty: few users have the items in the training data",
-    "ARP": "popularity of the items in the training data",
-    "ILD(sim='jaccard')": "diversity of a list by the categories",
-    "ILD": "diversity of a list by the vectors",
-    "Calibration": "distance of the categories from those of the user's history",
-    "Freshness": "age of the items",
-}
-"""Measures of items, with what they say, the most wanted first."""
 
 
 def _is_id(kind: pa.DataType) -> bool:
@@ -178,18 +176,41 @@ class Guesses:
     """Guesses about all inputs, from which a config is written."""
 
     inputs: Mapping[str, GuessedInput]
-    slices: list[str]  # segments with few values, and those of numbers
-    bands: list[str]  # those of numbers
-    models: list[str]  # that were seen
-    baseline: str | None  # model that others are probably compared with, by its name
-    cutoffs: tuple[int, ...]  # usual ones, up to the longest list of the sample
-    is_attributed: bool  # lists and interactions have times, so that an interaction belongs to the list before it
+    data: Data  # what the columns, the models and the segments say
     window_column: str | None  # column of the judgements that filters keep to the days of the window
     has_events_of_all_days: bool  # each date has its own lists and reads all events: no column of them is filtered
 
     @property
     def newest_date(self) -> str | None:
         return self.inputs["recommendations"].newest_date
+
+    def look_at_rows(self, config: EvaluationConfig) -> list[Advised]:
+        """Advise on the rows of the newest date, of some users where there are many.
+
+        Raises RankevalError, ForSparkError or an error of Arrow where they cannot be read as the config says.
+        """
+        day = date.fromisoformat(self.newest_date or "2000-01-01")
+        request = to_profile(request_of(config, day), config.segment_names())
+        if large := [one.table.path for one in self.inputs.values() if one.table.is_large_text]:
+            raise ForSparkError(large[0], "much text")
+        opened, errors = look_at_inputs(config, request, day)
+        raise_together(errors)
+        if len(opened) < len(self.inputs):
+            unread = ", ".join({*self.inputs} - {one.name for one in opened})
+            raise ForSparkError(unread, "a table that only Spark reads")
+        samples = {name: one.table for name, one in self.inputs.items()}
+        opened = [replace(one, table=samples[one.name].table) if samples[one.name].is_part else one for one in opened]
+        is_whole = sum(one.n_rows for one in opened) <= MAX_ROWS
+        if not is_whole:
+            users = next(one for one in opened if one.name == "recommendations").first_users(SAMPLE_ROWS, MAX_USERS)
+            opened = [one.of_users(users) for one in opened]
+        host = InProcess(Usable(read_tables(opened, sample_share=1), request, pa.cpu_count()))
+
+        def adapt(data: Data) -> Data:
+            counts = {key: fact for key, fact in data.counts.items() if is_whole or key[1] not in _OF_ALL_USERS}
+            return replace(data, counts=counts, **{name: getattr(self.data, name) for name in _OF_SAMPLES})
+
+        return look_at(host, gain_column=self.data.gain_column, has_date=self.data.has_date, adapt=adapt)
 
 
 def guess_config(tables: Mapping[str, TableSample]) -> Guesses:
@@ -206,31 +227,24 @@ def guess_config(tables: Mapping[str, TableSample]) -> Guesses:
         if len(numbers) < len(kinds):
             for key in numbers:
                 inputs[key].as_text += (name,)
-    plain, numeric = _guess_segments(inputs["segments"]) if "segments" in inputs else ([], [])
-    slices = [*plain, *numeric][:MAX_SEGMENTS]
-    models = log.table.distinct(log.columns[C.MODEL_ID].column) if C.MODEL_ID in log.columns else []
-    places = {name: _BASELINES.index(plain_name(name)) for name in models if plain_name(name) in _BASELINES}
-    # Lists that are named need no times.
-    has_times = C.INTERACTED_AT in judged.columns and C.LIST_ID not in judged.columns
-    is_attributed = has_times and C.RECOMMENDED_AT in log.columns
+    values = inputs.get("user_values")
+    has_names = values is not None and C.NAME in values.columns
+    data = Data(
+        columns={name: frozenset(one.columns) for name, one in inputs.items()},
+        models=log.table.distinct(log.columns[C.MODEL_ID].column) if C.MODEL_ID in log.columns else (),
+        segments=_count_segments(inputs["segments"]) if "segments" in inputs else {},
+        value_names=values.table.distinct(values.columns[C.NAME].column) if values is not None and has_names else (),
+        gain_column=judged.columns[C.GAIN].column if C.GAIN in judged.columns else "",
+        has_date=log.newest_date is not None,
+    )
     window_column, has_events_of_all_days = None, False
-    if is_attributed and log.newest_date is not None:
+    if data.has_times_of_both and data.has_date:
         time = judged.day or judged.columns[C.INTERACTED_AT]
         if judged.day is not None or _is_day(judged.table.rows[time.column].type):
             window_column = time.column
         else:
             has_events_of_all_days = judged.table.path_date is None
-    return Guesses(
-        inputs,
-        slices,
-        bands=[name for name in slices if name in numeric],
-        models=models,
-        baseline=min(places, key=lambda name: places[name]) if places and len(models) > 1 else None,
-        cutoffs=_guess_cutoffs(log),
-        is_attributed=is_attributed,
-        window_column=window_column,
-        has_events_of_all_days=has_events_of_all_days,
-    )
+    return Guesses(inputs, data, window_column, has_events_of_all_days)
 
 
 def _guess_input(name: str, tables: Mapping[str, TableSample]) -> GuessedInput:
@@ -380,43 +394,19 @@ def _has_list_times(log: GuessedInput) -> bool:
     return len(lists) > len(lists.group_by(keys).aggregate([])) and len(lists) * 2 <= rows.num_rows
 
 
-def _guess_segments(segments: GuessedInput) -> tuple[list[str], list[str]]:
-    """Find the columns with few values, and those of numbers with many."""
-    plain: list[str] = []
-    numeric: list[str] = []
+def _count_segments(segments: GuessedInput) -> dict[str, tuple[int, bool]]:
+    """Count the values of the columns that can be segments, and say whether they are numbers."""
+    found = {}
     for name in segments.unread:
         values = segments.table.rows[name]
         kind = values.type
-        n_values = pc.count_distinct(values).as_py() if not pa.types.is_nested(kind) else 0
-        if not name.isidentifier() or name == C.ALL_USERS or n_values < 2:  # noqa: PLR2004 - one value cuts nothing
-            continue
-        is_of_groups = is_text(kind) or is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_dictionary(kind)
-        if is_number(kind) and n_values > _MAX_PLAIN_NUMBERS:
-            numeric.append(name)
-        elif n_values <= MAX_VALUES and is_of_groups:
-            plain.append(name)
-    return plain, numeric
+        if is_text(kind) or is_number(kind) or pa.types.is_boolean(kind) or pa.types.is_dictionary(kind):
+            found[name] = (pc.count_distinct(values).as_py(), bool(is_number(kind)))
+    return found
 
 
-def _guess_cutoffs(log: GuessedInput) -> tuple[int, ...]:
-    """Choose cutoffs up to the longest list of some users, whose rows may be anywhere in the table."""
-    rows = log.table.rows
-    if log.nested is not None:
-        lists = rows[column_and_field(log.nested.items, rows.column_names)[0]]
-        longest = pc.max(pc.list_value_length(lists)).as_py() or CUTOFFS[-1]
-    else:
-        keys = log.list_keys(C.MODEL_ID, C.USER_ID, C.LIST_ID)
-        if C.USER_ID in log.columns:
-            rows = log.table.read_users(keys, log.columns[C.USER_ID].column)
-        if not keys or not rows.num_rows:
-            return CUTOFFS
-        longest = pc.max(rows.group_by(keys).aggregate([([], "count_all")])["count_all"]).as_py()
-    return tuple(k for k in CUTOFFS if k <= longest) or (longest,)
-
-
-def config_text(guesses: Guesses, config: Path, *, results: str) -> str:
-    """Write a config for a file, from whose folder its paths start."""
-    measures, gates = _measure_and_gate_lines(guesses)
+def config_text(guesses: Guesses, rows: Sequence[Advised], config: Path, *, results: str) -> str:
+    """Write a config with the advice on its tables, for a file from whose folder its paths start."""
     lines = [
         f"# yaml-language-server: $schema=./{SCHEMA}",
         "#",
@@ -424,58 +414,59 @@ def config_text(guesses: Guesses, config: Path, *, results: str) -> str:
         "# Every key there is, with its meaning: rankeval init OTHER.yaml, without tables.",
         f"evaluation: {_quoted(re.sub('[^A-Za-z0-9_.-]', '_', config.stem).lstrip('._-') or 'nightly')}",
         *("", "inputs:"),
-        *(line for each in guesses.inputs.values() for line in _input_lines(each, guesses, config)),
-        *("", *_model_lines(guesses)),
+        *(line for each in guesses.inputs.values() for line in _input_lines(each, guesses, rows, config)),
+        *("", *_model_lines(guesses, rows)),
     ]
-    if guesses.is_attributed:
-        lines += ["", _commented("policies:", "both tables have times: an event counts for the last list before it")]
-        lines += ["  attribution: last_touch"]
-        lines += [_commented(f"  attribution_window: {WINDOW_DAYS}d", "a night runs once this window is over")]
-    lines += ["", *measures, f"cutoffs: [{', '.join(map(str, guesses.cutoffs))}]", *_slice_lines(guesses), "", *gates]
+    if policies := [row for row in rows if row.kind == "policy"]:
+        lines += ["", "policies:"]
+        lines += [_commented(f"  {row.key.partition('.')[2]}: {row.value}", row.reason) for row in policies]
+    lines += ["", _commented("measures:", "rankeval measures lists the others")]
+    lines += [_commented(f"  - {_quoted(row.value)}", row.reason) for row in rows if row.kind == "measure"]
+    cutoffs = [row for row in rows if row.kind == "cutoff"]
+    reached = f"cutoffs: [{', '.join(str(row.value) for row in cutoffs)}]"
+    lines += [_commented(reached, cutoffs[-1].reason), *_slice_lines(guesses, rows), "", *_gate_lines(guesses, rows)]
     lines += ["results:", f"  root: {_relative_path(results, config)}"]
     lines += [_commented("  lists: true", "so that rankeval score can add measures later")]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _measure_and_gate_lines(guesses: Guesses) -> tuple[list[str], list[str]]:
-    """Return the usual measures, those of items that the inputs allow, and with these an example of gates."""
-    usual = ("nDCG", "AP", "R", "RR", "Success")
-    k = guesses.cutoffs[-1]
-    given = {name for name in ("train", "items") if name in guesses.inputs}
-    facts = given | {f"{name}.{column}" for name in given for column in guesses.inputs[name].columns}
-    facts |= {"evaluation_date"} if guesses.newest_date else set()
-    of_items = [
-        _commented(f"  - {_quoted(name)}", meaning)
-        for name, meaning in _ITEM_MEASURES.items()
-        if given and set(MeasureSet.parse([f"{name}@{k}"]).requiring()) <= facts
-    ]
-    values = guesses.inputs.get("user_values")
-    if values is not None and C.NAME in values.columns:
-        names = values.table.distinct(values.columns[C.NAME].column)[:MAX_SEGMENTS]
-        of_items += [f"  - {_quoted(f'UserValue(name={option_text(name)})')}" for name in names]
-    if not of_items:
-        return [f"measures: [{', '.join(usual)}]        # rankeval measures lists the others"], []
-    measures = ["measures:", *(f"  - {name}" for name in usual), *of_items]
-    if "user_weights" in guesses.inputs:  # weighted means are not compared with those of the night before
-        return measures, []
+def _gate_lines(guesses: Guesses, rows: Sequence[Advised]) -> list[str]:
+    """Return an example of gates, where measures of items are among the advised ones.
+
+    Weighted means are not compared with those of the night before.
+    """
+    names, k = {row.value for row in rows if row.kind == "measure"}, cutoffs_of(rows)[-1]
+    has_more = bool(names & {*ITEM_MEASURES}) or any(name.startswith("UserValue") for name in names)
+    if "user_weights" in guesses.inputs or not has_more:
+        return []
     # A rule about the night before, which holds on the first night, and others to be chosen.
-    rule = f"  - {{measure: nDCG@{k}, against: previous, margin: 0.02}}"
     gain = _commented(f"  # - {{measure: nDCG@{k}, least_gain: 0}}", "better than the baseline")
-    bound = f"  # - {{measure: ItemCoverage@{k}, at_least: 0.1}}"
-    return measures, [
+    return [
         _commented("gates:", "rules for shipping a model: exit code 6 where one is not met"),
-        _commented(rule, "at most so much below the night before: yours to choose"),
-        *([] if guesses.baseline is None else [gain]),
-        *(_commented(bound, "of the items are recommended to someone"), ""),
+        _commented(
+            f"  - {{measure: nDCG@{k}, against: previous, margin: 0.02}}",
+            "at most so much below the night before: yours to choose",
+        ),
+        *([gain] if any(row.key == "comparisons.baseline" for row in rows) else []),
+        _commented(f"  # - {{measure: ItemCoverage@{k}, at_least: 0.1}}", "of the items are recommended to someone"),
+        "",
     ]
 
 
-def _input_lines(guessed: GuessedInput, guesses: Guesses, config: Path) -> Iterator[str]:
+def cutoffs_of(rows: Iterable[Advised]) -> list[int]:
+    """Return the advised cutoffs."""
+    return [row.value for row in rows if row.kind == "cutoff"]
+
+
+def _input_lines(guessed: GuessedInput, guesses: Guesses, rows: Sequence[Advised], config: Path) -> Iterator[str]:
     """Yield the section of one input."""
     table, unread = guessed.table, guessed.unread
+    advised = {row.key.rpartition(".")[2]: row for row in rows if row.key.startswith(f"inputs.{guessed.name}.")}
     yield from (f"  {guessed.name}:", f"    format: {table.format}", f"    path: {_relative_path(table.path, config)}")
     yield "    columns:"
     for name, guess in guessed.columns.items():
+        if name == C.GAIN and "gains" in advised:
+            continue
         yield _commented(f"      {name}: {_quoted(guess.column)}", f"guessed by {guess.by}")
         if name == C.GAIN and plain_name(guess.column) in RATING_NAMES:
             yield f"      # A rating of 1 or more is relevant. From 4 on: gains: {{column: {guess.column}, edges: [4]}}"
@@ -487,12 +478,7 @@ def _input_lines(guessed: GuessedInput, guesses: Guesses, config: Path) -> Itera
         yield f"      items: {_quoted(guessed.nested.items)}"
         if guessed.nested.scores is not None:
             yield f"      scores: {_quoted(guessed.nested.scores)}"
-    if guessed.gains is not None:
-        yield _commented("    gains:", "guessed by the names of the events: what is each worth?")
-        yield f"      column: {_quoted(guessed.gains.column)}"
-        gains = ", ".join(f"{_quoted(event)}: {gain:g}" for event, gain in guessed.gains.values.items())
-        line, unknown = f"      values: {{{gains}}}", ", ".join(guessed.unknown_events)
-        yield _commented(line, f"unknown, so 1: {unknown}") if unknown else line
+    yield from _gain_lines(guessed, advised.get("gains"), advised.get("sampled_candidates"))
     if guessed.as_text:
         types = ", ".join(f"{name}: string" for name in guessed.as_text)
         yield _commented(f"    types: {{{types}}}", "numbers here, text in another input")
@@ -509,6 +495,21 @@ def _input_lines(guessed: GuessedInput, guesses: Guesses, config: Path) -> Itera
         yield f"    # not read: {_one_line(', '.join(others))}"
     if guessed.name == "held_out" and guesses.has_events_of_all_days:
         yield from _unfiltered_lines(guessed.columns[C.INTERACTED_AT].column, guesses)
+
+
+def _gain_lines(guessed: GuessedInput, advised: Advised | None, candidates: Advised | None) -> Iterator[str]:
+    """Yield how events become gains, by the words in their names, or numbers, as is advised; and drawn candidates."""
+    if guessed.gains is not None:
+        yield _commented("    gains:", "guessed by the names of the events: what is each worth?")
+        yield f"      column: {_quoted(guessed.gains.column)}"
+        gains = ", ".join(f"{_quoted(event)}: {gain:g}" for event, gain in guessed.gains.values.items())
+        line, unknown = f"      values: {{{gains}}}", ", ".join(guessed.unknown_events)
+        yield _commented(line, f"unknown, so 1: {unknown}") if unknown else line
+    if advised is not None:
+        yield _commented("    gains:", advised.reason)
+        yield from (f"      column: {_quoted(advised.value['column'])}", f"      edges: {advised.value['edges']}")
+    if candidates is not None:
+        yield _commented(f"    sampled_candidates: {candidates.value}", candidates.reason)
 
 
 def _unfiltered_lines(time: str, guesses: Guesses) -> Iterator[str]:
@@ -544,37 +545,47 @@ def _window_conditions(column: str, *, of_days: bool) -> Iterator[str]:
     yield f'{{column: {_quoted(column)}, op: "{op}", value: "{{date+{days}}}"}}'
 
 
-def _model_lines(guesses: Guesses) -> Iterator[str]:
-    """Yield the models as a comment, and the baseline."""
+def _model_lines(guesses: Guesses, rows: Sequence[Advised]) -> Iterator[str]:
+    """Yield the models as a comment, and what is compared."""
     if C.MODEL_ID not in guesses.inputs["recommendations"].columns:
         yield "# The log has no column of models: all of its lists are those of one, 'model'."
         return
-    models = _one_line(", ".join(map(_quoted, guesses.models[:10])))
+    models = _one_line(", ".join(map(_quoted, guesses.data.models[:10])))
     yield f"# models: [{models}]  # seen; without this key, those in the log"
-    if guesses.baseline is None:
-        baseline = _one_line(_quoted(next(iter(guesses.models), "popular")))
+    compared = {row.key.partition(".")[2]: row for row in rows if row.kind == "comparison"}
+    primary = compared.pop("primary", None)
+    if not compared:
+        baseline = _one_line(_quoted(next(iter(guesses.data.models), "popular")))
         yield "# comparisons:"
         yield _commented(f"#   baseline: {baseline}", "the model that others are compared with")
     else:
         yield "comparisons:"
-        yield _commented(f"  baseline: {_quoted(guesses.baseline)}", "guessed by its name")
-    yield _commented(f"  # primary: [nDCG@{guesses.cutoffs[-1]}]", "what decides; by default the first")
+    for name, row in compared.items():
+        value = row.value if isinstance(row.value, str) else ""
+        shares = ", ".join(f"{_quoted(model)}: {share}" for model, share in ({} if value else row.value).items())
+        yield _commented(f"  {name}: {_quoted(value) if value else f'{{{shares}}}'}", row.reason)
+    first = f"nDCG@{cutoffs_of(rows)[-1]}" if primary is None else primary.value[0]
+    yield _commented(f"  # primary: [{first}]", "what decides; by default the first")
 
 
-def _slice_lines(guesses: Guesses) -> Iterator[str]:
+def _slice_lines(guesses: Guesses, rows: Sequence[Advised]) -> Iterator[str]:
     """Yield the slices and bands, and the other columns of segments as a comment."""
     if "segments" not in guesses.inputs:
         return
     yield ""
-    if guesses.slices:
-        yield f"slices: [{', '.join(map(_quoted, guesses.slices))}]  # guessed by the number of their values"
-    left = [name for name in guesses.inputs["segments"].unread if name not in guesses.slices]
+    slices = [row for row in rows if row.key == "slices"]
+    if slices:
+        yield "slices:"
+        yield from (_commented(f"  - {_quoted(row.value)}", row.reason) for row in slices)
+    left = [name for name in guesses.inputs["segments"].unread if name not in [row.value for row in slices]]
     if left:
         yield f"# other columns of segments: {_one_line(', '.join(left))}"
-    if guesses.bands:
+    bands = [row for row in rows if row.key.startswith("slicing.bands.")]
+    if bands:
         yield from ("slicing:", "  bands:")
-        for name in guesses.bands:
-            yield _commented(f"    {_quoted(name)}: {{quantiles: 4}}", "numbers: bands of alike size")
+    for row in bands:
+        name = _quoted(row.key.removeprefix("slicing.bands."))
+        yield _commented(f"    {name}: {{quantiles: {row.value['quantiles']}}}", row.reason)
 
 
 def _commented(text: str, comment: str) -> str:

@@ -61,7 +61,16 @@ class TableSample:
     partitions: dict[str, list[str]] = field(default_factory=dict)  # values of the columns it is partitioned by
     separator: str = ""  # of csv
     path: str = ""  # as the user gave it, with ``{date}`` where it has that
+    is_part: bool = False  # whether files of a store are left out
     path_date: str | None = None  # newest date for which the path has something; None for a path without ``{date}``
+
+    @property
+    def is_large_text(self) -> bool:
+        """True for text that would be read for long: a table of it is read whole, of a store its files are copied."""
+        if self.format not in {"csv", "json"}:
+            return False
+        paths = map(Path, local_paths(self.table.dataset.get_fragments()))
+        return self.is_part or sum(path.stat().st_size for path in paths) > MAX_BYTES
 
     def distinct(self, column: str) -> list[str]:
         """List the distinct values of a column, as text, in its first :data:`MAX_ROWS_OF_COLUMN` rows."""
@@ -176,8 +185,10 @@ def _sample_delta(option: str, location: str, path: Path) -> TableSample:
     names = log.metadata().partition_columns
     partitions = log.partitions() if names else []
     values = {name: sorted({str(partition[name]) for partition in partitions}) for name in names}
-    table = _first_files(FileTable(location, "delta", log.version(), dataset))
-    return TableSample("delta", table.head(SAMPLE_ROWS, table.schema.names), table, values)
+    whole = FileTable(location, "delta", log.version(), dataset)
+    table = _first_files(whole)
+    rows = table.head(SAMPLE_ROWS, table.schema.names)
+    return TableSample("delta", rows, table, values, is_part=table is not whole)
 
 
 def _sample_files(option: str, location: str, path: Path) -> TableSample:
@@ -216,7 +227,8 @@ def _sample_files(option: str, location: str, path: Path) -> TableSample:
         for file, expression in zip(files, expressions, strict=True)
     ]
     schema = pa.schema([*schema, *(() if folders is None else folders.schema)])
-    table = _first_files(FileTable(location, format_, None, ds.FileSystemDataset(fragments, schema, reader, here)))
+    whole = FileTable(location, format_, None, ds.FileSystemDataset(fragments, schema, reader, here))
+    table = _first_files(whole)
     values = {} if folders is None else {name: distinct_texts(folders[name]) for name in folders.column_names}
     rows = table.head(SAMPLE_ROWS, schema.names) if rows is None else rows
-    return TableSample(format_, rows, table, values, separator)
+    return TableSample(format_, rows, table, values, separator, is_part=table is not whole)

@@ -15,12 +15,22 @@ from rankeval_spark.cli.terminal import console, is_quiet, json_text, say_done, 
 from rankeval_spark.config import EvaluationConfig, check_roots, json_schema, least_cost, load_config
 from rankeval_spark.config.base import DATE_PLACEHOLDER
 from rankeval_spark.config.check_thresholds import OPEN_FIX, OVER
-from rankeval_spark.errors import ConfigError, Fault, InputError, OpenWindowsError, errors_of, raise_together
+from rankeval_spark.errors import (
+    ConfigError,
+    Fault,
+    FaultsError,
+    InputError,
+    OpenWindowsError,
+    RankevalError,
+    errors_of,
+    first_line,
+    raise_together,
+)
 
 if TYPE_CHECKING:
+    from rankeval_spark.apps.advice import Advised
     from rankeval_spark.apps.first_config import Guesses
     from rankeval_spark.config import Gate
-    from rankeval_spark.errors import FaultsError
     from rankeval_spark.inputs.arrow.input_sizes import InputSize
 
 ANY_DAY: Final = date(2000, 1, 1)
@@ -207,27 +217,39 @@ def init_command(config: Path, tables: Mapping[str, str], results: str | None) -
         say_done(f"wrote {config}, which has every key, and {schema} for your editor")
         say_done(f"keep what you need, then: rankeval validate {shlex.quote(str(config))}")
         return
-    from rankeval_spark.apps.first_config import config_text, guess_config  # noqa: PLC0415 - pyarrow takes a moment
+    import pyarrow as pa  # noqa: PLC0415 - takes a moment
+
+    from rankeval_spark.apps.advice import advise_on  # noqa: PLC0415 - as above
+    from rankeval_spark.apps.first_config import config_text, guess_config  # noqa: PLC0415 - as above
     from rankeval_spark.apps.sampled_tables import sample_table  # noqa: PLC0415 - as above
+    from rankeval_spark.inputs.input_files import ForSparkError  # noqa: PLC0415 - as above
 
     options = {name: f"--{name.replace('_', '-')}" for name in ("recommendations", "held_out", *tables)}
     if missing := [options[name] for name in ("recommendations", "held_out") if name not in tables]:
         raise ConfigError(Fault(" and ".join(missing), "none", "the lists and what users did, both"))
     samples = {name: sample_table(options[name], path, splits_days=name != "train") for name, path in tables.items()}
     guesses = guess_config(samples)
-    if guesses.is_attributed and samples["held_out"].path != tables["held_out"]:  # events of the days of a window
+    is_attributed = guesses.data.has_times_of_both
+    if is_attributed and samples["held_out"].path != tables["held_out"]:  # events of the days of a window
         samples["held_out"] = sample_table(options["held_out"], tables["held_out"], splits_days=False)
         guesses = guess_config(samples)
-    schema = json_schema.write_config(
-        config, config_text(guesses, config, results=results or str(config.parent / "results"))
-    )
+    write, unseen = partial(config_text, guesses, config=config, results=results or str(config.parent / "results")), ""
+    rows = advise_on(guesses.data)
+    schema = json_schema.write_config(config, write(rows))
     try:
+        try:
+            rows = guesses.look_at_rows(load_config(config))
+        except (ForSparkError, OSError, pa.ArrowException, RankevalError) as error:
+            unseen = str(error.faults[0]) if isinstance(error, FaultsError) else first_line(str(error))
+        config.write_text(write(rows), encoding="utf-8")
         load_config(config)
-    except ConfigError:  # no half a result: what cannot be written as a config is reported
+    except BaseException:  # no half a result: what cannot be written as a config is reported
         config.unlink()
         raise
     if not is_quiet():
-        _print_guesses(guesses)
+        _print_guesses(guesses, rows)
+        if unseen:
+            say_done(f"rows were not looked at, so measures and cutoffs are the usual ones: {unseen}")
         for name, sample in samples.items():
             if sample.path != tables[name]:
                 say_done(f"{name}: a folder of days, read as {sample.path}")
@@ -236,7 +258,7 @@ def init_command(config: Path, tables: Mapping[str, str], results: str | None) -
     say_done(f"check the guesses in it, then: rankeval validate {shlex.quote(str(config))}{day}")
 
 
-def _print_guesses(guesses: Guesses) -> None:
+def _print_guesses(guesses: Guesses, rows: Sequence[Advised]) -> None:
     """Print a table of the guessed columns, and a line for each other guess."""
     from rich.markup import escape  # noqa: PLC0415 - without output it is not needed
 
@@ -259,16 +281,17 @@ def _print_guesses(guesses: Guesses) -> None:
             lines.append(f"{name}: {' and '.join(guessed.as_text)} read as text, as in another input")
         if name != "segments" and guessed.unread:
             lines.append(f"{name}: not read: {', '.join(guessed.unread)}")
-    if guesses.slices:
-        lines.append(f"slices, guessed by the number of their values: {', '.join(guesses.slices)}")
-    if guesses.is_attributed:
+    slices = [row.value for row in rows if row.key == "slices"]
+    if slices:
+        lines.append(f"slices, guessed by the number of their values: {', '.join(slices)}")
+    if guesses.data.has_times_of_both:
         lines.append("attribution: last_touch, because both tables have times; the window of 7 days is yours to choose")
     if guesses.has_events_of_all_days:
         lines.append(
             "held_out: not filtered by day; add a column with the day of events, see NOT FILTERED in the config"
         )
-    if guesses.baseline:
-        lines.append(f"baseline, guessed by its name: {guesses.baseline}")
+    lines += [f"baseline, guessed by its name: {row.value}" for row in rows if row.key == "comparisons.baseline"]
+    lines += [f"look at first, {row.key}: {row.reason}" for row in rows if row.kind == "warning"]
     console().print(table)
     for line in lines:
         say_done(line)

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.arrays import to_numpy
+from rankeval_spark.engine.arrays import parent_indices, to_numpy
+from rankeval_spark.engine.scorer import RELEVANT
 from rankeval_spark.measures.arrays import is_run_start
 from rankeval_spark.sums.sums import Sum
 
@@ -24,8 +25,9 @@ MAX_LENGTH: Final = 1000  # of a list, and relevant items of a user: longer ones
 MAX_GAIN: Final = 50  # up to which gains that are whole or half numbers are told apart
 
 LENGTHS: Final = "lengths"  # lists by model and number of items, without the empty ones
-RELEVANT: Final = "relevant"  # judged users by the number of their relevant items
+RELEVANT_ITEMS: Final = "relevant_items"  # judged users by the number of their relevant items
 GAINS: Final = "gains"  # judgements by gain; value NULL: gains of other numbers
+GAIN_BOUNDS: Final = "gain_bounds"
 MODELS: Final = "models"  # users with a list by the number of models that have one
 SCORES: Final = "scores"  # bounds of the scores
 N_ITEMS: Final = "n_items"  # most distinct items in the lists of some users together
@@ -48,15 +50,37 @@ _NEVER: Final = np.iinfo(np.int64).max
 class Profile(Sum):
     """Counts of the rows of users, by fact and value: rows of :data:`SCHEMA`, whatever the number of users."""
 
+    edge: float | None = None  # gain from which a judgement counts as 1, and below it as 0; None: gains are as they are
     schema = SCHEMA
 
     def add(self, part: Part) -> Iterable[pa.RecordBatch]:
         if part.ranked is None:
             return
-        rows, batch = [*_list_rows(part, part.ranked)], part.ranked.batch
+        rows, batch = [*self._list_rows(part, part.ranked)], part.ranked.batch
         if part.start == 0:  # the parts of a batch share its rows
-            rows += [*_gain_rows(batch), *_log_rows(batch), *_time_rows(batch)]
+            rows += [*self._gain_rows(batch), *_log_rows(batch), *_time_rows(batch)]
         yield pa.RecordBatch.from_pylist([{C.MODEL_ID: "", **row} for row in rows], SCHEMA)
+
+    def _list_rows(self, part: Part, ranked: RankedLists) -> Iterator[dict[str, Any]]:
+        """Count lists by length, and users by the number of their relevant items."""
+        keys, n_lists = ranked.keys, len(part.members.is_evaluated)
+        user, model = (codes[part.start : part.start + n_lists] for codes in (keys.user, keys.model))
+        length = np.minimum(to_numpy(part.lists[C.N_RECOMMENDED]), MAX_LENGTH).astype(np.float64)
+        for place, name in enumerate(ranked.batch.models):
+            yield from _count(LENGTHS, length[(model == place) & (length > 0)], name)
+        judged = part.lists[C.JUDGED_GAINS]
+        is_relevant = to_numpy(judged.flatten()) >= (RELEVANT if self.edge is None else self.edge)
+        n_relevant = np.bincount(parent_indices(judged)[is_relevant], minlength=n_lists)
+        is_first = is_run_start(user) & (part.scored.counts[C.N_JUDGED][:, 0] > 0)
+        yield from _count(RELEVANT_ITEMS, np.minimum(n_relevant[is_first], MAX_LENGTH).astype(np.float64))
+
+    def _gain_rows(self, batch: Batch) -> Iterator[dict[str, Any]]:
+        """Count judgements by gain."""
+        gain = to_numpy(batch.held_out.columns[C.GAIN])
+        gain = gain if self.edge is None else (gain >= self.edge).astype(np.float64)
+        is_told = (np.abs(gain) <= MAX_GAIN) & (np.mod(2 * gain, 1) == 0)
+        yield from _count(GAINS, np.where(is_told, gain, np.nan))
+        yield from _bound(GAIN_BOUNDS, gain)
 
     def finish(self, rows: pa.Table) -> pa.Table:
         how = [("n", "sum"), ("least", "min"), ("most", "max")]
@@ -79,26 +103,6 @@ def _bound(fact: str, values: np.ndarray) -> Iterator[dict[str, Any]]:
     """Count the values of a fact, with the least and the greatest; none without a value."""
     if len(values):
         yield {"fact": fact, "n": len(values), "least": float(values.min()), "most": float(values.max())}
-
-
-def _list_rows(part: Part, ranked: RankedLists) -> Iterator[dict[str, Any]]:
-    """Count lists by length, and users by the number of their relevant items."""
-    keys, n_lists = ranked.keys, len(part.members.is_evaluated)
-    user, model = (codes[part.start : part.start + n_lists] for codes in (keys.user, keys.model))
-    length = np.minimum(to_numpy(part.lists[C.N_RECOMMENDED]), MAX_LENGTH).astype(np.float64)
-    for place, name in enumerate(ranked.batch.models):
-        yield from _count(LENGTHS, length[(model == place) & (length > 0)], name)
-    n_judged, n_relevant = (part.scored.counts[name][:, 0] for name in (C.N_JUDGED, C.N_RELEVANT))
-    is_first = is_run_start(user) & (n_judged > 0)
-    yield from _count(RELEVANT, np.minimum(n_relevant[is_first], MAX_LENGTH).astype(np.float64))
-
-
-def _gain_rows(batch: Batch) -> Iterator[dict[str, Any]]:
-    """Count judgements by gain."""
-    gain = to_numpy(batch.held_out.columns[C.GAIN])
-    is_told = (np.abs(gain) <= MAX_GAIN) & (np.mod(2 * gain, 1) == 0)
-    yield from _count(GAINS, np.where(is_told, gain, np.nan))
-    yield from _bound(f"{GAINS}_bounds", gain)
 
 
 def _log_rows(batch: Batch) -> Iterator[dict[str, Any]]:

@@ -133,7 +133,7 @@ CASES: Final[dict[str, tuple[Callable[[Inputs], Inputs], dict[str, Any]]]] = {
     "few counts by name": (with_gains([1, 1, 2], "quantity"), {"warning": {"counts as grades"}}),
     "ratings": (
         with_gains([5, 4, 4, 3, 1, 2, 5], "stars"),
-        {"warning": {"ratings as gains"}, "inputs.held_out.gains": {"column": "stars", "edges": [4]}},
+        {"warning": {"ratings as gains", "few users"}, "inputs.held_out.gains": {"column": "stars", "edges": [4]}},
     ),
     "grades": (with_gains([1, 2, 3, 0]), {"measures": ["Judged"]}),
     "A/B test": (

@@ -6,6 +6,7 @@ import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -44,6 +45,10 @@ if TYPE_CHECKING:
     from rankeval_spark.hosts.host import Host
 
 PROFILED: Final = (*(f"{name}@{k}" for name in ("nDCG", "Judged") for k in advice.CUTOFFS), "R")
+PROFILED_FROM: Final = (
+    *(f"{name}@{k}" for name in ("nDCG(gains='binary',rel={0})", "Judged") for k in advice.CUTOFFS),
+    "R(rel={0})",
+)
 PROFILE: Final = "profile"
 HEADINGS: Final = {
     **{"warning": "look at first", "input": "inputs", "measure": "measures", "cutoff": "cutoffs"},
@@ -171,10 +176,10 @@ def advise(  # noqa: PLR0913 - the inputs of evaluate
             warnings.simplefilter("always")
             call, frames = open_call(arguments)
             names = [name for name in column_names(frames["segments"]) if name.isidentifier() and name != C.USER_ID]
-            host = host_of(call, frames, _to_profile(call.request, names))
+            host = host_of(call, frames, to_profile(call.request, names))
         gains, columns = call.inputs.held_out.gains, call.inputs.held_out.columns
-        data = profile(host, gain_column="" if gains else columns.get(C.GAIN, C.GAIN))
-        rows = [*advice.advise_on(data), *(Advised("warning", "columns", None, text) for text in _messages(told))]
+        rows = look_at(host, gain_column="" if gains else columns.get(C.GAIN, C.GAIN))
+        rows += [*(Advised("warning", "columns", None, text) for text in _messages(told))]
         changes = _of_call(advice.changes_of(rows))
         changes["inputs"] = _merge(call.inputs.model_dump(mode="json", exclude_unset=True), changes.get("inputs", {}))
         return Advice(rows, validate_call({**arguments, **changes}, frames))
@@ -188,7 +193,7 @@ def advise_config(
     ``start`` starts a session of Spark, for inputs that this process cannot read, or always with ``on_spark``.
     """
     names = [name for name in config.segment_names() if name.isidentifier()]
-    rows, request = config.inputs.held_out, _to_profile(request_of(config, day), names)
+    rows, request = config.inputs.held_out, to_profile(request_of(config, day), names)
     try:
         session = start() if start is not None and on_spark else None
         host = host_of_config(config, request, day, session, "advise")
@@ -198,7 +203,7 @@ def advise_config(
         host = host_of_config(config, request, day, start(), "advise")
     column = "" if rows.gains else rows.columns.get(C.GAIN, C.GAIN)
     has_date = DATE_PLACEHOLDER in config.public_json()
-    return fit_to_config(config, advice.advise_on(profile(host, gain_column=column, has_date=has_date)))
+    return fit_to_config(config, look_at(host, gain_column=column, has_date=has_date))
 
 
 def fit_to_config(config: EvaluationConfig, rows: Sequence[Advised]) -> Advice:
@@ -238,7 +243,7 @@ def _messages(told: Sequence[warnings.WarningMessage]) -> list[str]:
     return [text for one in told if "is given and not used" not in (text := str(one.message))]
 
 
-def _to_profile(request: Request, segments: Sequence[str]) -> Request:
+def to_profile(request: Request, segments: Sequence[str]) -> Request:
     """Return the request whose sums are looked at: all columns, and no policy that changes lists."""
     return request.as_request(
         measures=PROFILED,
@@ -254,23 +259,39 @@ def _to_profile(request: Request, segments: Sequence[str]) -> Request:
     )
 
 
+def look_at(
+    host: Host, *, gain_column: str, has_date: bool = False, adapt: Callable[[Data], Data] = lambda data: data
+) -> list[Advised]:
+    """Profile the inputs of a host, and conclude; once more with the gains that are advised, where they are others.
+
+    ``gain_column`` is the name of the gains in the table, where they are its numbers. ``adapt`` changes what is known.
+    """
+    profile = partial(_profile, host, has_date=has_date or host.request.evaluation_date is not None)
+    rows = advice.advise_on(adapt(profile(gain_column if C.GAIN in host.given_columns["held_out"] else "")))
+    gains = next((row for row in rows if row.key == advice.GAINS), None)
+    if gains is None:
+        return rows
+    kept = [row for row in rows if row.key in (advice.GAINS, *advice.OF_GAINS)]
+    return [*kept, *advice.advise_on(adapt(profile("", edge=gains.value["edges"][0])))]
+
+
 @raise_as_call()
-def profile(host: Host, *, gain_column: str = "", has_date: bool = False) -> Data:
-    """Count the rows of a host in one pass, for the advice."""
+def _profile(host: Host, gain_column: str, *, has_date: bool, edge: float | None = None) -> Data:
+    """Count the rows of a host in one pass; with an edge, gains from it count as 1 and others as 0."""
     segments, own = host.describe_users()
     slices, bands = advice.choose_slices(segments)
-    with_train = "train" in host.given_columns
     request = host.request.as_request(
-        slices=tuple((name,) for name in slices if name not in bands), counts_seen=with_train
+        measures=PROFILED if edge is None else tuple(one.format(edge) for one in PROFILED_FROM),
+        slices=tuple((name,) for name in slices if name not in bands),
+        counts_seen="train" in host.given_columns,
     )
     host = host.for_request(request)
-    sums = {**host.sums, **host.input_checks.sums, PROFILE: Profile()}
+    sums = {**host.sums, **host.input_checks.sums, PROFILE: Profile(edge)}
     if len(host.models) > 1:
         baseline = advice.choose_baseline(host.models) or host.models[0]
         has_all = len(host.models) <= advice.MAX_PAIRS
         pairs = Comparisons(baseline=baseline, pairs="all" if has_all else "baseline")
-        compared = request.as_request(comparisons=pairs)
-        sums[COMPARISONS] = Differences(compared, host.job.outputs)
+        sums[COMPARISONS] = Differences(request.as_request(comparisons=pairs), host.job.outputs)
     with show_progress("looking at the data", has_rows=not host.is_on_spark) as advance:
         totals = host.totals(sums, advance=advance)
     facts = [*host.input_checks.facts(totals), *to_list_facts(totals[LISTS], request)]
@@ -283,6 +304,6 @@ def profile(host: Host, *, gain_column: str = "", has_date: bool = False) -> Dat
         comparisons=totals[COMPARISONS].to_pylist() if COMPARISONS in totals else (),
         segments=segments,
         value_names=own,
-        gain_column=gain_column if C.GAIN in host.given_columns["held_out"] else "",
-        has_date=has_date or host.request.evaluation_date is not None,
+        gain_column=gain_column,
+        has_date=has_date,
     )

@@ -156,6 +156,22 @@ class FileInput:
             rows = self._reading.to_items(self.table.read(self._read_columns, self.condition))
         return self._to_source(rows)
 
+    def first_users(self, n_rows: int, n_users: int) -> pa.Array:
+        """Return users of the first rows that the filters keep, as text."""
+        column = self._names_in_table[C.USER_ID]
+        with self._report_damage():
+            self.table.fetch(self.condition)
+            rows = self.table.dataset.head(n_rows, columns=[column], filter=self.condition)
+        return pc.unique(rows[column].cast(pa.string()).drop_null())[:n_users]
+
+    def of_users(self, users: pa.Array) -> FileInput:
+        """Return the input with the rows of some users alone; all of it where it has none."""
+        column = self._names_in_table.get(C.USER_ID)
+        if column is None:
+            return self
+        chosen = pc.field(column).cast(pa.string()).isin(users)
+        return replace(self, condition=chosen if self.condition is None else self.condition & chosen)
+
     def models(self) -> tuple[str, ...]:
         """Read the models of the rows that the filters keep."""
         column = self._names_in_table.get(C.MODEL_ID)

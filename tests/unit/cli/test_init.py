@@ -14,7 +14,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
 
-from rankeval_spark.apps import sampled_tables
+from rankeval_spark.apps import first_config, sampled_tables
 from rankeval_spark.config import load_config
 from tests.support import nights
 from tests.support.cli import Finished, rankeval
@@ -111,11 +111,15 @@ def test_columns_are_guessed_by_name_part_of_a_name_and_type(folder: Path) -> No
     lists, truth = config.inputs.recommendations, config.inputs.held_out
     assert lists.columns == {"model_id": "Algo", "user_id": "customerId", "item_id": "movie_number", "rank": "pos"}
     assert lists.ranks_from == 0
-    assert truth.columns == {"user_id": "who", "item_id": "ProductID", "gain": "stars"}
+    assert truth.columns == {"user_id": "who", "item_id": "ProductID"}
+    assert truth.gains is not None
+    assert truth.gains.model_dump() == {"column": "stars", "values": {}, "edges": (3,)}
     text = (folder / "conf" / "mine.yaml").read_text()
     assert "user_id: customerId                   # guessed by its name\n" in text
     assert "item_id: movie_number                 # guessed by a part of its name\n" in text
     assert "user_id: who                          # guessed by its type: no other column is left\n" in text
+    reason = "ratings from 0 to 4: else a 1 is relevant too; 33.3 % are 3 or more"
+    assert f"{'    gains:':<43} # {reason}\n      column: stars\n" in text
 
 
 def test_ids_that_are_text_in_one_input_are_text_in_all(folder: Path) -> None:
@@ -406,6 +410,43 @@ def test_partitions_of_parquet_are_dates(folder: Path) -> None:
     assert [each.column for each in load_config("conf/mine.yaml").inputs.recommendations.filters] == ["day"]
 
 
+def test_what_init_writes_is_what_advise_says_of_it(folder: Path) -> None:
+    users, items = of_users()
+    scores = [round(1 - n / 24, 1) for n in items]
+    write_parquet(folder / "lists.parquet", user_id=users, item_id=items, score=scores)
+    stars = [(5, 4, 4, 2, 5, 1, 3)[n % 7] for n in range(len(users[::5]))]
+    write_parquet(folder / "truth.parquet", user_id=users[::5], item_id=items[::5], rating=stars)
+    write_parquet(folder / "users.parquet", user_id=[*range(N_USERS)], country=["AT", "DE"] * (N_USERS // 2))
+
+    config = written(segments="users.parquet")
+
+    gains = config.inputs.held_out.gains
+    assert gains is not None
+    assert [*gains.edges] == [4]
+    text = (folder / "conf" / "mine.yaml").read_text()
+    assert f"{'  - country':<43} # 2 values, the smallest with 2" in text
+    said = json.loads(rankeval("advise", "conf/mine.yaml", "--json").out)
+    assert tuple(said["settings"]["measures"]) == config.measures
+    assert tuple(said["settings"]["cutoffs"]) == config.cutoffs == (5, 10)
+    for row in said["advice"]:
+        assert row["kind"] not in ("measure", "policy", "slice") or f"# {row['reason']}\n" in text, row
+    assert [row["key"] for row in said["advice"] if row["kind"] == "warning"] == ["ties", "small slices"]
+
+
+def test_rows_that_cannot_be_read_are_said_and_the_usual_measures_advised(folder: Path) -> None:
+    write_plain(folder)
+    users, items = of_users()
+    shown = pa.array(range(len(users)), pa.timestamp("ns"))
+    log = pa.table({"user_id": users, "item_id": items, "score": [0.5] * len(users), "other": shown})
+    pq.write_table(log, folder / "lists.parquet", version="2.6")
+
+    done = init()
+
+    told = "rows were not looked at, so measures and cutoffs are the usual ones: "
+    assert any(line.startswith(told) and "ns" in line for line in done.out.splitlines()), done.out
+    assert load_config("conf/mine.yaml").measures == ("nDCG", "AP", "R", "RR", "Success")
+
+
 def test_a_column_that_is_not_found_is_said(folder: Path) -> None:
     write_plain(folder)
     write_parquet(folder / "odd.parquet", a=["x"], b=["y"], c=["z"])
@@ -585,7 +626,8 @@ def write_shuffled(folder: Path, format_: str, *, n_users: int = 4000, n_items: 
 def test_cutoffs_are_those_of_whole_lists_wherever_their_rows_are(
     folder: Path, monkeypatch: pytest.MonkeyPatch, format_: str, max_users: int
 ) -> None:
-    monkeypatch.setattr(sampled_tables, "MAX_USERS", max_users)
+    monkeypatch.setattr(first_config, "MAX_ROWS", 1_000)
+    monkeypatch.setattr(first_config, "MAX_USERS", max_users)
     write_shuffled(folder, format_)
     write_parquet(folder / "truth.parquet", userId=[1, 2], movieId=[0, 1])
 

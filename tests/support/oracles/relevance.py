@@ -257,7 +257,8 @@ def _(one: PlainList, k: int, *, missed: str, rel: float, stat: str) -> Number |
     ranks += [k + 1] * (one.n_relevant(rel) - len(ranks)) if missed == "next" else []
     if not ranks:
         return None
-    return {"mean": Fraction(sum(ranks), len(ranks)), "first": min(ranks), "last": max(ranks)}[stat]
+    found = {"mean": Fraction(sum(ranks), len(ranks)), "first": Fraction(min(ranks)), "last": Fraction(max(ranks))}
+    return found[stat]
 
 
 @naive("RBP")

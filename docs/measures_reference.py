@@ -101,9 +101,9 @@ ABOUT_OPTIONS: Final = """\
 
 **`group`.** By popularity in `train`, `head` has the fewest items that hold at least 20 % of the interactions, ties by
 item id. `tail` has the items outside of the fewest that hold 80 %, and those without interactions; `middle` the rest.
-`repeat` has the items that the user has in `train`, and `explore` all others, for each user apart: `R(group='repeat')@10`,
-also written `RepeatRecall@10`, is the share found of what the user took again. Any other text is a category of `items`:
-`R(group='Sci-Fi')@10`. A run has at most 62 groups.
+`repeat` has the items that the user has in `train`, and `explore` all others, for each user apart:
+`R(group='repeat')@10`, also written `RepeatRecall@10`, is the share found of what the user took again. Any other text
+is a category of `items`: `R(group='Sci-Fi')@10`. A run has at most 62 groups.
 
 **`judged_only`** is trec_eval's -J for one measure: `nDCG(judged_only=True)@10` is computed next to `nDCG@10`, and
 lists and counts stay those of the run. Judgements are those of all items, also with `group`. Measures about unjudged

@@ -298,7 +298,9 @@ def tools_command(tool: str, metric: str | None, *, is_json: bool = False) -> No
             _print_entry(out, each, f"of {name} is not offered", [("why", known["why_not"])])
             continue
         of_policies = [("policy", f"{policy}: {_format_value(value)}") for policy, value in known["policies"].items()]
-        note = [("note", known["note"])] if "note" in known else []
+        is_complement = known["ours"].startswith(other_tools.COMPLEMENT)
+        notes = [known.get("note"), "its number is 1 minus the one that is written here" if is_complement else None]
+        note = [("note", text) for text in notes if text]
         in_yaml, in_python = snippets(name, known)
         how = [("in YAML", in_yaml), ("in Python", in_python), ("held", HELD[known["held"]])]
         _print_entry(out, each, f"of {name} is {known['ours']}", [*of_policies, *note, *how])

@@ -60,8 +60,8 @@ def test_a_clear_difference_is_one_paragraph() -> None:
     assert found.text == (
         "als is better than <i>knn</i> by RR: 0.750 against 0.417 on the same 40 users, a difference of +0.333 (95 % "
         f"interval +{low} to +{high}; +80.0 %), p < .001 by the paired t test, the only primary test. als is better "
-        f"for 40 users, worse for 0 and equal for 0. The test finds a difference of {found.row['detectable']:.3f} or more "
-        "in 80 % of samples. By slice it is better in tier = one (+0.500) and tier = two (+0.167), with Holm's "
+        f"for 40 users, worse for 0 and equal for 0. The test finds a difference of {found.row['detectable']:.3f} or "
+        "more in 80 % of samples. By slice it is better in tier = one (+0.500) and tier = two (+0.167), with Holm's "
         "correction over 2 tests."
     )
     assert parsed(found._repr_html_()).words == found.text

@@ -27,12 +27,12 @@ _NAMES: Final = {
     "object": "map",
     "array": "list",
 }
-_EXTENDED: Final = {"Nested": "NestedItems", "Volume": "Threshold", "Drift": "Threshold"}
+_EXTENDED: Final = {"Volume": "Threshold", "Drift": "Threshold"}
 """Models with the keys of another one and more."""
 _PAGES: Final = {
     **dict.fromkeys(("RecommendationsInput", "HeldOutInput", "SegmentsInput", "TrainInput", "ItemsInput"), "inputs.md"),
     "Nested": "inputs.md#one-row-per-list-the-nested-form",
-    "NestedItems": "inputs.md#one-row-per-list-the-nested-form",
+    "NestedJudgements": "inputs.md#one-row-per-list-the-nested-form",
     "Gains": "inputs.md#events",
     "Policies": "policies.md",
     "Slicing": "slices.md",

@@ -11,7 +11,7 @@ from rankeval_spark import columns as C
 from rankeval_spark.config.base import Model, Number, Whole, each_once, fault_error, refuse_faults, repeated_faults
 from rankeval_spark.errors import Fault, nearest
 from rankeval_spark.measures import with_cutoff
-from rankeval_spark.statistics import Correction, Zeros
+from rankeval_spark.statistics import Correction, FewDifferences, Zeros
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -75,6 +75,9 @@ class Comparisons(Model):
     """Random draws of randomization, bootstrap and randomized_tukey."""
     seed: Seed = 0
     """Seed of these draws. They are hashes of the seed and the user, so partitioning does not change them."""
+    few_differences: FewDifferences = "exact"
+    """Test `t` where at most 20 users differ: `exact` counts all assignments of signs and needs 6 such users, `t` is
+    Student's t all the same, as in textbooks. Below `slicing.min_slice_size` users neither has a p-value."""
     wilcoxon_zeros: Zeros = "wilcox"
     """Treatment of users without a difference by wilcoxon: `wilcox` leaves them out before ranking, `pratt` ranks them
     and drops their ranks."""

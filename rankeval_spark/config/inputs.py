@@ -245,15 +245,15 @@ class NestedItems(Model):
     @property
     def places(self) -> Mapping[str, str]:
         """Key that names each of them, below its input."""
-        return {C.ITEM_ID: "nested.items", C.SCORE: "nested.scores"}
+        return {C.ITEM_ID: "nested.items", C.SCORE: "nested.scores", C.GAIN: "nested.gains"}
 
     def has_item_values(self, name: str, columns: Collection[str]) -> bool:
-        """Return True if a column of the table has the items or scores of a list, or their canonical name.
+        """Return True if a column of the table has the items, scores or gains of a list, or their canonical name.
 
         ``columns`` are all columns of the table.
         """
         arrays = {column_and_field(path, columns)[0] for path in self.arrays.values()}
-        return name in {*arrays, C.ITEM_ID, C.SCORE, C.RANK}
+        return name in {*arrays, *self.arrays, C.ITEM_ID, C.SCORE, C.RANK}
 
 
 class Nested(NestedItems):
@@ -271,6 +271,18 @@ class Nested(NestedItems):
     @override
     def renames(self) -> Mapping[str, str]:
         return {**self.arrays, C.RANK: POSITION}
+
+
+class NestedJudgements(NestedItems):
+    """Columns of items and gains, where a row of the table holds several judgements of a user."""
+
+    gains: ColumnName | None = None
+    """Column of the gains, of the same forms, one for each item. Without it, all items of a row have its `gain`."""
+
+    @property
+    @override
+    def arrays(self) -> Mapping[str, str]:
+        return {C.ITEM_ID: self.items, **({C.GAIN: self.gains} if self.gains else {})}
 
 
 def column_and_field(path: str, columns: Collection[str]) -> tuple[str, str | None]:
@@ -411,8 +423,8 @@ class JudgementRows(InputRows):
 
     gains: Gains | None = None
     """Conversion of events, ratings or seconds to gains, instead of a column with gains."""
-    nested: NestedItems | None = None
-    """Column of the items, where a row of the table holds several judgements of a user, of its gain and its time."""
+    nested: NestedJudgements | None = None
+    """Columns of the items and gains, where a row of the table holds several judgements of a user, all of its time."""
 
     @model_validator(mode="after")
     def _one_source_of_gains(self) -> Self:
@@ -422,11 +434,16 @@ class JudgementRows(InputRows):
         if self.nested is not None and (self.gains is not None or C.ITEM_ID in self.columns):
             found = f"both nested and {'gains' if self.gains is not None else f'columns.{C.ITEM_ID}'}"
             raise fault_error(Fault("", found, "one of them", "nested.items names the column of the items"))
+        if self.nested is not None and self.nested.gains is not None and C.GAIN in self.columns:
+            found = "both nested.gains and columns.gain"
+            raise fault_error(
+                Fault("", found, "one of them", "remove columns.gain, or nested.gains for one gain a row")
+            )
         return self
 
     @property
     @override
-    def nested_items(self) -> NestedItems | None:
+    def nested_items(self) -> NestedJudgements | None:
         return self.nested
 
     @property

@@ -272,7 +272,8 @@ def held_out_checks(columns: Collection[str], *, own_item: OwnItem = "keep") -> 
             NotFinite(C.GAIN),
             drops=True,
             warning="are left out: the gain is NULL, NaN or infinite",
-            fix="correct the rows; numbers have a decimal point, and events the upper and lower case that gains write",
+            fix="correct the rows; numbers have a decimal point, events the upper and lower case that gains write, and "
+            "arrays of items and gains one length",
         ),
         Check("negative_gains", Compared(C.GAIN, "<", 0), is_fault=False),
         Check("low_gains", is_low, is_fault=False),

@@ -27,7 +27,7 @@ from rankeval_spark.statistics.unpaired_tests import Arms
 
 if TYPE_CHECKING:
     from rankeval_spark.config.inference import TestName
-    from rankeval_spark.statistics import Zeros
+    from rankeval_spark.statistics import FewDifferences, Zeros
 
 
 GROUP: Final = (C.BASELINE_MODEL_ID, C.MODEL_ID, "slice_index", C.SLICE_VALUES, C.K)
@@ -134,6 +134,7 @@ class ComparisonRequest:
     ks: tuple[int, ...]  # the cutoffs that occur
     tests: tuple[TestName, ...]  # tests that are made
     wilcoxon_zeros: Zeros  # {"wilcox", "pratt"} what Wilcoxon's test does with users without a difference
+    few_differences: FewDifferences  # what the test `t` is where few users differ
     replicates: int
     seed: int
     baseline: str | None

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from rankeval_spark.config.slicing import ReportedSlices
     from rankeval_spark.measures.definition import Better
     from rankeval_spark.result_rows.metric_rows import SupportKey
-    from rankeval_spark.statistics import Correction
+    from rankeval_spark.statistics import Correction, FewDifferences
     from rankeval_spark.statistics.paired_ratios import RatioComparison
     from rankeval_spark.statistics.paired_tests import Change, Comparison
     from rankeval_spark.statistics.unpaired_tests import ArmComparison
@@ -82,7 +82,9 @@ class PairTests:
     def numbers(self, test: TestName) -> Numbers:
         """Compute the numbers of a test: t tests all measures, the others means."""
         if test == "t":
-            return {name: values[list(self.wanted)] for name, values in self._t.items()}
+            few = self.requested.few_differences
+            of_all = self._t if few == "exact" else self._numbers_of_t(few)
+            return {name: values[list(self.wanted)] for name, values in of_all.items()}
         of_t = {name: values[self._mean_positions] for name, values in self._t.items()}
         # Only t and the bootstrap need squares of differences: other tests can have a p where squares overflow.
         is_possible = (of_t["reason"] == OUT_OF_RANGE) & ~np.isnan(of_t["delta"]) & (test != "bootstrap")
@@ -150,9 +152,13 @@ class PairTests:
 
     @cached_property
     def _t(self) -> Numbers:
-        """Numbers of the t test for all measures, by the delta method where a ratio of sums is no mean."""
+        """Numbers of the t test for all measures, exact where few users differ: other tests begin with them."""
+        return self._numbers_of_t("exact")
+
+    def _numbers_of_t(self, few: FewDifferences) -> Numbers:
+        """Compute the numbers of the t test for all measures, by the delta method where a ratio of sums is no mean."""
         differences, options = self._differences, {"level": self.reported.confidence}
-        found = paired_tests.compare_means(differences, least_users=self.reported.min_size, **options)
+        found = paired_tests.compare_means(differences, least_users=self.reported.min_size, few=few, **options)
         change = paired_tests.relative_change(differences, **options)
         n_with_margin = np.where((found.n > 0) & (self.requested.margin is not None), found.n, np.nan)
         numbers = {
@@ -169,7 +175,7 @@ class PairTests:
         of_t = {name: values[0].copy() for name, values in numbers.items()}
         if self.requested.ratio_positions:
             pairs = reduce(RatioPairs.merge, map(RatioPairs.from_bytes, self.states[paired_differences.RATIOS]))
-            ratio = paired_ratios.compare_ratios(pairs, least_users=self.reported.min_size, **options)
+            ratio = paired_ratios.compare_ratios(pairs, least_users=self.reported.min_size, few=few, **options)
             estimates = _estimates(pairs.ratios[1], ratio, ratio.change)
             before = {"reason": _reason_or_no_users(ratio.n, ratio.reason)[0]}
             of_sums = {name: values[0] for name, values in estimates.items()}
@@ -304,6 +310,7 @@ def build_comparison_rows(
         ks=measures.ks,
         tests=comparisons.tests,
         wilcoxon_zeros=comparisons.wilcoxon_zeros,
+        few_differences=comparisons.few_differences,
         replicates=comparisons.replicates,
         seed=comparisons.seed,
         baseline=comparisons.baseline,

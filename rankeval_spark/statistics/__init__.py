@@ -15,4 +15,5 @@ Conventions of all modules:
 from typing import Literal, TypeAlias
 
 Correction: TypeAlias = Literal["holm", "bonferroni", "benjamini-hochberg", "none"]
+FewDifferences: TypeAlias = Literal["exact", "t"]  # the t test of at most 20 differences: all signs, or t all the same
 Zeros: TypeAlias = Literal["wilcox", "pratt"]  # what Wilcoxon's test does with users without a difference

@@ -21,6 +21,7 @@ from rankeval_spark.statistics.paired_tests import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from rankeval_spark.statistics import FewDifferences
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.moments import Matrix
 
@@ -137,7 +138,9 @@ def ratio_pairs_by_group(
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")
-def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = MIN_USERS) -> RatioComparison:
+def compare_ratios(
+    pairs: RatioPairs, *, level: float, least_users: int = MIN_USERS, few: FewDifferences = "exact"
+) -> RatioComparison:
     """Compare the ratios of two models on the same users, merged over all users.
 
     The delta method with the user as the unit. Let a, b be the sums of numerators and denominators of the model, and c,
@@ -170,7 +173,7 @@ def compare_ratios(pairs: RatioPairs, *, level: float, least_users: int = MIN_US
     std_error = np.sqrt(m2 / (many - 1) / many)
     low, high = intervals.t_interval(pairs.n, delta, m2, level)
     t = np.where((delta == 0) & (m2 == 0), 0.0, delta / std_error)
-    reason = why_untested_counts(pairs.n, pairs.n_different, least_users=least_users)
+    reason = why_untested_counts(pairs.n, pairs.n_different, least_users=least_users, few=few)
     is_beyond = np.isinf(ratio) | np.isinf(below) | (~np.isnan(delta) & np.isnan(m2))
     reason = np.where((reason == "") & is_beyond, OUT_OF_RANGE, reason)
     is_tested = (reason == "") & ~np.isnan(delta)

@@ -15,6 +15,7 @@ from rankeval_spark.statistics.moments import SQUARES, membership_matrix
 from rankeval_spark.statistics.ratios import Ratios
 
 if TYPE_CHECKING:
+    from rankeval_spark.statistics import FewDifferences
     from rankeval_spark.statistics.intervals import Values
     from rankeval_spark.statistics.moments import Matrix
     from rankeval_spark.statistics.resampling import Draws, SliceGroups, Sums
@@ -233,13 +234,15 @@ class Change(NamedTuple):
     high: Values
 
 
-def compare_means(differences: Differences, *, level: float, least_users: int = MIN_USERS) -> Comparison:
+def compare_means(
+    differences: Differences, *, level: float, least_users: int = MIN_USERS, few: FewDifferences = "exact"
+) -> Comparison:
     """Compare a model with a baseline on the users that have a value under both; ``differences`` of all users.
 
     ``t = mean(d) / (sd(d) / sqrt(n))`` with n - 1 degrees of freedom. With at most 20 differences other than ties, all
     signs are enumerated instead. Below 6 differences, or below ``least_users`` users (t is unreliable for skewed
-    differences of few users), there is no p-value. If all d are equal, p is 1 where they are 0, and else ``2^(1 - n)``:
-    the share of assignments of signs that are as one-sided.
+    differences of few users), there is no p-value. With ``few="t"`` few differences are no exception. If all d are
+    equal, p is 1 where they are 0, and else ``2^(1 - n)``: the share of assignments of signs that are as one-sided.
 
     >>> values = np.arange(40.0)[:, None]
     >>> pairs = PairedValues.from_values(values, np.full((40, 1), 15.0))
@@ -256,7 +259,8 @@ def compare_means(differences: Differences, *, level: float, least_users: int = 
     low, high = intervals.t_interval(n, delta, m2, level)
     wins, ties, losses = differences.wins_ties_losses
     of_few, test = _small_sample_p(differences)
-    reason = why_untested(differences, least_users=least_users)
+    test = np.where((test == "exact") & (few == "t"), "", test)
+    reason = why_untested(differences, least_users=least_users, few=few)
     is_beyond = np.isnan(delta) | ((test == "") & np.isnan(std_error))
     reason = np.where((reason == "") & is_beyond, OUT_OF_RANGE, reason)
     by_t, *_ = distributions.t_tails(t, np.where(n > 1, n - 1, np.nan))
@@ -329,19 +333,22 @@ def all_signs_p(
     return np.where(least_extreme <= 0, 1.0, np.minimum(2 * shares, 1.0))
 
 
-def why_untested(differences: Differences, *, least_users: int = MIN_USERS) -> NDArray[np.str_]:
+def why_untested(
+    differences: Differences, *, least_users: int = MIN_USERS, few: FewDifferences = "exact"
+) -> NDArray[np.str_]:
     """Return why a test of differences has no p, see :func:`why_untested_counts`; else empty."""
     n = differences.n
     n_different = np.where(differences.is_degenerate, n, differences.n_nonzero)
-    return why_untested_counts(n, np.where(differences.is_all_zero, 0, n_different), least_users=least_users)
+    n_different = np.where(differences.is_all_zero, 0, n_different)
+    return why_untested_counts(n, n_different, least_users=least_users, few=few)
 
 
-def why_untested_counts(n: Counts, n_different: Counts, *, least_users: int) -> NDArray[np.str_]:
+def why_untested_counts(n: Counts, n_different: Counts, *, least_users: int, few: FewDifferences) -> NDArray[np.str_]:
     """Return why a test on n users has no p: ``one_user``, ``few_users`` or ``few_differences``; else empty.
 
-    ``n_different`` of the users differ; if none does, p is 1.
+    ``n_different`` of the users differ; if none does, p is 1. Few differences are a reason unless ``few`` is "t".
     """
-    is_few = (n_different < MIN_DIFFERENCES) & (n_different > 0)
+    is_few = (n_different < MIN_DIFFERENCES) & (n_different > 0) & (few == "exact")
     return np.select([n <= 1, n < least_users, is_few], ["one_user", "few_users", "few_differences"], "")
 
 

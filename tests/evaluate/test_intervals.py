@@ -219,6 +219,19 @@ def test_twenty_topics_have_a_p_where_min_slice_size_lets_them(least: int, reaso
     assert row["p_value"] == (None if reason else pytest.approx(exact_p(), rel=1e-9))
 
 
+@pytest.mark.parametrize("least", [20, 21])
+def test_few_differences_have_students_p_where_it_is_asked_for(least: int) -> None:
+    """Other tests of the same call stay what they are; whether few users have a p is for min_slice_size to say."""
+    recommendations, held_out = topics()
+    asked: dict[str, Any] = {"baseline": "z", "tests": ["t", "randomization"], "few_differences": "t"}
+    result = measured(recommendations, held_out, measures=["P@10"], min_slice_size=least, **asked)
+    of_t, of_signs = sorted(dicts(result.comparisons), key=lambda row: str(row["test"] != "t"))
+    expected = stats.ttest_rel(X, Z).pvalue
+    assert of_t["p_value"] == (pytest.approx(expected, rel=1e-9) if least == 20 else None)
+    assert of_signs["p_value"] == (pytest.approx(exact_p(), rel=1e-9) if least == 20 else None)
+    assert (of_t["method"], of_signs["method"], of_t["reason"]) == ("t", "exact", None if least == 20 else "few_users")
+
+
 # ---- bootstrap intervals the whole way: against replicates that are drawn from the users' values in numpy ----------
 
 

@@ -23,6 +23,7 @@ from rankeval_spark.config.inputs import (
     LogRows,
     Nested,
     NestedItems,
+    NestedJudgements,
     column_and_field,
 )
 from rankeval_spark.engine import row_kinds
@@ -122,17 +123,18 @@ class Reading:
         """Write a table with one row per item, where its rows are lists: its other columns, item, score, position.
 
         The columns of the items have the names by which the config calls the arrays. A list whose arrays differ in
-        length has no scores, so that all of its items are counted as unusable.
+        length has no scores, or gains, so that all of its items are counted as unusable.
         """
         if self.nested is None:
             return table
         arrays = item_arrays(table, self.nested, self.where)
-        flat = flatten_lists(arrays[C.ITEM_ID], arrays.get(C.SCORE))
+        paired = C.SCORE if C.SCORE in arrays else C.GAIN  # of a log, or of judgements
+        flat = flatten_lists(arrays[C.ITEM_ID], arrays.get(paired))
         row = to_arrow(flat.row)  # (items,) row of the list of each item
         columns = {name: pc.take(to_plain(table[name]), row) for name in list_columns(table.column_names, self.nested)}
         columns[self.nested.items] = flat.items
         if flat.scores is not None:
-            columns[self.nested.arrays[C.SCORE]] = flat.scores
+            columns[self.nested.arrays[paired]] = flat.scores
         return pa.Table.from_pydict({**columns, POSITION: to_arrow(flat.position.astype(np.int32))})
 
     def read_columns(self, table: pa.Table, faults: Iterable[Fault] = ()) -> dict[str, Cells]:
@@ -254,13 +256,15 @@ def find_nested(schema: pa.Schema, where: str, rows: LogRows | JudgementRows) ->
     What ``rows`` does not say is recognised by types. Arrays of structs without an item, or next to ranks, are refused.
     """
     types: Mapping[str, pa.DataType] = {field.name: field.type for field in schema}
-    item, score, rank = (rows.columns.get(name, name) for name in (C.ITEM_ID, C.SCORE, C.RANK))
+    item, score, rank, gain = (rows.columns.get(name, name) for name in (C.ITEM_ID, C.SCORE, C.RANK, C.GAIN))
     is_log, found = isinstance(rows, LogRows), rows.nested_items
     structs = types.get(RECOMMENDATIONS, pa.null())
     if found is None and item in types:
         if is_list(types[item]):
             scores = score if score in types else None
-            found = Nested(items=item, scores=scores) if is_log else NestedItems(items=item)
+            has_gains = not is_log and gain in types and is_list(types[gain])
+            judged = NestedJudgements(items=item, gains=gain if has_gains else None)
+            found = Nested(items=item, scores=scores) if is_log else judged
     elif found is None and is_log and is_list(structs):
         fields = [field.name for field in structs.value_type] if pa.types.is_struct(structs.value_type) else []
         if C.ITEM_ID not in fields:

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, schemas
 from rankeval_spark.config.inputs import FrameInputs, LogRows, column_and_field
-from rankeval_spark.engine.arrays import to_arrow
+from rankeval_spark.engine.arrays import lengths_of, to_arrow
 from rankeval_spark.errors import Fault, InputError, first_line, kind_of
-from rankeval_spark.inputs.arrow.canonical import RECOMMENDATIONS, Reading
+from rankeval_spark.inputs.arrow.canonical import RECOMMENDATIONS, Reading, item_arrays
 from rankeval_spark.inputs.arrow.other_frames import LazyFrame
 from rankeval_spark.inputs.input_columns import (
     IDS,
@@ -159,12 +159,26 @@ def to_source(
     reading = Reading.from_frame(name, schema, table.schema, rows, time_zone)
     if reading.nested is not None:
         faults = [fault for fault in faults if fault.found != NO_ORDER]  # the order of the items in their array is one
+        _refuse_unpaired_gains(table, reading, name)
         table = reading.to_items(table)
         refuse_rows(table.num_rows)
     elif RECOMMENDATIONS in table.column_names:
         faults.append(column_fault(name, C.ITEM_ID, table.column_names))
     reading = replace(reading, is_of_pandas=_library_name(frame) == "pandas")
     return replace(build_source(name, reading.read_columns(table, faults), schema, table.num_rows), unread=unread)
+
+
+def _refuse_unpaired_gains(table: pa.Table, reading: Reading, name: str) -> None:
+    """Raise InputError where a row of judgements has another number of gains than of items, with the first such row."""
+    arrays = {} if reading.nested is None else item_arrays(table, reading.nested, reading.where)
+    if C.GAIN not in arrays:
+        return
+    n_items, n_gains = (lengths_of(arrays[column]) for column in (C.ITEM_ID, C.GAIN))
+    if len(uneven := np.flatnonzero(n_items != n_gains)):
+        found = f"{n_items[uneven[0]]} items and {n_gains[uneven[0]]} gains in row {uneven[0]}"
+        found += f", and {len(uneven) - 1} more such rows" if len(uneven) > 1 else ""
+        fix = "make both arrays as long, or leave the gains out where all are 1"
+        raise InputError(Fault(name, found, "a gain for each item", fix))
 
 
 def build_source(name: str, cells: Mapping[str, Cells], schema: Schema, n_rows: int) -> Source:
@@ -224,7 +238,7 @@ def _choose_columns(
             f"{name}.{nested.places[field]}": column_and_field(path, columns)[0]
             for field, path in nested.arrays.items()
         }
-        names = {field: own for field, own in names.items() if field not in (C.ITEM_ID, C.SCORE, C.RANK)}
+        names = {field: own for field, own in names.items() if field not in (*nested.arrays, C.SCORE, C.RANK)}
     wanted, assumed = [*dict.fromkeys([*names.values(), *arrays.values()])], [*columns]
     is_plain = isinstance(rows, LogRows) and rows.nested_items is None
     if is_plain and names[C.ITEM_ID] not in columns and RECOMMENDATIONS in columns:

@@ -130,3 +130,16 @@ def test_other_shapes_are_refused(spark: SparkSession) -> None:
         InputError, match=r"column 'recommendations' of type array<struct<movieId:string,rating:double>>"
     ):
         evaluate(on_spark(spark, structs), judged, measures=["P@1"])
+
+
+def test_judgements_of_a_user_in_one_row_are_those_of_this_process(spark: SparkSession) -> None:
+    """A row with another number of gains than of items has no gain, and is counted by the check of gains."""
+    log = pa.table({"user_id": ["ann"] * 2 + ["bob"] * 2, "item_id": [*"ABCA"], "rank": [1, 2, 1, 2]})
+    judged = pa.table({"user_id": ["ann", "bob"], "item_id": [["A", "B"], ["A"]], "gain": [[1.0, 3.0], [2.0]]})
+    here = evaluate(log, judged, measures=["nDCG@3", "R@1"])
+    there = evaluate(on_spark(spark, log), on_spark(spark, judged), measures=["nDCG@3", "R@1"])
+    assert_same(there.metrics.toArrow(), here.metrics, tolerance=0.0)
+    uneven = judged.set_column(2, "gain", pa.array([[1.0], [2.0]]))
+    with pytest.warns(UserWarning, match="2 of 3 rows .* are left out: the gain is NULL"):
+        checks = evaluate(on_spark(spark, log), on_spark(spark, uneven), measures=["R@1"]).checks.toArrow().to_pylist()
+    assert [row["sample_keys"] for row in checks if row["check"] == "invalid_gains"] == [["ann A", "ann B"]]

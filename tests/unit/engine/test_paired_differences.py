@@ -66,6 +66,7 @@ def work() -> tuple[Job, DifferenceAggregator]:
         measures.ks,
         ("t",),
         "wilcox",
+        "exact",
         replicates=100,
         seed=0,
         baseline="a",

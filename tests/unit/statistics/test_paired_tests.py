@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def of(values: np.ndarray, baseline: np.ndarray) -> Differences:
     )
 
 
-def compared(values: np.ndarray, baseline: np.ndarray, **options: int) -> Comparison:
+def compared(values: np.ndarray, baseline: np.ndarray, **options: Any) -> Comparison:  # noqa: ANN401 - options of a test
     return paired_tests.compare_means(of(values, baseline), level=0.95, **options)
 
 
@@ -167,6 +167,19 @@ def test_few_differences_are_enumerated() -> None:
     """Six better and none worse of 30: 2 of 2^6 assignments of signs, where t has .011."""
     found = compared((np.arange(30) < 6) * 0.5, np.zeros(30))
     assert (found.p[0, 0], found.test[0, 0]) == (2 / 2**6, "exact")
+
+
+@pytest.mark.parametrize("n_better", [2, 5, 6, 20])
+def test_few_differences_have_the_p_of_t_on_request(n_better: int) -> None:
+    values = (np.arange(30) < n_better) * np.linspace(0.5, 1, 30)
+    found = compared(values, np.zeros(30), few="t")
+    assert found.test[0, 0] == "t"
+    assert found.p[0, 0] == pytest.approx(stats.ttest_1samp(values, 0).pvalue, rel=1e-9)
+
+
+def test_equal_differences_have_no_t_and_keep_their_p() -> None:
+    found = compared(np.full(30, 0.5), np.zeros(30), few="t")
+    assert (found.test[0, 0], found.p[0, 0]) == ("equal", 2.0**-29)
 
 
 @pytest.mark.parametrize(("n_different", "test"), [(20, "exact"), (21, "t")])

@@ -172,9 +172,10 @@ def log_loss(cut: CutLists, *, rel: Level = 1) -> Ratio:
         found = f"a score of {option_text(float(scores[is_outside][0]))} for a held-out item"
         fix = "leave LogLoss out, or give the log probabilities for scores"
         raise JudgementError(Fault("measures, LogLoss", found, "probabilities, from 0 to 1", fix))
-    # The probability of the other outcome is subtracted here: 1 - 1e-15 itself has no sixteen digits.
-    of_truth = np.where(lists.relevance(rel).is_relevant > 0, scores, 1 - scores)
-    return Ratio(lists.sum_hits(-np.log(np.clip(of_truth, _SMALLEST, 1 - _SMALLEST))), lists.n_hits)
+    # Cut are the losses, not p: neither 1 - p of a small p nor 1 - 1e-15 has its digits as a double.
+    with np.errstate(divide="ignore"):
+        losses = -np.where(lists.relevance(rel).is_relevant > 0, np.log(scores), np.log1p(-scores))
+    return Ratio(lists.sum_hits(np.clip(losses, -math.log1p(-_SMALLEST), -math.log(_SMALLEST))), lists.n_hits)
 
 
 _NO_SPREAD: Final = "all held-out items in the list have one gain, or one score"

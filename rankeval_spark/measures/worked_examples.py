@@ -36,7 +36,7 @@ _OPERATORS: Final[Mapping[type[ast.operator], Callable[..., Fraction | float]]] 
     ast.Div: operator.truediv,
     ast.Pow: operator.pow,
 }
-_FUNCTIONS: Final[Mapping[str, Callable[[float], float]]] = {"ln": math.log, "log2": math.log2, "sqrt": math.sqrt}
+_FUNCTIONS: Final[Mapping[str, Callable[..., float]]] = {"ln": math.log, "log2": math.log2, "sqrt": math.sqrt}
 
 
 @dataclass(frozen=True)
@@ -106,14 +106,14 @@ def pages_of(module: str) -> Mapping[str, ExamplePage]:
     package, _, stem = module.rpartition(".")
     text = resources.files(package).joinpath(f"{stem}.yaml").read_text(encoding="utf-8")
     content = yaml.safe_load(text)
-    named = {name: _input(written) for name, written in content.pop("lists", {}).items()}
+    named = {name: read_input(written) for name, written in content.pop("lists", {}).items()}
 
     def example(written: Mapping[str, Any]) -> Example:
         given, values = written["given"], written["value"]
         # The gains of one list are numbers, or null.
         is_several = isinstance(given, list) and any(isinstance(part, str | list | dict) for part in given)
         parts = given if is_several else [given]
-        inputs = tuple(named[part] if isinstance(part, str) else _input(part) for part in parts)
+        inputs = tuple(named[part] if isinstance(part, str) else read_input(part) for part in parts)
         values = values if isinstance(values, list) else [values]
         if len(inputs) != len(values):
             message = f"{written['measure']}: {len(inputs)} lists are given and {len(values)} values"
@@ -133,7 +133,7 @@ def pages_of(module: str) -> Mapping[str, ExamplePage]:
     return pages
 
 
-def _input(written: Any) -> Given:  # noqa: ANN401 - as the file has it
+def read_input(written: Any) -> Given:  # noqa: ANN401 - as the file has it
     """Read a list, or a group of lists; a list of gains alone is a ranking."""
     if isinstance(written, list):
         return Ranking(written)
@@ -153,7 +153,9 @@ def _input(written: Any) -> Given:  # noqa: ANN401 - as the file has it
     return Ranking(**fields)
 
 
-def evaluate_expression(expression: str) -> Fraction | float:
+def evaluate_expression(
+    expression: str, functions: Mapping[str, Callable[..., Fraction | float]] = _FUNCTIONS
+) -> Fraction | float:
     """Compute an arithmetic expression of numbers, ``+ - * / **``, ``ln``, ``log2`` and ``sqrt``.
 
     >>> evaluate_expression("(1 + 2/4 + 3/5) / 3"), evaluate_expression("1 / log2(4)")
@@ -169,7 +171,7 @@ def evaluate_expression(expression: str) -> Fraction | float:
             case ast.BinOp(left=left, op=operation, right=right):
                 return _OPERATORS[type(operation)](value(left), value(right))
             case ast.Call(func=ast.Name(id=name), args=[argument]):
-                return _FUNCTIONS[name](float(value(argument)))
+                return functions[name](value(argument))
             case _:
                 message = f"not an arithmetic expression: {ast.unparse(node)}"
                 raise ValueError(message)

@@ -69,7 +69,7 @@ def values_of(lists: Lists, model: str, k: int) -> dict[tuple[str, str, str], di
         short, long = sorted((own, other), key=len)
         found[owner, user, name] = {
             f"Overlap(model={model!r})": common(own, other, k) / k if short else None,
-            f"RBO(model={model!r},p=0.8)": rank_biased_overlap(short, long, 0.8) if short else None,
+            f"RBO(model={model!r},p=0.8)": float(rank_biased_overlap(short, long, 0.8)) if short else None,
         }
     return found
 

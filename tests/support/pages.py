@@ -43,6 +43,7 @@ NOT_RUN: Final = {
     ("docs/advise.md", "look at first"): "what the block above prints; tests/unit/test_pages.py compares it",
     ("docs/operations.md", "make zip"): "needs a cluster; tests/cluster/test_submit.py submits it",
     ("docs/operations.md", "make cluster-env"): "needs a cluster; tests/cluster/test_submit.py submits it",
+    ("docs/reference-values.md", "{"): "an excerpt of values.json",
     ("docs/scale.md", ""): "takes up to an hour",
     ("docs/schedule.md", ""): "needs schedulers; tests/unit/test_schedules.py reads them",
     ("docs/trec.md", "rankeval trec [-q]"): "a synopsis",

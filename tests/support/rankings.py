@@ -55,10 +55,10 @@ def rankings(
     places = st.lists(place, min_size=min_size, max_size=max_size)
     missed = st.lists(st.tuples(st.sampled_from(grades), apart), max_size=6)
     others = st.lists(st.integers(1, 16), max_size=12, unique=True)
-    return st.builds(_ranking, places, missed, st.sampled_from(BACKGROUNDS), others)
+    return st.builds(build_ranking, places, missed, st.sampled_from(BACKGROUNDS), others)
 
 
-def _ranking(
+def build_ranking(
     places: list[tuple[float, float | None, Item, Apart]],
     missed: list[tuple[float, Apart]],
     background: Background,

@@ -13,6 +13,7 @@ import pytest
 from rankeval_spark import evaluate
 from tests.support import query_night
 from tests.support.cli import rankeval
+from tests.support.code import ROOT
 from tests.support.pages import COMMANDS_NOT_RUN, NOT_RUN, ON_SPARK, SQL_PAGE, Block, blocks
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def test_python_of_a_page_runs(
     page: str, workspace: Workspace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(ROOT / "docs" / "reference")  # whose reader a user has copied
     names: dict[str, Any] = {**query_night.logs(), "root": workspace.root, "polars": polars, "deltalake": deltalake}
     for text in here(page):
         exec(_of_these_nights(text, workspace), names)

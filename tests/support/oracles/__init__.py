@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tests.support.oracles import agreement, beyond, off_policy, ratings, relevance, user_values
 from tests.support.oracles.denominators import DENOMINATORS
-from tests.support.oracles.expectation import expected, expected_denominator
+from tests.support.oracles.expectation import denominator_of, expected, expected_denominator, value_of
 from tests.support.oracles.plain import NAIVE, PlainList, forget, judged_only, ranking_of, trec_order, within
 from tests.support.oracles.variants import TEXT, all_variants, takes_every_list, variants
 
@@ -21,6 +21,7 @@ __all__ = [
     "agreement",
     "all_variants",
     "beyond",
+    "denominator_of",
     "expected",
     "expected_denominator",
     "forget",
@@ -32,6 +33,7 @@ __all__ = [
     "takes_every_list",
     "trec_order",
     "user_values",
+    "value_of",
     "variants",
     "within",
 ]

@@ -39,10 +39,10 @@ def common(one: list[str], other: list[str], depth: int) -> int:
     return len({*one[:depth]} & {*other[:depth]})
 
 
-def rank_biased_overlap(short: list[str], long: list[str], p: float) -> float:
+def rank_biased_overlap(short: list[str], long: list[str], p: float) -> Number:
     """Equation 32 of Webber et al., depth by depth; neither list is empty."""
     s, n = len(short), len(long)
     seen = sum(Fraction(common(short, long, d), d) * p**d for d in range(1, n + 1))
-    unseen = sum(common(short, long, s) * (d - s) / (s * d) * p**d for d in range(s + 1, n + 1))
-    beyond = (common(short, long, n) - common(short, long, s)) / n + common(short, long, s) / s
+    unseen = sum(Fraction(common(short, long, s) * (d - s), s * d) * p**d for d in range(s + 1, n + 1))
+    beyond = Fraction(common(short, long, n) - common(short, long, s), n) + Fraction(common(short, long, s), s)
     return (1 - p) / p * (seen + unseen) + beyond * p**n

@@ -190,28 +190,42 @@ def _(one: PlainList, k: int, *, of: str) -> Number | None:
 
 @naive("alpha_nDCG")
 def _(one: PlainList, k: int, *, alpha: float, rel: float) -> Number | None:
-    left = relevant_categories(one, rel)
-    ideal: list[set[str]] = []
+    ideal = best_order(one, alpha, rel)
+    found = diverse_gain(shown_categories(one, rel), k, alpha)
+    return found / diverse_gain(ideal, k, alpha) if ideal and one.items else None
+
+
+def best_order(one: PlainList, alpha: float, rel: float) -> list[set[str]]:
+    """Sort the categories of the relevant items so that each adds most to those above it."""
+    left, ideal = relevant_categories(one, rel), list[set[str]]()
     while left:
         best = max(left, key=lambda each: sum(new_categories([*ideal, each], alpha)[-1:]))
         left.remove(best)
         ideal.append(best)
-    sums = [
-        number.total(
-            gain / number.log2(rank + 1) for rank, gain in enumerate(new_categories(each, alpha)[: k or None], 1)
-        )
-        for each in (shown_categories(one, rel), ideal)
-    ]
-    return sums[0] / sums[1] if ideal and one.items else None
+    return ideal
+
+
+def diverse_gain(by_rank: Sequence[set[str]], k: int, alpha: float) -> Number:
+    """Sum of the discounted gains of new categories."""
+    return number.total(
+        g / number.log2(rank + 1) for rank, g in enumerate(new_categories(by_rank, alpha)[: k or None], 1)
+    )
 
 
 @naive("ERR_IA")
 def _(one: PlainList, k: int, *, alpha: float, rel: float) -> Number | None:
-    n_wanted = len(set().union(*relevant_categories(one, rel)))
     gains = new_categories(shown_categories(one, rel), alpha)[:k]
-    found = number.total(gain / rank for rank, gain in enumerate(gains, 1))
-    best = number.total(n_wanted * (1 - alpha) ** (rank - 1) / rank for rank in range(1, k + 1))
-    return found / best if n_wanted and one.items else None
+    found, best = (
+        number.total(gain / Fraction(rank) for rank, gain in enumerate(gains, 1)),
+        diverse_ceiling(one, k, alpha, rel),
+    )
+    return found / best if best and one.items else None
+
+
+def diverse_ceiling(one: PlainList, k: int, alpha: float, rel: float) -> Number:
+    """Most that k items with all wanted categories could have."""
+    n_wanted = len(set().union(*relevant_categories(one, rel)))
+    return number.total(Fraction(n_wanted, rank) * (1 - alpha) ** (rank - 1) for rank in range(1, k + 1))
 
 
 @naive("P_IA")

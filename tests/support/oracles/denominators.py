@@ -9,6 +9,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from tests.support.oracles.beyond import best_order, diverse_ceiling, diverse_gain, relevant_categories
 from tests.support.oracles.off_policy import impressions
 from tests.support.oracles.plain import Number, PlainList, References, least
 from tests.support.oracles.ratings import judged_pairs
@@ -164,3 +165,23 @@ def _(one: PlainList, _: int) -> Number:
 @denominator("FCP")
 def _(one: PlainList, _: int, *, by: str, ties: str) -> Number:
     return sum(1 for score, gain in judged_pairs(one, by) if gain and (score or ties != "ignore"))
+
+
+@denominator("PopLift")
+def _(one: PlainList, _: int) -> Number:
+    return one.background.profile_interactions
+
+
+@denominator("alpha_nDCG")
+def _(one: PlainList, k: int, *, alpha: float, rel: float) -> Number:
+    return diverse_gain(best_order(one, alpha, rel), k, alpha)
+
+
+@denominator("ERR_IA")
+def _(one: PlainList, k: int, *, alpha: float, rel: float) -> Number:
+    return diverse_ceiling(one, k, alpha, rel)
+
+
+@denominator("P_IA")
+def _(one: PlainList, k: int, *, intents: str, rel: float) -> Number:
+    return k * (1 if intents == "train" else len(set().union(*relevant_categories(one, rel))))

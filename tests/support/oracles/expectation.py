@@ -21,12 +21,8 @@ def expected(measure: Measure, ranking: Ranking) -> float:
 
 def value_of(measure: Measure, ranking: Ranking) -> Number | None:
     """Value of one list by the naive reference, as it computes it; None where undefined."""
-    if measure.is_weighted and (ranking.weights or ranking.missed_weights):
-        ranking = forget(ranking, ranking.weights, ranking.missed_weights)
-    if measure.is_judged_only:
-        ranking = judged_only(ranking)
+    ranking = seen_by(measure, ranking)
     if measure.group is not None:
-        ranking = within(ranking, measure.group)
         judged = [gain for gain in (*ranking.missed, *ranking.gains) if gain is not None]
         if not judged or (max(judged) < 0 and measure.entry.family != "prediction"):
             return None
@@ -39,6 +35,21 @@ def value_of(measure: Measure, ranking: Ranking) -> Number | None:
 
 def expected_denominator(measure: Measure, ranking: Ranking) -> float:
     """Give what the value of one list is divided by."""
+    return float(denominator_of(measure, ranking))
+
+
+def denominator_of(measure: Measure, ranking: Ranking) -> Number:
+    """Give what the value of one list is divided by, as the reference computes it."""
+    ranking = seen_by(measure, ranking)
     if measure.is_weighted:
-        return float(weighted.divisor_of(measure, ranking))
-    return float(DENOMINATORS[measure.name](PlainList.of(ranking), measure.k, **measure.kernel_options))
+        return weighted.divisor_of(measure, ranking)
+    return DENOMINATORS[measure.name](PlainList.of(ranking), measure.k, **measure.kernel_options)
+
+
+def seen_by(measure: Measure, ranking: Ranking) -> Ranking:
+    """Leave out what options that every measure has leave out."""
+    if measure.is_weighted and (ranking.weights or ranking.missed_weights):
+        ranking = forget(ranking, ranking.weights, ranking.missed_weights)
+    if measure.is_judged_only:
+        ranking = judged_only(ranking)
+    return ranking if measure.group is None else within(ranking, measure.group)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,19 +29,36 @@ def exact() -> Iterator[None]:
 
 
 def total(values: Iterable[Number]) -> Number:
-    """Return the sum, without rounding between its parts."""
-    return sum(values, Fraction(0)) if _MODE["is_exact"] else math.fsum(values)
+    """Return the sum, without rounding between its parts; what has more than 200 digits is irrational and cut."""
+    if not _MODE["is_exact"]:
+        return math.fsum(values)
+    found = Fraction(0)
+    for value in values:
+        found += Fraction(value)
+        if found.denominator.bit_length() > 700:
+            found = Fraction(_decimal(found))
+    return found
 
 
 def log(value: Number, base: float = math.e) -> Number:
     """Return the logarithm, exact where it is a whole number."""
     if not _MODE["is_exact"]:
         return {2: math.log2, 10: math.log10, math.e: math.log}[base](value)
+    return _log(value, base)
+
+
+@cache
+def _log(value: Number, base: float) -> Fraction:
     found = _decimal(value).ln(DIGITS)
     if base != math.e:
         found = DIGITS.divide(found, Decimal(base).ln(DIGITS))
     nearest = round(found)
     return Fraction(nearest) if base != math.e and Fraction(base) ** nearest == value else Fraction(found)
+
+
+def exp(value: Number) -> Number:
+    """Return the exponential."""
+    return Fraction(DIGITS.exp(_decimal(value))) if _MODE["is_exact"] else math.exp(value)
 
 
 def log2(value: Number) -> Number:

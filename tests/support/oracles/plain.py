@@ -163,7 +163,7 @@ def least(k: int, *others: int) -> int:
 
 def share(part: Number, whole: Number) -> Number:
     """Quotient; 0 where there is nothing to divide by."""
-    return part / whole if whole else Fraction(0)
+    return part / whole if part and whole else Fraction(0)
 
 
 def mean(values: Sequence[Number]) -> Number | None:

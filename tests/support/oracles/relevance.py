@@ -69,8 +69,8 @@ def _(one: PlainList, k: int, *, kind: str, rel: float) -> Number | None:
         return None
     if kind == "cutoffs":
         return sum(Fraction(one.hits(j, rel), n_relevant) for j in range(1, k + 1)) / k
-    at_hits = sum(Fraction(one.hits(i, rel), n_relevant) for i, gain in enumerate(one.top(k), 1) if gain >= rel)
-    return at_hits / (n_relevant if kind == "hits_R" else least(k, n_relevant))
+    recalls = [Fraction(one.hits(i, rel), n_relevant) for i, gain in enumerate(one.top(k), 1) if gain >= rel]
+    return sum(recalls, Fraction(0)) / (n_relevant if kind == "hits_R" else least(k, n_relevant))
 
 
 def confusion(one: PlainList, k: int, rel: float) -> tuple[int, int, int, int] | None:
@@ -402,8 +402,8 @@ def discounted(gains: Sequence[Number], worth: Worth, dcg: str, p: float | None 
     discounts: Mapping[str, Callable[[int], Number]] = {
         "none": lambda _: 1,
         "log2": lambda rank: 1 / number.log2(rank + 1),
-        "jk2": lambda rank: 1 / max(1, number.log2(rank)),
-        "jk10": lambda rank: 1 / max(1, number.log(rank, 10)),
+        "jk2": lambda rank: Fraction(1) / max(Fraction(1), number.log2(rank)),
+        "jk10": lambda rank: Fraction(1) / max(Fraction(1), number.log(rank, 10)),
         "ln": lambda rank: 1 / number.log(rank + 1),
         "log10": lambda rank: 1 / number.log(rank + 1, 10),
         "inverse": lambda rank: Fraction(1, rank),

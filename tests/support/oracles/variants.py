@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NUMBERS: Mapping[str, Sequence[float]] = {"levels": (11, 2, 7), "recall": (0, 0.1, 0.7, 1), "x": (0.1, 0.2, 1, 2)}
 """Values tried of numeric options, where more than the default and another are."""
 
-OTHER_NUMBERS = {"alpha": 0.5, "p": 0.5, "max_rel": 3.0, "floor": 0.1}
+OTHER_NUMBERS = {"alpha": 0.25, "p": 0.5, "max_rel": 3.0, "floor": 0.1}
 """A second value of each numeric option for which 2 would not do."""
 
 OTHER_MAP = GainMap(((0.5, 0.0), (1.0, 1.0), (2.0, 1.5), (3.0, 4.0)))
@@ -70,8 +70,8 @@ def _values(option: Option) -> Sequence[Any]:
         return (OTHER_MODEL,)
     if option.is_required:
         return (TEXT,)
-    if option.is_switch:
-        return (None, True)
+    if option.is_switch or isinstance(option.default, bool):
+        return (option.default, True)
     if option.choices:
         return (*option.choices, *([OTHER_MAP] if option.takes_map else []))
     return NUMBERS.get(option.name, (option.default, OTHER_NUMBERS.get(option.name, 2.0)))

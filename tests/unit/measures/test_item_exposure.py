@@ -1,4 +1,4 @@
-"""The measures of all lists together: exact values, naive references, outside formulas, properties."""
+"""The measures of all lists together: naive references, outside formulas, properties."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from scipy import stats
 from sklearn.metrics.pairwise import cosine_similarity
 
 from rankeval_spark.measures import Exposure, Measure, MeasureSet, Shown, registry
-from rankeval_spark.measures.worked_examples import Example, examples_of
 from tests.support import naive_exposures, oracles
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from rankeval_spark.measures.definition import Definition
 
 ENTRIES = registry.entries("exposure")
-EXAMPLES = [example for entry in ENTRIES for example in examples_of(entry)]
 CATALOGUE = "a b c d e f"
 
 lists_of_items = st.lists(st.permutations("abcdefxy").flatmap(lambda items: st.just(items[: ord(items[0]) % 7])))
@@ -34,24 +32,6 @@ def values(measure: Measure, shown: list[Shown]) -> FloatVector:
 def shown_of(lists: list[list[str]]) -> Shown:
     """Add the catalogue, which does not hold x and y."""
     return Shown(tuple(" ".join(one) for one in lists), CATALOGUE)
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.measure)
-def test_kernel_gives_the_exact_values(example: Example) -> None:
-    measure = Measure.parse(example.measure)
-    found = values(measure, [one for one in example.inputs if isinstance(one, Shown)])
-    np.testing.assert_allclose(found, [float(value) for value in example.expected], rtol=0, atol=1e-12)
-    assert str(measure) == example.measure, "worked examples use canonical names"
-
-
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.measure)
-def test_exact_values_are_those_of_the_naive_reference(example: Example) -> None:
-    measure = Measure.parse(example.measure)
-    for one, value in zip(example.inputs, example.expected, strict=True):
-        assert isinstance(one, Shown)
-        catalogue = None if one.catalogue is None else set(one.catalogue.split())
-        found = naive_exposures.expected(measure, one.items(0), catalogue)
-        np.testing.assert_allclose(found, float(value), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)

@@ -111,7 +111,7 @@ def test_long_lists_and_a_patient_user_cost_no_precision() -> None:
     for p in (0.5, 0.99, 0.9999):
         asked = MeasureSet.parse([f"RBO(model='m',p={p})@400", f"RBO(model='m',p={p})"])
         (values,) = asked.score(batch).values()
-        expected = [rank_biased_overlap(own[:400], other[:400], p), rank_biased_overlap(other, own, p)]
+        expected = [float(rank_biased_overlap(*both, p)) for both in ((own[:400], other[:400]), (other, own))]
         np.testing.assert_allclose(values, [expected], rtol=0, atol=1e-12)
 
 

@@ -8,7 +8,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import pytest
 
 import rankeval_spark.measures
@@ -16,15 +15,12 @@ from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, definit
 from rankeval_spark.measures.definition import Definition
 from rankeval_spark.measures.options import GROUP
 from rankeval_spark.measures.worked_examples import evaluate_expression, example_page_of, examples_of, pages_of
-from rankeval_spark.statistics import intervals
 from tests.support import naive_exposures, naive_parity, oracles
 
 if TYPE_CHECKING:
-    from rankeval_spark.measures.worked_examples import Example
     from tests.support.oracles.plain import References
 
 every_measure = pytest.mark.parametrize("entry", registry.entries(), ids=lambda entry: entry.name)
-EXAMPLES: Final = [(entry, example) for entry in registry.entries("list") for example in examples_of(entry)]
 FOLDER: Final = Path(rankeval_spark.measures.__file__).parent
 ONE_SCREEN: Final = 50
 """Lines of a kernel with its decorator; most have half as many."""
@@ -52,33 +48,11 @@ Length:
 """
 
 
-@pytest.mark.parametrize(("entry", "example"), EXAMPLES, ids=lambda one: getattr(one, "measure", ""))
-def test_kernel_gives_the_exact_values(entry: Definition, example: Example) -> None:
-    measure = Measure.parse(example.measure)
-    scores = MeasureSet.of([measure]).score(Lists.of(example.rankings))[measure.column][:, 0]
-    np.testing.assert_allclose(scores, [float(value) for value in example.expected], rtol=0, atol=1e-12)
-    if example.mean:
-        np.testing.assert_allclose(
-            mean_of(measure, example), float(evaluate_expression(example.mean)), rtol=0, atol=1e-12
-        )
-    assert (measure.name, str(measure)) == (entry.name, example.measure), "worked examples use canonical names"
-
-
 REFERENCES: dict[str, References[Any]] = {
     "list": oracles.NAIVE,
     "exposure": naive_exposures.NAIVE,
     "parity": naive_parity.NAIVE,
 }
-
-
-def mean_of(measure: Measure, example: Example) -> float:
-    """Put the users together as it is published."""
-    scores = MeasureSet.of([measure]).score(Lists.of(example.rankings))
-    values = scores[measure.column][:, 0]
-    weights = scores[measure.weight_column][:, 0] if measure.weight_column else np.ones(len(values))
-    is_defined = ~np.isnan(values)
-    mean = np.array(np.average(values[is_defined], weights=weights[is_defined]))
-    return float(intervals.to_published(measure.link, mean))
 
 
 @every_measure

@@ -6,10 +6,11 @@ import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps import advice
@@ -32,8 +33,8 @@ from rankeval_spark.report.result_table import ResultTable
 from rankeval_spark.sums.check_counts import to_list_facts
 from rankeval_spark.sums.exposures import to_metrics
 from rankeval_spark.sums.grouping import sort_by_key
-from rankeval_spark.sums.profile import Profile
-from rankeval_spark.sums.sums import COMPARISONS, LISTS, Differences
+from rankeval_spark.sums.profile import GAIN_BOUNDS, GAINS, RELEVANT_ITEMS, Profile
+from rankeval_spark.sums.sums import COMPARISONS, LISTS, Differences, result_sums
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from rankeval_spark.apps.advice import Data
     from rankeval_spark.config.request import Request
     from rankeval_spark.hosts.host import Host
+    from rankeval_spark.sums.sums import Sum
 
 PROFILED: Final = (*(f"{name}@{k}" for name in ("nDCG", "Judged") for k in advice.CUTOFFS), "R")
 PROFILED_FROM: Final = (
@@ -266,44 +268,67 @@ def look_at(
 
     ``gain_column`` is the name of the gains in the table, where they are its numbers. ``adapt`` changes what is known.
     """
-    profile = partial(_profile, host, has_date=has_date or host.request.evaluation_date is not None)
-    rows = advice.advise_on(adapt(profile(gain_column if C.GAIN in host.given_columns["held_out"] else "")))
+    column = gain_column if C.GAIN in host.given_columns["held_out"] else ""
+    data = adapt(_profile(host, column, has_date=has_date or host.request.evaluation_date is not None))
+    rows = advice.advise_on(data)
     gains = next((row for row in rows if row.key == advice.GAINS), None)
     if gains is None:
         return rows
     kept = [row for row in rows if row.key in (advice.GAINS, *advice.OF_GAINS)]
-    return [*kept, *advice.advise_on(adapt(profile("", edge=gains.value["edges"][0])))]
+    return [*kept, *advice.advise_on(_with_gains(host, data, gains.value["edges"][0]))]
 
 
 @raise_as_call()
-def _profile(host: Host, gain_column: str, *, has_date: bool, edge: float | None = None) -> Data:
-    """Count the rows of a host in one pass; with an edge, gains from it count as 1 and others as 0."""
+def _profile(host: Host, gain_column: str, *, has_date: bool) -> Data:
+    """Count the rows of a host in one pass."""
     segments, own = host.describe_users()
     slices, bands = advice.choose_slices(segments)
-    request = host.request.as_request(
-        measures=PROFILED if edge is None else tuple(one.format(edge) for one in PROFILED_FROM),
-        slices=tuple((name,) for name in slices if name not in bands),
-        counts_seen="train" in host.given_columns,
+    host = host.for_request(
+        host.request.as_request(
+            slices=tuple((name,) for name in slices if name not in bands), counts_seen="train" in host.given_columns
+        )
     )
-    host = host.for_request(request)
-    sums = {**host.sums, **host.input_checks.sums, PROFILE: Profile(edge)}
-    if len(host.models) > 1:
-        baseline = advice.choose_baseline(host.models) or host.models[0]
-        has_all = len(host.models) <= advice.MAX_PAIRS
-        pairs = Comparisons(baseline=baseline, pairs="all" if has_all else "baseline")
-        sums[COMPARISONS] = Differences(request.as_request(comparisons=pairs), host.job.outputs)
-    with show_progress("looking at the data", has_rows=not host.is_on_spark) as advance:
-        totals = host.totals(sums, advance=advance)
-    facts = [*host.input_checks.facts(totals), *to_list_facts(totals[LISTS], request)]
+    totals = _count(host, Profile(), {**host.sums, **host.input_checks.sums})
+    facts = [*host.input_checks.facts(totals), *to_list_facts(totals[LISTS], host.request)]
     return advice.Data(
         columns=host.given_columns,
         models=host.models,
-        profile=totals[PROFILE],
         counts={(fact.input, fact.check): fact for fact in facts},
-        metrics=sort_by_key(to_metrics(totals, request), (C.MODEL_ID, C.SLICE, C.SLICE_VALUE)).to_pylist(),
-        comparisons=totals[COMPARISONS].to_pylist() if COMPARISONS in totals else (),
         segments=segments,
         value_names=own,
         gain_column=gain_column,
         has_date=has_date,
+        **_values(host, totals),
     )
+
+
+@raise_as_call()
+def _with_gains(host: Host, data: Data, edge: float) -> Data:
+    """Return what is known with gains from an edge as 1 and others as 0; checks and times are not read again."""
+    measures = tuple(one.format(edge) for one in PROFILED_FROM)
+    slices = tuple({(row[C.SLICE],): None for row in data.metrics if row[C.SLICE] != C.ALL_USERS})
+    plain = {"counts_seen": False, "counts_judged_seen": False, "reads_times": False}
+    host = host.for_request(host.request.as_request(measures=measures, slices=slices, **plain))
+    found = _values(host, _count(host, Profile(edge), result_sums(host.request, host.job.outputs)))
+    is_new = pc.field("fact").isin((GAINS, GAIN_BOUNDS, RELEVANT_ITEMS))
+    rows = pa.concat_tables([data.profile.filter(~is_new), found.pop("profile").filter(is_new)])
+    return replace(data, profile=rows, gain_column="", **found)
+
+
+def _count(host: Host, profile: Profile, sums: Mapping[str, Sum]) -> dict[str, pa.Table]:
+    """Compute a profile and other sums in one pass, with the differences of the models."""
+    sums = {**sums, PROFILE: profile}
+    if len(host.models) > 1:
+        baseline = advice.choose_baseline(host.models) or host.models[0]
+        has_all = len(host.models) <= advice.MAX_PAIRS
+        pairs = Comparisons(baseline=baseline, pairs="all" if has_all else "baseline")
+        sums[COMPARISONS] = Differences(host.request.as_request(comparisons=pairs), host.job.outputs)
+    with show_progress("looking at the data", has_rows=not host.is_on_spark) as advance:
+        return host.totals(sums, advance=advance)
+
+
+def _values(host: Host, totals: Mapping[str, pa.Table]) -> dict[str, Any]:
+    """Return the profile, the means and the differences, as fields of :class:`Data`."""
+    metrics = sort_by_key(to_metrics(totals, host.request), (C.MODEL_ID, C.SLICE, C.SLICE_VALUE)).to_pylist()
+    compared = totals[COMPARISONS].to_pylist() if COMPARISONS in totals else ()
+    return {"profile": totals[PROFILE], "metrics": metrics, "comparisons": compared}

@@ -44,7 +44,6 @@ ITEM_MEASURES: Final = {
 }
 """Measures of items, with what they say, the most wanted first."""
 
-OFF_POLICY: Final = {"SNIPS", "DR"}
 MIN_GRADES: Final = 4  # distinct gains that ratings and counts have at least
 MAX_RATING: Final = 10
 MAX_GRADE: Final = 5  # above it gains of which most are small are counts
@@ -155,6 +154,14 @@ class Data:
         return sum(n for value, n in self.histogram(P.GAINS).items() if value is not None and value <= 0)
 
     @property
+    def impressions(self) -> str:
+        """Estimator of the reward, where judgements have propensities and scores are probabilities; else empty."""
+        least, most = self.bounds(P.SCORES)
+        if C.PROPENSITY not in self.columns["held_out"] or not (least >= 0 and most <= 1):
+            return ""
+        return "DR" if C.PREDICTED_REWARD in self.columns["recommendations"] else "SNIPS"
+
+    @property
     def rating_edge(self) -> int:
         """Rating from which an item counts as liked: 4 of 5, 8 of 10."""
         return round(0.75 * self.bounds(P.GAIN_BOUNDS)[1])
@@ -245,6 +252,9 @@ def _gains(data: Data) -> Iterator[Advised]:
         share = wording.percent(counts.get(1.0, 0) / sum(counts.values()))
         reason = f"counts up to {most:g}, {share} of them 1: how often is no grade of how relevant"
         yield Advised("input", GAINS, {"column": column, "edges": [1]}, reason)
+    if zero := data.share("recommendations", "zero_ranks"):
+        reason = f"{wording.percent(zero)} of the rows have rank 0, which is refused where ranks count from 1"
+        yield Advised("input", "inputs.recommendations.ranks_from", 0, reason)
     if data.n_candidates is not None:
         reason = f"all lists have {data.n_candidates} items, one of them relevant: the others were drawn"
         yield Advised("input", "inputs.recommendations.sampled_candidates", data.n_candidates, reason)
@@ -258,6 +268,10 @@ def _measures(data: Data) -> Iterator[Advised]:
         return Advised("measure", "measures", f"{name}({given})" if given else name, reason)
 
     k, n_users, gains = data.cutoffs[-1], sum(data.relevant.values()), data.histogram(P.GAINS)
+    least, most = data.bounds(P.SCORES)
+    if data.impressions and k == 1:  # single items that were shown, of which no list is ranked
+        yield from _column_measures(data, least, most)
+        return
     if data.gain_kind in ("grades", "ratings"):
         n_grades = sum(value is not None and value > 0 for value in gains)
         yield Advised("measure", "measures", "nDCG", f"order counts, and the {n_grades} grades of the judgements")
@@ -285,7 +299,6 @@ def _measures(data: Data) -> Iterator[Advised]:
         share, low = wording.percent(n_zero / sum(gains.values())), wording.percent(min(judged.values()))
         reason = f"{share} of the judgements say not relevant; {low} of {data.profiled_cutoff} places are judged"
         yield Advised("measure", "measures", "Judged", reason)
-    least, most = data.bounds(P.SCORES)
     if data.predicts_ratings:
         yield Advised(
             "measure", "measures", "RMSE", f"scores from {least:.3g} to {most:.3g} are on the scale of the ratings"
@@ -296,12 +309,11 @@ def _measures(data: Data) -> Iterator[Advised]:
 
 def _column_measures(data: Data, least: float, most: float) -> Iterator[Advised]:
     """Advise measures that columns and inputs make possible."""
-    log, judged = data.columns["recommendations"], data.columns["held_out"]
-    if C.VALUE in judged:
+    if C.VALUE in data.columns["held_out"]:
         yield Advised("measure", "measures", "R(gains='value')", "held_out has values: how much of them is found")
-    if C.PROPENSITY in judged and least >= 0 and most <= 1:
+    if data.impressions:
         reason = f"held_out has propensities, and the scores from {least:.3g} to {most:.3g} can be probabilities"
-        yield Advised("measure", "measures", "DR" if C.PREDICTED_REWARD in log else "SNIPS", reason)
+        yield Advised("measure", "measures", data.impressions, reason)
     k, given = data.cutoffs[-1], {name for name in ("train", "items") if name in data.columns}
     facts = given | {f"{name}.{column}" for name in given for column in data.columns[name]}
     facts |= {"evaluation_date"} if data.has_date else set()
@@ -316,8 +328,8 @@ def _cutoffs(data: Data) -> Iterator[Advised]:
     n_lists = sum(data.lengths.values())
     for k in data.cutoffs:
         reach = sum(n for length, n in data.lengths.items() if length is not None and length >= k)
-        share = f"{wording.percent(reach / n_lists)} of the lists have {k} items or more" if n_lists else "usual"
-        yield Advised("cutoff", "cutoffs", k, share)
+        reached = f"{wording.percent(reach / max(n_lists, 1))} of the lists have {wording.count(k, 'item')} or more"
+        yield Advised("cutoff", "cutoffs", k, reached if n_lists else "usual, as no list was read")
 
 
 def _policies(data: Data) -> Iterator[Advised]:
@@ -348,9 +360,8 @@ def _policies(data: Data) -> Iterator[Advised]:
     if repeated >= RARE and C.INTERACTED_AT in data.columns["held_out"] and data.gain_kind in ("ratings", "grades"):
         reason = f"{wording.percent(repeated)} of the judgements repeat an item: the newest counts"
         yield Advised("policy", "policies.held_out_duplicates", "last", reason)
-    names = {row.value for row in _column_measures(data, *data.bounds(P.SCORES))}
-    if names & OFF_POLICY:
-        reason = f"{wording.listed(sorted(names & OFF_POLICY))}: impressions without a reward count too"
+    if data.impressions:
+        reason = f"{data.impressions}: impressions without a reward count too"
         yield Advised("policy", "policies.population", "judged", reason)
     elif data.is_ab_test:
         reason = "an A/B test: everyone who was served counts, also who did nothing"
@@ -411,7 +422,8 @@ def _comparisons(data: Data) -> Iterator[Advised]:
         shares = _round_shares(users)
         reason = f"{wording.percent(both)} of the users have lists of two models: they are compared unpaired"
         yield Advised("comparison", "comparisons.split", shares, reason)
-    yield Advised("comparison", "comparisons.primary", [f"nDCG@{k}"], "what decides; all else is exploratory")
+    primary = data.impressions if k == 1 and data.impressions else f"nDCG@{k}"
+    yield Advised("comparison", "comparisons.primary", [primary], "what decides; all else is exploratory")
 
 
 def _round_shares(counts: Mapping[str, int]) -> dict[str, float]:
@@ -455,8 +467,7 @@ def _meaning_warnings(data: Data) -> Iterator[tuple[str, str]]:
         low, high = min(judged, key=lambda name: judged[name]), max(judged, key=lambda name: judged[name])
         found = f"{wording.percent(judged[high])} of the places of {high} and {wording.percent(judged[low])} of {low}"
         yield "unlike judged", f"{found} are judged: items without a judgement count as not relevant"
-    least, most = data.bounds(P.SCORES)
-    if C.PROPENSITY in data.columns["held_out"] and not (least >= 0 and most <= 1):
+    if C.PROPENSITY in data.columns["held_out"] and not data.impressions:
         yield "propensities", "held_out has propensities, but the scores are no probabilities of showing an item"
 
 
@@ -517,7 +528,7 @@ def _id_warnings(data: Data) -> Iterator[tuple[str, str]]:
         if share > least and not (check == check_rows.MISSING_USERS and data.is_ab_test):
             yield check.replace("_", " "), f"{wording.percent(share)} {text}"
     users = data.histogram(P.RELEVANT_ITEMS)
-    if users.get(0.0, 0) > 0.5 * sum(users.values()):
+    if not data.impressions and users.get(0.0, 0) > 0.5 * sum(users.values()):
         share = users[0.0] / sum(users.values())
         yield "zero relevant", f"{wording.percent(share)} of the judged users have nothing relevant and are in no mean"
     for (input_, check), fact in data.counts.items():

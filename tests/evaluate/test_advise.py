@@ -17,6 +17,7 @@ import rankeval_spark
 from rankeval_spark import advise
 from rankeval_spark.config import EvaluationConfig, validate_model
 from rankeval_spark.config.yaml_reader import parse
+from rankeval_spark.errors import ConfigError
 
 N_USERS: Final = 800
 K: Final = 10
@@ -201,7 +202,13 @@ CASES: Final[dict[str, tuple[Callable[[Inputs], Inputs], dict[str, Any]]]] = {
         lambda given: with_column("held_out", "propensity", lambda rows: [0.5] * len(rows))(
             with_scores(given, np.resize(np.arange(10, 0, -1) / 55, 2 * N_USERS * K))
         ),
-        {"measures": ["SNIPS"], "policies.population": "judged"},
+        {"warning": {"impressions"}, "measures": ["SNIPS"], "policies.population": "judged"},
+    ),
+    "a propensity of 0": (
+        lambda given: with_column("held_out", "propensity", lambda rows: np.resize([0.5, 0.5, 0.0], len(rows)))(
+            with_scores(given, np.resize(np.arange(10, 0, -1) / 55, 2 * N_USERS * K))
+        ),
+        {"warning": {"impressions"}, "policies.population": "judged"},
     ),
     "scores that are no probabilities": (
         with_column("held_out", "propensity", lambda rows: [0.5] * len(rows)),
@@ -229,7 +236,7 @@ def test_each_rule_fires_where_it_is_planted_and_what_is_advised_works(name: str
 
     warned = {row["key"] for row in found if row["kind"] == "warning"}
     assert warned == expected.get("warning", set()), found
-    assert all(row["reason"] and len(row["reason"]) < 160 for row in found)
+    assert all(row["reason"] and (len(row["reason"]) < 160 or row["key"] == "impressions") for row in found)
     assert {*expected.get("measures", [])} <= {*found.settings["measures"]}, found
     assert {*expected.get("without", [])}.isdisjoint(found.settings["measures"])
     values = {row["key"]: row["value"] for row in found if row["kind"] in ("input", "policy", "comparison")}
@@ -242,6 +249,18 @@ def test_each_rule_fires_where_it_is_planted_and_what_is_advised_works(name: str
         assert advised_policies == {key for key in expected if key.startswith("policies.")}
     assert found.settings.get("slices", []) == expected.get("slices", [])
     validate_model(EvaluationConfig, parse(found.to_yaml(), "advice").data)
-    if name not in ("ids that do not match", "impressions", "scores that are no probabilities", "own values"):
+    if not warned & {"unmatched items", "impressions", "propensities"} and name != "own values":
         result = eval(found.to_python(), {"evaluate": rankeval_spark.evaluate, **given})
         assert len(result.leaderboard()) >= 1
+
+
+def test_an_argument_that_only_evaluate_has_is_refused_in_the_words_of_the_call() -> None:
+    with pytest.raises(ConfigError, match=r"advise\(policies=\): found an unknown argument; expected one of recomm"):
+        advise(**healthy(), policies={"ties": "expected"})  # type: ignore[call-arg]  # the fault
+
+
+def test_columns_that_are_probably_meant_are_warned_of() -> None:
+    given = healthy()
+    log = given["recommendations"].rename_columns(["algo", "user_id", "item_id", "score"])
+    found = advise(log, given["held_out"])
+    assert "if 'algo' names the models" in next(row["reason"] for row in found if row["key"] == "columns")

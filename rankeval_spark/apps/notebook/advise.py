@@ -25,7 +25,8 @@ from rankeval_spark.config.inference import Comparisons
 from rankeval_spark.config.policies import Policies
 from rankeval_spark.config.request import request_of
 from rankeval_spark.config.slicing import Slicing
-from rankeval_spark.errors import ConfigError
+from rankeval_spark.errors import ConfigError, FaultsError
+from rankeval_spark.evaluation import Evaluation
 from rankeval_spark.hosts.progress_line import show_progress
 from rankeval_spark.inputs.input_files import ForSparkError
 from rankeval_spark.refusals import raise_as_call, raise_in_call_words
@@ -270,7 +271,7 @@ def look_at(
     """
     column = gain_column if C.GAIN in host.given_columns["held_out"] else ""
     data = adapt(_profile(host, column, has_date=has_date or host.request.evaluation_date is not None))
-    rows = advice.advise_on(data)
+    rows = [*advice.advise_on(data), *_weigh(host, data.impressions)]
     gains = next((row for row in rows if row.key == advice.GAINS), None)
     if gains is None:
         return rows
@@ -300,6 +301,22 @@ def _profile(host: Host, gain_column: str, *, has_date: bool) -> Data:
         has_date=has_date,
         **_values(host, totals),
     )
+
+
+def _weigh(host: Host, estimator: str) -> list[Advised]:
+    """Estimate the reward of impressions, and return what is said of their weights; nothing without an estimator."""
+    if not estimator:
+        return []
+    policies = host.request.policies.model_copy(update={"population": "judged", "zero_relevant": "zero"})
+    request = host.request.as_request(measures=(estimator,), slices=(), reads_times=False, policies=policies)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            Evaluation(host.for_request(request), request).as_table("metrics")
+        except FaultsError as error:
+            texts = [f"{fault.found}; expected {fault.expected}" for fault in error.faults]
+            return [Advised("warning", "impressions", None, text) for text in texts]
+    return [Advised("warning", "impressions", None, text) for text in _messages(told)]
 
 
 @raise_as_call()

@@ -237,17 +237,20 @@ def name_misplaced_arguments(function: Callable[_P, _R]) -> Callable[_P, _R]:
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
         unknown = [name for name in kwargs if name not in parameters]
         if unknown:
-            raise InvalidCallError(*(_misplaced_fault(name, kwargs[name], parameters) for name in unknown))
+            called = function.__name__
+            raise InvalidCallError(*(_misplaced_fault(called, name, kwargs[name], parameters) for name in unknown))
         return function(*args, **kwargs)
 
     return checked
 
 
-def _misplaced_fault(name: str, value: object, parameters: Sequence[str]) -> Fault:
+def _misplaced_fault(called: str, name: str, value: object, parameters: Sequence[str]) -> Fault:
     """Build the fault of an unknown argument, with the places of the call that have such a key."""
     text = shortened(repr(value))
     places = [
-        f"{section}={{{name!r}: {text}}}" for section, model in SECTION_MODELS.items() if name in model.model_fields
+        f"{section}={{{name!r}: {text}}}"
+        for section, model in SECTION_MODELS.items()
+        if name in model.model_fields and section in parameters
     ]
     places += [
         f"inputs={{{frame!r}: {{{name!r}: {text}}}}}"
@@ -255,9 +258,9 @@ def _misplaced_fault(name: str, value: object, parameters: Sequence[str]) -> Fau
         if name in type(rows).model_fields
     ]
     places += [f"inputs={{{name!r}: {text}}}"] if name in FrameInputs.model_fields else []
-    sections = (key for model in SECTION_MODELS.values() for key in model.model_fields)
+    sections = (key for name, model in SECTION_MODELS.items() if name in parameters for key in model.model_fields)
     fix = _ELSEWHERE.get(name) or (
         f"write {' or '.join(places)}" if places else nearest(name, [*parameters, *sections])
     )
-    expected = "an argument of evaluate" if fix else f"one of {', '.join(parameters)}"
-    return Fault(f"evaluate({name}=)", "an unknown argument", expected, fix)
+    expected = f"an argument of {called}" if fix else f"one of {', '.join(parameters)}"
+    return Fault(f"{called}({name}=)", "an unknown argument", expected, fix)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rankeval_spark.apps.notebook.config_evaluation import evaluate_config
     from rankeval_spark.apps.notebook.evaluate import evaluate
     from rankeval_spark.apps.notebook.measure_lists import measure_lists
+    from rankeval_spark.apps.notebook.reconcile import reconcile
     from rankeval_spark.config import Comparisons, FrameInputs, Intervals, Policies, Slicing
     from rankeval_spark.evaluation import Evaluation
     from rankeval_spark.measures import measure
@@ -43,6 +44,7 @@ __all__ = [
     "evaluate_config",
     "measure",
     "measure_lists",
+    "reconcile",
     "register_functions",
     "windows",
 ]
@@ -59,6 +61,7 @@ _HOMES: Final = {
     "measure": "rankeval_spark.measures",
     "evaluate": "rankeval_spark.apps.notebook.evaluate",
     "measure_lists": "rankeval_spark.apps.notebook.measure_lists",
+    "reconcile": "rankeval_spark.apps.notebook.reconcile",
     "register_functions": "rankeval_spark.spark.list_functions",
     "windows": "rankeval_spark.windows",
     "explain_published": "rankeval_spark.apps.published.user_lists",  # for `Results.explain` alone, below it in layers

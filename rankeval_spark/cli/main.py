@@ -644,6 +644,56 @@ def measures(
         shown.measures_command(name, words=search, plugins=plugin or (), is_all=all_, is_json=json_)
 
 
+@_command(
+    "rankeval reconcile log.parquet truth.parquet -m nDCG@10 --theirs 0.28",
+    "rankeval reconcile log.csv truth.csv -m AP --ours 0.31 --theirs 0.2813",
+)
+def reconcile(  # noqa: PLR0913, PLR0917 - the arguments of the function of this name
+    log: Annotated[str, typer.Argument(help="Recommendations: file or folder", metavar="LOG")],
+    held_out: Annotated[str, typer.Argument(help="Judgements: file or folder", metavar="HELD_OUT")],
+    measure: Annotated[
+        str,
+        typer.Option(
+            *shared.MEASURE_OPTION,
+            help="Measure of both numbers, with its cutoff",
+            autocompletion=shared.measures_that_begin,
+        ),
+    ],
+    theirs: Annotated[str, typer.Option(help="The other number; its digits say how exact it is")],
+    ours: Annotated[str | None, typer.Option(help="Our number; by default it is computed")] = None,
+    model: Annotated[str | None, typer.Option(help="Model whose lists they are of, where there are several")] = None,
+    train: Annotated[str | None, typer.Option(help="Training data, for policies and options that read them")] = None,
+    items: Annotated[str | None, typer.Option(help="Catalogue, for policies and options that read it")] = None,
+    format_: Annotated[str | None, typer.Option("--format", help="Format of files whose ending says none")] = None,
+    preset: Annotated[str | None, typer.Option(help="Conventions of a tool to start from")] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option("--policy", help="Policy to start from, such as ties=expected; may be repeated"),
+    ] = None,
+    switches: Annotated[int, typer.Option(min=1, max=4, help="Most switches of a combination")] = 4,
+    all_: Annotated[bool, typer.Option("--all", help="Show all combinations, not only ten")] = False,
+    as_: Annotated[
+        Literal["text", "markdown"], typer.Option("--as", help="Print text, or a table of Markdown")
+    ] = "text",
+    csv: shared.Csv = False,
+    json_: shared.Json = False,
+) -> None:
+    """Find the policies and options that turn one number for these lists into another."""
+    from rankeval_spark.cli.reconcile import reconcile_command  # noqa: PLC0415 - numpy takes a moment
+
+    given: dict[str, Any] = {
+        "ours": ours,
+        "theirs": theirs,
+        "model": model,
+        "train": train,
+        "items": items,
+        "format": format_,
+    }
+    given |= {"preset": preset, "switches": switches, "most": None if all_ else 10}
+    shown = shared.chosen_format(is_csv=csv, is_json=json_) if csv or json_ else as_
+    reconcile_command(log, held_out, measure, policies=policy or (), format_=shown, **given)
+
+
 @_command("rankeval trec qrels.txt run.txt -q -m ndcg_cut.10 -m map")
 def trec(  # noqa: PLR0913, PLR0917 - the options of trec_eval
     qrels: Annotated[Path, typer.Argument(help="Judgements: topic, iteration, document, grade", metavar="QRELS")],

@@ -193,9 +193,9 @@ def test_numbers_are_computed_with_numpy_and_scipy_alone() -> None:
     assert faults == []
 
 
-def test_examples_of_measures_are_read_by_the_command_line_alone() -> None:
+def test_examples_of_measures_are_read_by_commands_and_reconcile_alone() -> None:
     importers = {part_of(module.name) for module in ALL_MODULES for name, _ in module.imports() if EXAMPLES in name}
-    assert importers == {"cli"}
+    assert importers == {"cli", "apps"}
 
 
 def test_there_is_no_relative_import() -> None:

@@ -37,6 +37,7 @@ PUBLIC: Final = [
         "evaluate_config",
         "measure",
         "measure_lists",
+        "reconcile",
         "register_functions",
         "windows",
     ),

@@ -196,7 +196,11 @@ def _format_option(option: Option) -> str:
     if option.default is None:
         return f"{option.name}="
     shown = [measure_options.option_text(value) for value in (option.default, *option.choices)]
-    choices = [*dict.fromkeys(shown), *(["{grade:gain}"] if option.takes_map else [])]
+    choices = [
+        *dict.fromkeys(shown),
+        *(["{grade:gain}"] if option.takes_map else []),
+        *(["number"] if option.takes_number else []),
+    ]
     return f"{option.name}={' | '.join(choices)}"
 
 

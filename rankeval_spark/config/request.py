@@ -46,7 +46,7 @@ from rankeval_spark.config.slicing import ReportedSlices, Slice, Slicing
 from rankeval_spark.config.yaml_reader import to_text
 from rankeval_spark.errors import ConfigError, Fault
 from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet, registry
-from rankeval_spark.measures.names import find_biases, find_name_notes
+from rankeval_spark.measures.names import expand_name, find_biases, find_name_notes
 from rankeval_spark.measures.plugins import MODULE, load_plugins
 from rankeval_spark.time_zones import UTC
 
@@ -66,7 +66,8 @@ def _check_cutoff(value: Any) -> int | str:  # noqa: ANN401 - a file can hold an
 
 def _check_measure(text: str, info: ValidationInfo) -> str:
     try:
-        requested.read_measure(text, info.data.get("preset"))
+        for each in expand_name(text):
+            requested.read_measure(each, info.data.get("preset"))
     except ConfigError as error:
         raise fault_error(*requested.measure_faults(error, text)) from None
     return text

@@ -13,6 +13,7 @@ from rankeval_spark.config.policies import Policies, tie_rule
 from rankeval_spark.config.presets import options_of
 from rankeval_spark.errors import ConfigError, Fault, InputError, listed, nearest
 from rankeval_spark.measures import Measure, MeasureSet, registry
+from rankeval_spark.measures.names import expand_name
 from rankeval_spark.measures.options import GROUP
 from rankeval_spark.measures.plugins import DEFINING, recall, record
 from rankeval_spark.measures.required_facts import (
@@ -60,7 +61,8 @@ def _measure_set(
     faults: list[Fault] = []
     for index, text in enumerate(texts):
         try:
-            measures += _parse_at_cutoffs(text, cutoffs, preset)
+            for each in expand_name(text):
+                measures += _parse_at_cutoffs(each, cutoffs, preset)
         except ConfigError as error:
             faults += measure_faults(error, text, where=f"[{index}]")
     if faults:

@@ -65,19 +65,25 @@ class Cutoff:
     """
 
     default: CutoffNeed
-    exceptions: tuple[tuple[CutoffNeed, str, OptionValue], ...] = ()
+    exceptions: tuple[tuple[CutoffNeed, str, OptionValue | type[float]], ...] = ()
 
-    def but(self, need: CutoffNeed, **option: OptionValue) -> Cutoff:
-        """Return the rule with an exception for one value of an option."""
+    def but(self, need: CutoffNeed, **option: OptionValue | type[float]) -> Cutoff:
+        """Return the rule with an exception for one value of an option, or for any number."""
         return replace(self, exceptions=(*self.exceptions, *((need, *pair) for pair in option.items())))
 
     def need(self, options: Options) -> CutoffNeed:
         """Return the rule for a full set of options."""
-        hits = (need for need, name, value in self.exceptions if options.get(name) == value)
+        given = ((need, options.get(name), value) for need, name, value in self.exceptions)
+        hits = (
+            need for need, found, value in given if (isinstance(found, float) if value is float else found == value)
+        )
         return next(hits, self.default)
 
     def __str__(self) -> str:
-        exceptions = ", ".join(f"{need} with {name}={option_text(value)}" for need, name, value in self.exceptions)
+        exceptions = ", ".join(
+            f"{need} with {name}={'number' if isinstance(value, type) else option_text(value)}"
+            for need, name, value in self.exceptions
+        )
         return f"{self.default} ({exceptions})" if exceptions else self.default
 
 
@@ -209,7 +215,9 @@ class Definition:
             raise ValueError(message)
         low, high = self.bounds
         low, high = self.published_bounds = (math.exp(low), math.exp(high)) if self.link == "log" else (low, high)
-        self.range = f"{'(' if math.isinf(low) else '['}{low:g}, {high:g}{')' if math.isinf(high) else ']'}"
+        usual = min(high, self.at_most(**self.defaults)) if callable(self.at_most) else high
+        self.range = f"{'(' if math.isinf(low) else '['}{low:g}, {usual:g}{')' if math.isinf(usual) else ']'}"
+        self.range += f", to {high:g} with other options" if usual < high else ""
         self.summary, _, rest = inspect.cleandoc(doc).partition("\n")
         undefined = "never undefined" if self.undefined == "never" else f"NaN: {self.undefined}"
         self.doc = f"{self.summary}\n\n``{self.formula}``: in {self.range}; {undefined}.\n{rest}"

@@ -14,7 +14,7 @@ from rankeval_spark.columns import WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, FaultsError
 from rankeval_spark.measures.arrays import Ratio, divide_or_zero, nan_unless
 from rankeval_spark.measures.item_facts import require_fact
-from rankeval_spark.measures.names import Measure
+from rankeval_spark.measures.names import Measure, expand_name
 from rankeval_spark.measures.own import compute
 from rankeval_spark.measures.required_facts import DESCRIBED, LOG, MAX_GROUPS, PROPENSITIES, REQUIRES, USER_VALUES
 
@@ -100,12 +100,16 @@ class MeasureSet:
         *,
         defaults: Mapping[str, Mapping[str, OptionValue]] = MappingProxyType({}),
     ) -> MeasureSet:
-        """Read several measures, as :meth:`Measure.parse` does; the faults of all of them are reported at once."""
+        """Read several measures, as :meth:`Measure.parse` does; the faults of all of them are reported at once.
+
+        >>> MeasureSet.parse(["IPrecCurve"]).labels[:2]
+        ('IPrec(recall=0)', 'IPrec(recall=0.1)')
+        """
         measures: list[Measure] = []
         faults: list[Fault] = []
         for text in texts:
             try:
-                measures.append(Measure.parse(text, where=where, defaults=defaults))
+                measures += [Measure.parse(each, where=where, defaults=defaults) for each in expand_name(text)]
             except FaultsError as error:
                 faults += error.faults
         if faults:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from rankeval_spark.columns import HIT_SCORES, WHOLE_LIST
 from rankeval_spark.errors import ConfigError, Fault, nearest
 from rankeval_spark.measures import group_statistics, registry, search
-from rankeval_spark.measures.definition import OF_JUDGEMENTS
+from rankeval_spark.measures.definition import OF_JUDGEMENTS, normalise_name
 from rankeval_spark.measures.options import (
     AGG,
     GROUP,
@@ -238,6 +238,21 @@ class Measure:
         return f"Measure.parse({str(self)!r})"
 
 
+def expand_name(text: str) -> list[str]:
+    """Return the measures that a text names: several where its name stands for a series of them.
+
+    >>> expand_name("IPrecCurve(need='v9')")[1:3], len(expand_name("IPrecCurve")), expand_name("P@5")
+    (["IPrec(need='v9',recall=0.1)", "IPrec(need='v9',recall=0.2)"], 11, ['P@5'])
+    """
+    shape = _NAME.fullmatch(text)
+    series = registry.SERIES.get(normalise_name(shape["name"])) if shape else None
+    if shape is None or series is None:
+        return [text]
+    given = f"{shape['options']}," if (shape["options"] or "").strip() else ""
+    end = "" if shape["cutoff"] is None else f"@{shape['cutoff']}"
+    return [f"{series.measure}({given}{series.option}={value}){end}" for value in series.values]
+
+
 def with_cutoff(label: str, k: int) -> str:
     """Write a measure with its cutoff, if it has one.
 
@@ -423,6 +438,9 @@ def _find_measure(name: str, where: str) -> Match:
     if other := group_statistics.find_statistic(name):
         found, expected = f"{other.name!r}, which is not requested as a measure", "a measure of the lists of a model"
         raise UnknownMeasureError(Fault(where, found, expected, f"leave it out: {other.way}"))
+    if series := registry.SERIES.get(normalise_name(name)):
+        found, fix = f"{name!r}, which stands for {len(series.values)} measures", f"write {series.measure}@0.1"
+        raise UnknownMeasureError(Fault(where, found, "one of them, or the name in a list of measures", fix))
     if several := registry.meanings_of(name):
         found, expected = f"{name!r}, which has several meanings", "a name of one of them"
         raise UnknownMeasureError(Fault(where, found, expected, several.others))

@@ -128,6 +128,7 @@ class Option:
     choices: tuple[str, ...] = ()  # the strings it may be; empty for a number or a truth value
     bounds: Above | Between | Whole | None = None  # where a number must lie
     takes_map: bool = False  # whether it may also be a :class:`GainMap`
+    takes_number: bool = False  # whether it may be a number instead of one of the choices
     takes_text: str = ""  # what any other text means, in the case in which it is written; empty where it is refused
     is_required: bool = False  # whether it cannot be left out: the kernel's parameter has no default
     not_offered: tuple[NotOffered, ...] = ()  # choices that are looked for and not there
@@ -145,12 +146,11 @@ class Option:
         """
         if self.is_switch:
             return "True"
+        number = f"a number {self.bounds}" if self.bounds else "a number"
         if self.choices or self.takes_text:
-            others = [_MAP_EXPECTED if self.takes_map else "", self.takes_text]
+            others = [_MAP_EXPECTED if self.takes_map else "", self.takes_text, number if self.takes_number else ""]
             return " or ".join([*map(repr, self.choices), *filter(None, others)])
-        if isinstance(self.default, bool):
-            return "True or False"
-        return f"a number {self.bounds}" if self.bounds else "a number"
+        return "True or False" if isinstance(self.default, bool) else number
 
     def why_not(self, text: str) -> str:
         """Return why a choice that is looked for is not there; empty for any other value.
@@ -169,6 +169,9 @@ class Option:
         ('len', None)
         >>> Option("category", None, takes_text="a category of items").read("'Drama'")
         'Drama'
+        >>> unjudged = Option("unjudged", "zero", ("zero", "mean"), Above(0), takes_number=True)
+        >>> unjudged.read("mean"), unjudged.read("0.5"), unjudged.read("0")
+        ('mean', 0.5, None)
         """
         inside = _unquote(text)
         if self.is_switch:
@@ -181,7 +184,8 @@ class Option:
             # Other text is taken where it is the same when it is printed and read again
             has_both_quotes = {"'", '"'} <= set(inside)
             is_text = bool(inside) and inside.strip() == inside and inside.isprintable() and not has_both_quotes
-            return inside if choice is None and self.takes_text and is_text else choice
+            if choice is not None or not self.takes_number:
+                return inside if choice is None and self.takes_text and is_text else choice
         number = _parse_number(text)
         return None if math.isnan(number) or (self.bounds and number not in self.bounds) else number
 
@@ -206,6 +210,7 @@ def read_options(kernel: Callable[..., Any], hints: Mapping[str, Any]) -> tuple[
                 choices=get_args(main) if get_origin(main) is Literal else (),
                 bounds=of_type.get(Above, of_type.get(Between, of_type.get(Whole))),
                 takes_map=GainMap in types,
+                takes_number=float in types and main is not float,
                 takes_text=of_type[Text].kind if Text in of_type else "",
                 is_required=is_required,
                 not_offered=tuple(extra for extra in extras if isinstance(extra, NotOffered)),

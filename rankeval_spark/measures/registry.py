@@ -37,6 +37,20 @@ class Match(NamedTuple):
     cutoff: str | None
 
 
+class Series(NamedTuple):
+    """Meaning of a name that stands for one measure at several values of an option."""
+
+    measure: str
+    option: str
+    values: tuple[str, ...]
+
+
+SERIES: Final[Mapping[str, Series]] = dict.fromkeys(
+    ("ipreccurve", "interpolatedprecisioncurve", "precisionrecallcurve", "11ptcurve"),
+    Series("IPrec", "recall", ("0", *(f"0.{tenth}" for tenth in range(1, 10)), "1")),
+)
+"""Series by the normalised spellings of their names."""
+
 KindOfMeanings: TypeAlias = Literal["measures", "options", "doubtful", "biased"]
 
 

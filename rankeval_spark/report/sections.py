@@ -54,7 +54,7 @@ MAX_TRADEOFFS: Final = 6
 MAX_MODELS: Final = 8  # with figures of single users
 VERDICT_TONES: Final[Mapping[str, Tone]] = {"better": "good", "worse": "bad", "undecided": "open"}
 NO_VALUES: Final = "Every value is undefined for every user."
-NO_CURVES: Final = "Request `IPrec@0`, `IPrec@0.1`, … `IPrec@1` for the 11 levels of recall."
+NO_CURVES: Final = "Request `IPrecCurve` for the 11 levels of recall."
 NO_USERS: Final = (
     "No rows of single users: `rankeval maintain --keep-days` deleted them, or the night has none. Run the date again "
     "to have them."

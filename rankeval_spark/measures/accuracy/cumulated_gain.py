@@ -26,7 +26,7 @@ from rankeval_spark.measures.arrays import (
 )
 from rankeval_spark.measures.definition import Cutoff, Definition, OptionRule, only_with
 from rankeval_spark.measures.lists import CutLists, Lists, memoised
-from rankeval_spark.measures.options import GainMap, Level, NotOffered, Persistence, option_text
+from rankeval_spark.measures.options import Above, GainMap, Level, NotOffered, Persistence, option_text
 from rankeval_spark.measures.required_facts import VALUES
 
 _Discount: TypeAlias = Literal["log2", "ln", "log10", "jk2", "jk10", "inverse", "sqrt", "geometric", "none"]
@@ -65,9 +65,10 @@ Ideal: TypeAlias = Annotated[
 ]
 
 Unjudged: TypeAlias = Annotated[
-    Literal["zero", "mean", "median"],
+    Literal["zero", "mean", "median"] | float,
+    Above(0),
     "Gain of an item without a judgement, or with a negative gain: 0; the mean or the median of the gains of the "
-    "user's other judged items.",
+    "user's other judged items; this number.",
 ]
 
 _RAISED: Final = "exp-"  # start of the names of discounts of 2**gain - 1
@@ -101,7 +102,7 @@ class Weighting:
     dcg: str  # one of :data:`Dcg`
     gains: Gains  # one of :data:`Gains`
     rel: float  # lowest gain of a relevant item; used by ``gains='binary'`` only
-    unjudged: Unjudged = "zero"  # one of :data:`Unjudged`
+    unjudged: Unjudged = "zero"
     power: int = 0  # power of two by which gains are multiplied, so that their sums are doubles
     p: float | None = None  # ratio of the discounts of two ranks; used by ``geometric`` only
 
@@ -162,7 +163,9 @@ class Weighting:
         return lists.once(("unjudged", self), lambda: self._raise_to_power(self._average_judged(lists))[:, None])
 
     def _average_judged(self, lists: Lists) -> FloatVector:
-        """Mean or median, before it is raised, of what the judged items of each user are worth."""
+        """Mean or median, before it is raised, of what the judged items of each user are worth; or a number."""
+        if isinstance(self.unjudged, float):
+            return np.full(lists.n_lists, math.ldexp(self.unjudged, 0 if self.is_raised else self.power))
         is_judged, n_lists = lists.judged_gain >= 0, lists.n_lists
         owner = lists.judged_list[is_judged]
         worth = self._gain_before_power((lists.values[1] if self.gains == "value" else lists.judged_gain)[is_judged])
@@ -321,18 +324,19 @@ _P_IS_GEOMETRIC: Final = OptionRule(
     lambda options: str(options["dcg"]).endswith("geometric") != (options["p"] is not None),
 )
 _UNJUDGED_IN_IDEAL: Final = OptionRule(
-    "unjudged='mean' and 'median' only with ideal='judged' and 'len'",
+    "unjudged='mean', 'median' or a number only with ideal='judged' and 'len'",
     lambda options: options["unjudged"] != "zero" and options["ideal"] not in {"judged", "len"},
 )
 _NONE_IS_LEFT: Final = OptionRule(
-    "judged_only=True not with unjudged='mean' or 'median': the lists then hold no item without a judgement",
+    "judged_only=True not with unjudged='mean', 'median' or a number: the lists then hold no item without a judgement",
     lambda options: options["judged_only"] is True and options["unjudged"] != "zero",
 )
-_RULES: Final = (_REL_IS_BINARY, _NONE_IS_LEFT, only_with("weighted", None, "unjudged", "zero"))
+OF_UNJUDGED: Final = (_NONE_IS_LEFT, only_with("weighted", None, "unjudged", "zero"))
+_RULES: Final = (_REL_IS_BINARY, *OF_UNJUDGED)
 _DISCOUNT_RULES: Final = (*_RULES, _VALUES_ARE_NOT_RAISED, _P_IS_GEOMETRIC)
 _OF_IDEAL: Final = (_ONES_ARE_BINARY, _UNJUDGED_IN_IDEAL, only_with("weighted", None, "ideal", "judged", "len"))
 _IDEAL_CUTOFF: Final = Cutoff("optional").but("required", ideal="k_ones").but("required", unjudged="mean")
-_NORMALISED_CUTOFF: Final = _IDEAL_CUTOFF.but("required", unjudged="median")
+_NORMALISED_CUTOFF: Final = _IDEAL_CUTOFF.but("required", unjudged="median").but("required", unjudged=float)
 """An ideal list of ones, or of items without a judgement that are worth something, has no end of its own."""
 
 

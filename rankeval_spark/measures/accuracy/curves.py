@@ -43,7 +43,7 @@ _WHOLE_LEVELS: Final = OptionRule(
 
 @Definition(
     name="IPrec",
-    words="interpolated precision, precision at a recall level, precision-recall curve",
+    words="interpolated precision, precision at a recall level, precision-recall curve, IPrecCurve",
     aliases={"iprec_at_recall": {}, "InterpolatedPrecision": {}},
     formula="max {h_i / i : h_i >= need} with need = ceil(recall R); 0 where the list never reaches it",
     source="Manning, Raghavan & Schütze (2008), Introduction to Information Retrieval, chapter 8; need='v9' and 'v10' "

@@ -9,7 +9,7 @@ import numpy as np
 
 from rankeval_spark.measures.accuracy.cumulated_gain import Weighting
 from rankeval_spark.measures.accuracy.precision_recall import NO_MICRO_SUM, divisor_of_hits
-from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, nan_unless
+from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, divide_or_zero, nan_unless, sum_by_list
 from rankeval_spark.measures.definition import NO_RELEVANT, Cutoff, Definition, OptionRule, only_with
 from rankeval_spark.measures.lists import CutLists, Lists, Relevance
 from rankeval_spark.measures.options import Level
@@ -40,17 +40,30 @@ def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     words="mean reciprocal rank, reciprocal rank, inverse rank of the first hit",
     aliases={"MRR": {}, "recip_rank": {}, "ReciprocalRank": {}, "MeanReciprocalRank": {}},
     formula="1 / (rank of the first relevant item at ranks 1..k); 0 without one",
-    source="Voorhees (1999), The TREC-8 question answering track report; trec_eval recip_rank",
+    source="Voorhees (1999), The TREC-8 question answering track report; trec_eval recip_rank; weighted=True as "
+    "TensorFlow Ranking",
+    rules=(
+        OptionRule(
+            "weighted=True only with agg='micro': a list counts by the mean weight of its relevant items",
+            lambda options: options["weighted"] is True and options["agg"] != "micro",
+        ),
+    ),
     has_mean_over_ties=True,
+    weighted=True,
 )
-def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
+def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> Ratio:
     """Inverse of the rank of the first relevant item; its mean is MRR.
 
-    >>> reciprocal_rank(Lists.of([Ranking([None, 1, 1])]).cut([1, 2, 0]))
+    >>> reciprocal_rank(Lists.of([Ranking([None, 1, 1])]).cut([1, 2, 0])).values
     array([[0. , 0.5, 0.5]])
     """
-    relevance = cut.lists.relevance(rel)
-    return nan_unless(cut.sum_hits(relevance.is_first / cut.lists.hit_rank), relevance.n_relevant > 0)
+    lists, relevance = cut.lists, cut.lists.relevance(rel)
+    terms = relevance.is_first / lists.hit_rank
+    n_items = sum_by_list(lists.judged_list, (lists.judged_gain >= rel).astype(np.float64), n_lists=lists.n_lists)
+    of_list = divide_or_zero(relevance.n_relevant, n_items[:, None])  # (n_lists, 1), 1 without weights
+    if lists.is_weighted:
+        terms = terms * of_list[lists.hit_list, 0] / lists.weights[0]  # which the sum multiplies with
+    return Ratio(cut.sum_hits(terms), of_list)
 
 
 @Definition(

@@ -378,12 +378,13 @@ def divisor_of_hits(cut: CutLists, denom: str, rel: float) -> FloatMatrix:
     formula="(1 / R) sum_{i<=k} r_i h_i / i",
     bounds=(0, math.inf),
     at_most=lambda denom, **_: math.inf if denom == "none" else 1.0,
-    source="trec_eval map and map_cut; the denominators after Tamm et al. (2021), Quality metrics in "
-    "recommender systems: do we calculate metrics consistently?",
+    source="trec_eval map and map_cut; weighted=True as TensorFlow Ranking; denominators after Tamm et al. (2021), "
+    "Quality metrics in recommender systems: do we calculate metrics consistently?",
     cutoff=Cutoff("optional").but("required", denom="k"),
-    rules=(NO_MICRO_SUM,),
+    rules=(NO_MICRO_SUM, only_with("weighted", None, "denom", "R", "hits", "none")),
     has_mean_over_ties=lambda denom, **_: denom != "hits",
     is_bounded_by_gains=lambda denom, group, **_: denom != "hits" and group is None,
+    weighted=True,
 )
 def average_precision(
     cut: CutLists,

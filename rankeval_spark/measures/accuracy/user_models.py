@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+import math
+from dataclasses import replace
+from typing import Annotated, Final, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures.accuracy.cumulated_gain import MOFFAT, Gains, Weighting, require_no_gain_above
-from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, IntVector, Ratio, nan_unless, product_before
+from rankeval_spark.measures.accuracy.cumulated_gain import (
+    MOFFAT,
+    OF_UNJUDGED,
+    Gains,
+    Unjudged,
+    Weighting,
+    require_no_gain_above,
+)
+from rankeval_spark.measures.arrays import (
+    FloatMatrix,
+    FloatVector,
+    IntVector,
+    Ratio,
+    expand_ranges,
+    find_in_lists,
+    nan_unless,
+    positions_in_list,
+    product_before,
+)
 from rankeval_spark.measures.definition import Definition, OptionRule
-from rankeval_spark.measures.lists import CutLists, memoised
+from rankeval_spark.measures.lists import CutLists, Lists, memoised
 from rankeval_spark.measures.options import GreatestGain, Level, Persistence
 
 _NO_GAIN = "no judgement with a positive gain; with rel: no relevant one (R = 0)"
+
+_UNJUDGED_ON_SCALE: Final = OptionRule(
+    "unjudged at most max_rel",
+    lambda options: isinstance(options["unjudged"], float) and options["unjudged"] > float(str(options["max_rel"])),
+)
 
 OptionalLevel: TypeAlias = Annotated[
     Level | None,
@@ -25,16 +49,27 @@ OptionalLevel: TypeAlias = Annotated[
     words="rank-biased precision",
     aliases={"RankBiasedPrecision": {}},
     formula="(1 - p) sum_{i<=k} (g_i / max_rel) p^(i-1); with rel: r_i instead of g_i / max_rel",
+    bounds=(0, math.inf),
+    at_most=lambda weighted, **_: math.inf if weighted else 1.0,
     undefined=_NO_GAIN,
     source=MOFFAT,
     rules=(
         OptionRule("max_rel only without rel", lambda options: options["rel"] is not None and options["max_rel"] != 1),
+        _UNJUDGED_ON_SCALE,
+        *OF_UNJUDGED,
     ),
     always_printed=("p",),
     has_mean_over_ties=True,
+    is_bounded_by_gains=lambda unjudged, group, **_: unjudged == "zero" and group is None,
+    weighted=True,
 )
 def rank_biased_precision(
-    cut: CutLists, *, max_rel: GreatestGain = 1, p: Persistence = 0.8, rel: OptionalLevel = None
+    cut: CutLists,
+    *,
+    max_rel: GreatestGain = 1,
+    p: Persistence = 0.8,
+    rel: OptionalLevel = None,
+    unjudged: Unjudged = "zero",
 ) -> FloatMatrix:
     """Mean gain per item looked at, of a user who goes on to the next item with probability p.
 
@@ -43,7 +78,7 @@ def rank_biased_precision(
     >>> rank_biased_precision(Lists.of([Ranking([1, None, 1])]).cut([1, 3]))
     array([[0.2  , 0.328]])
     """
-    weighting = _geometric(p, rel)
+    weighting = _geometric(p, rel, unjudged)
     if rel is None:
         require_no_gain_above(max_rel, cut.lists, measure="RBP")
     greatest = max_rel if rel is None else 1.0
@@ -85,10 +120,10 @@ def rank_biased_precision_residual(
     return nan_unless(residual, weighting.has_gain(cut))
 
 
-def _geometric(p: float, rel: float | None) -> Weighting:
+def _geometric(p: float, rel: float | None, unjudged: Unjudged = "zero") -> Weighting:
     """Return gains as they are, or 0 and 1 where ``rel`` is given, of a user who comes to rank i with p^(i-1)."""
     gains: Gains = "grade" if rel is None else "binary"
-    return Weighting("geometric", gains, 1 if rel is None else rel, p=p)
+    return Weighting("geometric", gains, 1 if rel is None else rel, unjudged, p=p)
 
 
 _NO_POSITIVE_GAIN = "no judgement with a positive gain"
@@ -102,9 +137,11 @@ _GAIN = Weighting("none", "grade", 1)
     aliases={"ExpectedReciprocalRank": {}},
     formula="sum_{i<=k} (1/i) p_i prod_{j<i} (1 - p_j), p_i = (2^g_i - 1) / 2^max_rel",
     undefined=_NO_POSITIVE_GAIN,
-    source=f"{_CHAPELLE}; gdeval",
+    source=f"{_CHAPELLE}; gdeval; a number for unjudged as the unknown_doc_rating of Elasticsearch",
+    rules=(_UNJUDGED_ON_SCALE, OF_UNJUDGED[0]),
+    is_bounded_by_gains=lambda unjudged, group, **_: unjudged == "zero" and group is None,
 )
-def expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain = 4) -> FloatMatrix:
+def expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain = 4, unjudged: Unjudged = "zero") -> FloatMatrix:
     """Mean inverse of the rank at which a user stops, satisfied.
 
     Below 1 even for a perfect list. Gains 4 and 4 are 15/16, and 1/2 of 15/16 for the 1 in 16 who goes on.
@@ -113,7 +150,8 @@ def expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain = 4) -> Flo
     array([[0.9375    , 0.96679688]])
     """
     require_no_gain_above(max_rel, cut.lists, measure="ERR")
-    return nan_unless(_sum_over_ranks(cut, max_rel), _GAIN.has_gain(cut))
+    seen = cut if unjudged == "zero" else cut.once(("judged", unjudged), lambda: _judge_all(cut, unjudged))
+    return nan_unless(_sum_over_ranks(seen, max_rel), _GAIN.has_gain(cut))
 
 
 @Definition(
@@ -136,6 +174,25 @@ def normalised_expected_reciprocal_rank(cut: CutLists, *, max_rel: GreatestGain 
     require_no_gain_above(max_rel, lists, measure="nERR")
     ideal = cut.sum_ideal(_chance_of_stop(lists.judged_gain, lists.judged_list, max_rel) / lists.ideal_rank)
     return Ratio(_sum_over_ranks(cut, max_rel), ideal, where=_GAIN.has_gain(cut))
+
+
+def _judge_all(cut: CutLists, unjudged: Unjudged) -> CutLists:
+    """View the lists with a judgement of every item: those without one have the gain that ``unjudged`` says."""
+    lists = cut.lists
+    owner = np.repeat(np.arange(lists.n_lists), lists.n_recommended)  # (n_ranks of all lists,)
+    rank = positions_in_list(owner, n_lists=lists.n_lists)
+    if lists.empty is not None:
+        of, first, last = lists.empty
+        length = last - first + 1
+        empty = np.repeat(of, length), expand_ranges(first, length)
+        is_item = find_in_lists(owner, rank, among=empty) < 0
+        owner, rank = owner[is_item], rank[is_item]
+    place = find_in_lists(owner, rank, among=(lists.hit_list, lists.hit_rank))
+    gain = np.append(lists.hit_gain, -1.0)[place]  # -1 without a judgement too
+    usual = replace(_GAIN, unjudged=unjudged).of_unjudged(lists)[owner, 0]
+    judgements = lists.judged_list, lists.judged_gain
+    full = Lists(lists.n_recommended, owner, rank, np.where(gain < 0, usual, gain), *judgements, names=lists.names)
+    return CutLists(full, cut.k)
 
 
 @memoised

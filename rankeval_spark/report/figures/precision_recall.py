@@ -71,7 +71,7 @@ def pr_curve(
     points = mean_points(table, spots)
     if not points:
         found = "no rows of P and R at the same cutoff" if raw else "no rows of IPrec"
-        fix = "request P@1, R@1, P@2, R@2, ..." if raw else "request IPrec@0, IPrec@0.1, ..., IPrec@1"
+        fix = "request P@1, R@1, P@2, R@2, ..." if raw else "request IPrecCurve"
         raise NothingToDrawError(Fault("pr_curve", found, "precision at levels of recall", fix))
     if faults := model_faults({f"models[{n}]": name for n, name in enumerate(models)}, list(points)):
         raise ConfigError(*faults)

@@ -110,6 +110,11 @@ def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number:
     return discounted(one.judged[: k or None], worth_of("inverse", gains, rel), "inverse")
 
 
+@denominator("RR")
+def _(one: PlainList, _: int, *, rel: float) -> Number:
+    return int(one.n_relevant(rel) > 0)
+
+
 @denominator("HitRank")
 def _(one: PlainList, k: int, *, missed: str, rel: float, stat: str) -> Number:
     return 1 if stat != "mean" else hit_divisor(one, k, "hits" if missed == "drop" else "R", rel)
@@ -128,7 +133,7 @@ def _(
     gains: str | GainMap,
     ideal: str,
     rel: float,
-    unjudged: str,
+    unjudged: object,
     dcg: str = "none",
     p: float | None = None,
 ) -> Number:

@@ -7,11 +7,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rankeval_spark.measures.options import GainMap
 from tests.support.oracles import number
 from tests.support.oracles.plain import NAIVE, Naive, Number, PlainList, has_gain, least, mean, naive, share
+
+if TYPE_CHECKING:
+    from rankeval_spark.measures.accuracy.cumulated_gain import Unjudged
 
 Worth = Callable[[Any], Number]
 
@@ -262,8 +265,9 @@ def _(one: PlainList, k: int, *, missed: str, rel: float, stat: str) -> Number |
 
 
 @naive("RBP")
-def _(one: PlainList, k: int, *, max_rel: float, p: float, rel: float | None) -> Number | None:
-    shares = [(gain >= rel) if rel else Fraction(max(gain, 0)) / Fraction(max_rel) for gain in one.top(k)]
+def _(one: PlainList, k: int, *, max_rel: float, p: float, rel: float | None, unjudged: Unjudged) -> Number | None:
+    gained = filled(one, k, (lambda gain: gain >= rel) if rel else itself, unjudged)
+    shares = [Fraction(gain) / Fraction(max_rel) for gain in gained]
     total = (1 - Fraction(p)) * sum(share * Fraction(p) ** i for i, share in enumerate(shares))
     return total if has_gain(one, rel) else None
 
@@ -276,8 +280,25 @@ def _(one: PlainList, k: int, *, p: float, rel: float | None) -> Number | None:
 
 
 @naive("ERR")
-def _(one: PlainList, k: int, *, max_rel: float) -> Number | None:
-    return cascade(one.top(k), max_rel) if has_gain(one, None) else None
+def _(one: PlainList, k: int, *, max_rel: float, unjudged: Unjudged) -> Number | None:
+    return cascade(filled(one, k, itself, unjudged), max_rel) if has_gain(one, None) else None
+
+
+def filled(one: PlainList, k: int, worth: Worth, unjudged: Unjudged) -> list[Number]:
+    """Give the worth of the items at ranks 1..k, also of those without a judgement."""
+    of_judged = [Fraction(worth(gain)) for gain in one.judged if gain >= 0]
+    usual = usual_worth(of_judged, unjudged)
+    known = zip(one.gains, one.is_known, strict=True)
+    return [worth(gain) if is_known else usual for gain, is_known in known][: k or None]
+
+
+def usual_worth(of_judged: Sequence[Number], unjudged: Unjudged) -> Number:
+    """Give what an item without a judgement is worth."""
+    if isinstance(unjudged, float):
+        return unjudged
+    if unjudged == "zero" or not of_judged:
+        return 0
+    return middle(of_judged) if unjudged == "median" else sum(of_judged) / len(of_judged)
 
 
 @naive("nERR")
@@ -286,7 +307,7 @@ def _(one: PlainList, k: int, *, max_rel: float) -> Number | None:
     return share(cascade(one.top(k), max_rel), ideal) if has_gain(one, None) else None
 
 
-def cascade(gains: Sequence[float], max_rel: float) -> Number:
+def cascade(gains: Sequence[Number], max_rel: float) -> Number:
     """Walk down a list until satisfied."""
     total, still_looking = Fraction(0), Fraction(1)
     for rank, gain in enumerate(gains, 1):
@@ -353,7 +374,7 @@ def sums_of_gains(
     *,
     gains: str | GainMap,
     rel: float,
-    unjudged: str,
+    unjudged: Unjudged,
     dcg: str = "none",
     ideal: str = "judged",
     p: float | None = None,
@@ -366,7 +387,7 @@ def sums_of_gains(
     of_judged = [plain(read) for gain, read in pairs if gain >= 0]
     if not any(worth > 0 for worth in of_judged):
         return None
-    usual = {"zero": 0, "mean": sum(of_judged) / len(of_judged), "median": middle(of_judged)}[unjudged]
+    usual = usual_worth(of_judged, unjudged)
     places = zip(one.values if is_value else one.gains, one.is_known, strict=True)
     worths = [raised(plain(gain) if is_known else usual) for gain, is_known in places][: k or None]
     total = discounted(worths, itself, dcg, p)

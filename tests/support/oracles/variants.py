@@ -35,7 +35,7 @@ GROUPS = frozenset({"tail"})
 DISCOUNTS = ("ln", "exp-ln", "log10", "exp-log10", "exp-jk2", "jk10", "exp-jk10", "exp-inverse", "sqrt", "exp-sqrt")
 
 ANYWHERE: Mapping[str, int] = {
-    **{"tail": 1, "True": 2, "micro": 3, "none": 2, "mean": 2, "median": 2, "value": 2},
+    **{"tail": 1, "True": 2, "micro": 3, "none": 2, "1.5": 2, "mean": 2, "median": 2, "value": 2},
     **dict.fromkeys((*DISCOUNTS, "exp-none"), 1),
     **dict.fromkeys(("geometric", "exp-geometric"), 3),
 }
@@ -73,7 +73,7 @@ def _values(option: Option) -> Sequence[Any]:
     if option.is_switch or isinstance(option.default, bool):
         return (option.default, True)
     if option.choices:
-        return (*option.choices, *([OTHER_MAP] if option.takes_map else []))
+        return (*option.choices, *([OTHER_MAP] if option.takes_map else []), *([1.5] if option.takes_number else []))
     return NUMBERS.get(option.name, (option.default, OTHER_NUMBERS.get(option.name, 2.0)))
 
 

@@ -14,7 +14,7 @@ from tests.support.oracles.relevance import discounted, itself, worth_of
 if TYPE_CHECKING:
     from rankeval_spark.measures import Measure, Ranking
 
-_SUMS = {"NumHits", "CG", "DCG", "IDCG"}
+_SUMS = {"NumHits", "CG", "DCG", "IDCG", "RBP"}
 
 
 def alone(ranking: Ranking) -> Iterator[tuple[Fraction, PlainList]]:
@@ -33,6 +33,8 @@ def alone(ranking: Ranking) -> Iterator[tuple[Fraction, PlainList]]:
 
 def value_of(measure: Measure, ranking: Ranking) -> Number | None:
     """Add up what each judgement adds alone, times its weight, and divide."""
+    if measure.name in {"AP", "RR"}:  # what an item adds depends on the others
+        return _value_of_precisions(measure, ranking)
     found = [(weight, _numerator(measure, one)) for weight, one in alone(ranking)]
     if all(weight == 0 or numerator is None for weight, numerator in found):
         return None
@@ -42,12 +44,25 @@ def value_of(measure: Measure, ranking: Ranking) -> Number | None:
     return share(total, divisor_of(measure, ranking))
 
 
+def _value_of_precisions(measure: Measure, ranking: Ranking) -> Number | None:
+    options: Mapping[str, Any] = measure.kernel_options
+    one, k, rel = PlainList.of(ranking), measure.k, options["rel"]
+    if measure.name == "RR":
+        return NAIVE["RR"](one, k, rel=rel)
+    places = enumerate(zip(one.top(k), ranking.weights or [1] * len(one.gains), strict=False), 1)
+    terms = [Fraction(weight * one.hits(rank, rel)) / rank for rank, (gain, weight) in places if gain >= rel]
+    return share(sum(terms, Fraction(0)), divisor_of(measure, ranking)) if one.n_relevant(rel) else None
+
+
 def divisor_of(measure: Measure, ranking: Ranking) -> Number:
     """Give what the sum is divided by: the weights of the relevant items, or the same sum in the best order."""
     options: Mapping[str, Any] = measure.kernel_options
     if measure.name in _SUMS - {"IDCG"} or options.get("denom") == "none":
         return 1
     found = list(alone(ranking))
+    if measure.name == "RR":
+        of_relevant = [weight for weight, one in found if weight and one.n_relevant(options["rel"])]
+        return share(sum(of_relevant), len(of_relevant))
     if "ideal" not in (*options, options.get("denom")):
         return sum((weight * Fraction(_denominator(measure, one)) for weight, one in found), Fraction(0))
     dcg, gains = options.get("dcg", "none" if measure.name == "nCG" else "inverse"), options["gains"]

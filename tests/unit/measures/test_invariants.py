@@ -422,6 +422,29 @@ def test_log_of_average_precision_is_its_logarithm_above_the_floor(ranking: Rank
     assert_equal(np.exp(logarithm), np.maximum(precision, 0.1))
 
 
+@given(ranking=rankings(), name=st.sampled_from(["CG", "DCG", "RBP(max_rel=3,{})", "ERR(max_rel=3,{})"]))
+def test_unjudged_items_count_like_items_with_the_grade_that_they_are_given(ranking: Ranking, name: str) -> None:
+    filled = Ranking([1.5 if gain is None or gain < 0 else gain for gain in ranking.gains], ranking.missed)
+    asked = name.format("unjudged=1.5") if "{}" in name else f"{name}(unjudged=1.5)"
+    found, expected = curve(asked, ranking), curve(name.replace(",{}", ""), filled)
+    assert_equal(found[~np.isnan(found)], expected[~np.isnan(found)])  # of a user without a gain it has none
+
+
+@given(ranks=st.lists(st.tuples(st.integers(1, 9), st.sampled_from([0.25, 1.0, 3.0])), min_size=1, max_size=5))
+def test_with_one_relevant_item_a_user_weighted_rr_and_ap_are_a_weighted_arhr(ranks: list[tuple[int, float]]) -> None:
+    lists = Lists.of([Ranking([*[None] * (rank - 1), 1], weights=[weight] * rank) for rank, weight in ranks])
+    names = (
+        "RR(agg='micro',weighted=True)",
+        "AP(agg='micro',weighted=True)",
+        "ARHR(agg='micro',denom='R',weighted=True)",
+    )
+    asked = parsed(*names)
+    scores = asked.score(lists)
+    for column in asked.columns:
+        assert_equal(scores[column], scores["arhr_agg_micro_denom_r_weighted_true"])
+        assert_equal(scores[f"{column}__weight"][:, 0], [weight for _, weight in ranks])
+
+
 @given(ranking=rankings())
 def test_unjudged_items_count_like_items_judged_0(ranking: Ranking) -> None:
     judged = Ranking([gain or 0.0 for gain in ranking.gains], ranking.missed)

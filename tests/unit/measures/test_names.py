@@ -8,6 +8,7 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
+from rankeval_spark.config.requested_measures import measure_set
 from rankeval_spark.errors import ConfigError
 from rankeval_spark.measures import Lists, Measure, MeasureSet, Ranking, UnknownMeasureError, group_statistics, registry
 from rankeval_spark.measures.options import GainMap
@@ -163,6 +164,7 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("BiasDisparity(category='Drama',group='tail')", "option 'group'; expected a measure that reads judgements"),
         ("Rprec_mult(x=1)@2", "option 'x' twice"),
         ("Rprec_mult@ten", "x=ten; expected x as a number above 0"),
+        ("IPrecCurve", "'IPrecCurve', which stands for 11 measures; expected one of them, or the name in a list"),
         ("IPrec@10", "recall=10; expected recall as a number from 0 to 1"),
         ("IPrec@-0.1", "recall=-0.1; expected recall as a number from 0 to 1"),
         ("IPrec(recall=0.5)@0.1", "option 'recall' twice"),
@@ -187,7 +189,7 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
             r"gains={}; expected gains as 'grade' or 'binary' or 'value' or a map {grade: gain}, such",
         ),
         ("nDCG(unjudged='mean')", "no cutoff; expected one; for nDCG it is optional"),
-        ("nDCG(ideal='retrieved',unjudged='median')@5", "unjudged='mean' and 'median' only with ideal='judged' and"),
+        ("nDCG(ideal='retrieved',unjudged='median')@5", "unjudged='mean', 'median' or a number only with ideal="),
         ("nDCG(dcg='exp-log2',gains='value')@5", "gains='value' with a dcg without exp-"),
         ("R(denom='min',gains='value')@5", "gains='value' only with denom='R'"),
         (
@@ -208,8 +210,14 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("DCG(unjudged='mean',weighted=True)@5", "expected weighted=True only with unjudged='zero'"),
         ("MAR(weighted=True)@5", "expected weighted=True only with kind='cutoffs'"),
         ("nDCG(judged_only=1)@5", "judged_only=1; expected judged_only as True"),
-        ("nDCG(judged_only=True,unjudged='mean')@5", "expected judged_only=True not with unjudged='mean' or 'median'"),
-        ("CG(judged_only=True,unjudged='median')", "expected judged_only=True not with unjudged='mean' or 'median'"),
+        (
+            "nDCG(judged_only=True,unjudged='mean')@5",
+            "expected judged_only=True not with unjudged='mean', 'median' or a number",
+        ),
+        (
+            "CG(judged_only=True,unjudged='median')",
+            "expected judged_only=True not with unjudged='mean', 'median' or a number",
+        ),
         ("MIUF(group='tail')@5", "option 'group'; expected a measure that reads judgements, as MIUF does not"),
         ("ItemCoverage(group='tail')@5", "option 'group'; expected a measure that reads judgements"),
         ("IPrecAvg(levels=10.5)", "levels a whole number"),
@@ -252,6 +260,10 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("RBP(p=0)", "p=0; expected p as a number above 0 and below 1"),
         ("RBP(max_rel=0)", "expected max_rel as a number above 0"),
         ("RBP(rel=None)", "rel=None; expected rel as a number above 0"),
+        ("nDCG(unjudged=0)@5", "expected unjudged as 'zero' or 'mean' or 'median' or a number above 0"),
+        ("nDCG(unjudged=2)", "no cutoff; expected one; for nDCG it is optional"),
+        ("ERR(max_rel=2,unjudged=3)", "expected unjudged at most max_rel"),
+        ("RR(weighted=True)", "expected weighted=True only with agg='micro': a list counts by the mean weight"),
         ("RBP(rel=1,max_rel=2)", "expected max_rel only without rel"),
         ("nDCG(rel=2,gains={1:1})@5", "expected rel only with gains='binary'"),
         ("nDCG(gains={1:1},ideal='k_ones')@5", "expected ideal='k_ones' only with gains='binary'"),
@@ -337,8 +349,8 @@ def test_text_is_never_evaluated(attack: str) -> None:
             "p_judged_only_true",
             "P(rel=1,agg='macro',denom='k',judged_only=True)",
         ),
-        ("RBP@5", "RBP(p=0.8)", "rbp_p_0_8", "RBP(max_rel=1,p=0.8)"),
-        ("RBP(rel=2)@5", "RBP(rel=2,p=0.8)", "rbp_rel_2_p_0_8", "RBP(rel=2,max_rel=1,p=0.8)"),
+        ("RBP@5", "RBP(p=0.8)", "rbp_p_0_8", "RBP(max_rel=1,p=0.8,unjudged='zero')"),
+        ("RBP(rel=2)@5", "RBP(rel=2,p=0.8)", "rbp_rel_2_p_0_8", "RBP(rel=2,max_rel=1,p=0.8,unjudged='zero')"),
         (
             "CG(gains={1:0.5,2:3})",
             "CG(gains={1:0.5,2:3})",
@@ -401,3 +413,12 @@ def test_groups_in_other_alphabets_have_columns_of_their_own() -> None:
     asked = MeasureSet.parse([f"R(group='{name}')@5" for name in ("Драма", "Комедия", "drama")])
     assert len(set(asked.columns)) == 3
     assert all(re.fullmatch(r"r_group_[a-z0-9]+", column) for column in asked.columns)
+
+
+def test_one_name_requests_the_eleven_points_of_a_curve() -> None:
+    written = [f"IPrec(rel=2,need='v9',recall={tenths / 10:g})" for tenths in range(11)]
+    assert MeasureSet.parse(["P@5", "IPrecCurve(rel=2,need='v9')"]) == MeasureSet.parse(["P@5", *written])
+    in_a_config = measure_set(("iprec_curve",), (5, "all"), "trec_eval")
+    assert [measure.definition for measure in in_a_config.measures][::10] == [
+        f"IPrec(rel=1,need='v10',recall={level})" for level in (0, 1)
+    ]

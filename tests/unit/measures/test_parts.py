@@ -20,7 +20,7 @@ ASKED = MeasureSet.of(MICRO)
 WITH_PARTS = {
     *("P", "R", "F", "Rprec", "RMSE", "MSE", "MAE", "PredictedShare", "LogLoss", "FCP", "GAUC", "PopLift"),
     *("AP", "nDCG", "nCG", "nERR", "ARHR", "MAR", "Rprec_mult", "SetP", "SetR", "SetF", "RecallCeiling"),
-    *("Judged", "Bpref", "HitRank", "infAP", "PAUC", "PAP", "AUC", "alpha_nDCG", "ERR_IA", "P_IA"),
+    *("Judged", "Bpref", "HitRank", "RR", "infAP", "PAUC", "PAP", "AUC", "alpha_nDCG", "ERR_IA", "P_IA"),
     *("IPS", "ClippedIPS", "SNIPS", "DR", "ImportanceWeight"),
 }
 

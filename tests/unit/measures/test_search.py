@@ -123,6 +123,7 @@ jaccard similarity = Jaccard
 unjudged documents = unj
 number of hits = NumHits
 coverage_error = HitRank
+IPrecCurve = IPrec
 fairness between groups of users = GroupGap
 worst group = WorstGroup
 nDGC = nDCG

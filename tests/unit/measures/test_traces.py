@@ -28,7 +28,7 @@ NO_SUMS: Final = {
 }
 """Measures without a term a rank: of pairs, curves, medians, logarithms and counts of something else."""
 
-OF_SOME: Final = {"CatalogAUC", "Freshness", "HitRank", "IDCG", "ILS", "RBO", "MCC", "RBPResidual"}
+OF_SOME: Final = {"CatalogAUC", "ERR", "Freshness", "HitRank", "IDCG", "ILS", "RBO", "MCC", "RBPResidual"}
 """Measures that are sums with some options, or of lists whose value no bound holds."""
 
 

@@ -14,7 +14,7 @@ from tests.support import oracles
 from tests.support.rankings import batches
 from tests.support.scored import assert_all_equal, by_measure
 
-OFFERED: Final = {"R", "SetR", "NumHits", "CG", "nCG", "DCG", "IDCG", "nDCG", "ARHR", "MAR"}
+OFFERED: Final = {"AP", "RR", "RBP", "R", "SetR", "NumHits", "CG", "nCG", "DCG", "IDCG", "nDCG", "ARHR", "MAR"}
 VARIANTS: Final = [
     measure for measure in filter(oracles.takes_every_list, oracles.all_variants(ks=(1, 3, 0))) if measure.is_weighted
 ]
@@ -31,7 +31,7 @@ UNWEIGHTED: Final = MeasureSet.of(list(map(plain, VARIANTS)))
 
 def is_sum(measure: Measure) -> bool:
     """Whether the value is a sum of weights, not a ratio of two of them."""
-    return measure.name in {"NumHits", "CG", "DCG", "IDCG"} or measure.options.get("denom") == "none"
+    return measure.name in {"NumHits", "CG", "DCG", "IDCG", "RBP"} or measure.options.get("denom") == "none"
 
 
 def with_weight(ranking: Ranking, weight: float) -> Ranking:

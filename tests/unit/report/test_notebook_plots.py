@@ -222,7 +222,7 @@ def test_what_cannot_be_drawn_says_what_to_request() -> None:
     bare = evaluated(measures=["nDCG@3"], slices=(), items=None)
     for draw, fix in (
         (bare.plot.curves, "request several"),
-        (bare.plot.pr_curve, "request IPrec@0"),
+        (bare.plot.pr_curve, "request IPrecCurve"),
         (bare.plot.tradeoffs, "CatalogCoverage@10"),
     ):
         with pytest.raises(NothingToDrawError, match=fix):

@@ -11,7 +11,9 @@ import pyarrow.compute as pc
 
 from rankeval_spark import columns as C, wording
 from rankeval_spark.config.policies import tie_rule
+from rankeval_spark.engine.scorer import RELEVANT
 from rankeval_spark.errors import visible
+from rankeval_spark.measures.options import AGG, GROUP
 from rankeval_spark.report.layouts import Column, Layout, to_html, to_text
 from rankeval_spark.report.result_table import ResultTable
 from rankeval_spark.result_rows.trace_rows import IDEAL, IS_EVALUATED, IS_SUM, KERNEL_VALUE, LIST, NUMBER, OF_RANK, PART
@@ -64,7 +66,7 @@ class Explanation:
 
     def layouts(self) -> list[Layout]:
         """Lay out the list with the sentences, and the ideal list."""
-        found = [_lay_out(self.table, f"{self._title}\n{self.measure.entry.formula}", self.sentences)]
+        found = [_lay_out(self.table, f"{self._title}\n{self._formula}", self.sentences)]
         return [*found, _lay_out(self.ideal, self._ideal_title, ())] if len(self.ideal) else found
 
     @property
@@ -73,6 +75,20 @@ class Explanation:
         of_list = f", list {visible(self.list_id)}" if self.list_id else ""
         value = "is undefined" if self.value is None else f"= {wording.number(self.value)}"
         return f"{self.measure} {value} for user {visible(self.user_id)}{model}{of_list}"
+
+    @property
+    def _formula(self) -> str:
+        """Return the formula with the choices of this measure that it is not written for."""
+        formula = self.measure.entry.formula
+        chosen = [
+            f"{option.name}={value!r}"
+            for option in self.measure.entry.options
+            if isinstance(value := self.measure.options[option.name], str)
+            and value != option.default
+            and option.name not in (AGG, GROUP)
+            and f"{option.name}=" not in formula
+        ]
+        return f"{formula}; here with {', '.join(chosen)}" if chosen else formula
 
     @property
     def _ideal_title(self) -> str:
@@ -97,7 +113,10 @@ class Explanation:
             int(numbers[name] or 0) for name in (C.N_JUDGED, C.N_RELEVANT, C.N_RECOMMENDED, C.N_HITS)
         )
         of_items = wording.count(recommended, "place") + (f" down to rank {self.measure.k}" if self.measure.k else "")
-        found.append(f"R = {relevant} of {judged} judged items are relevant; {of_items}, hits: {hits}")
+        rel, group = (self.measure.options.get(name) for name in ("rel", GROUP))
+        level = f" (gain {rel:g} or more)" if isinstance(rel, int | float) and rel != RELEVANT else ""
+        of_group = f" of {group!r}" if group else ""
+        found.append(f"R = {relevant} of {judged} judged items{of_group} are relevant{level}; {of_items}, hits: {hits}")
         return [*nothing, *found]
 
     @property
@@ -122,7 +141,8 @@ class Explanation:
         if "constant" in numbers:
             steps.append(f"plus {_short(numbers['constant'])}, whatever the items add")
         if not self.is_sum:
-            last = f"no terms of single ranks: `after` is the value of the list so far, at last {self._shown_value}"
+            why = "the value is no sum of them" if "sum of terms" in numbers else "no terms of single ranks"
+            last = f"{why}: `after` is the value of the list so far, at last {self._shown_value}"
             return [*([", ".join(steps)] if steps else []), last]
         if "ratio" in numbers:
             return [f"{', '.join(steps)}: {_short(numbers['ratio'])}, of which the formula makes {self._shown_value}"]

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
 
 from rankeval_spark import columns as C
-from rankeval_spark.engine.scorer import COUNTED, read_lists, spread_lists
+from rankeval_spark.engine.scorer import COUNTED, RELEVANT, read_lists, spread_lists
+from rankeval_spark.measures.measure_set import restrict_lists
 from rankeval_spark.measures.traces import trace_value, with_places
 
 if TYPE_CHECKING:
     from rankeval_spark.engine.outputs import Part
     from rankeval_spark.engine.ranked_lists import RankedLists
-    from rankeval_spark.measures import Measure
+    from rankeval_spark.measures import Lists, Measure
     from rankeval_spark.measures.traces import Trace
 
 LIST: Final = "list"  # what a row is of: a rank of the list
@@ -57,7 +58,7 @@ def to_trace_rows(part: Part, place: int, measure: Measure) -> pa.RecordBatch:
     gains = dict(zip(lists.hit_rank.tolist(), lists.hit_gain.tolist(), strict=True))
     depth = int(part.scored.counts[C.N_RECOMMENDED][place, part.outputs.computed.ks.index(measure.k)])
     found = [*_rows_of_list(trace, items, gains, depth), *_rows_of_ideal(trace, judged)]
-    found += _rows_of_numbers(part, place, measure)
+    found += _rows_of_numbers(part, place, measure, lists)
     numbers = {**trace.numbers, KERNEL_VALUE: trace.value, IS_SUM: float("contribution" in trace.by_rank)}
     found += [{PART: NUMBER, "name": name, C.VALUE: _or_none(number)} for name, number in numbers.items()]
     return pa.RecordBatch.from_pylist([{**keys, **row} for row in found], SCHEMA)
@@ -93,12 +94,17 @@ def _rows_of_ideal(trace: Trace, judged: list[str]) -> Iterator[dict[str, Any]]:
         yield {**numbers, PART: IDEAL, C.RANK: rank, C.ITEM_ID: item, "discount": _discount(numbers)}
 
 
-def _rows_of_numbers(part: Part, place: int, measure: Measure) -> Iterator[dict[str, Any]]:
-    """Yield the value of ``user_metrics``, whether the list is in the population, and the counts of the list."""
+def _rows_of_numbers(part: Part, place: int, measure: Measure, lists: Lists) -> Iterator[dict[str, Any]]:
+    """Yield the value of ``user_metrics``, whether the list is in the population, and what the measure counts in it."""
     at = part.outputs.computed.ks.index(measure.k)
     is_evaluated = bool(part.members.is_evaluated[place])
     value = float(part.scored.values[measure.column][place, at]) if is_evaluated else math.nan
     counts = {name: float(part.scored.counts[name][place, at]) for name in COUNTED}
+    rel = cast("float | None", measure.options.get("rel"))
+    view = restrict_lists(lists, measure.is_judged_only, measure.group, is_weighted=False)
+    cut, level = view.cut([measure.k]), RELEVANT if rel is None else rel
+    of_measure = {C.N_JUDGED: view.n_judged, C.N_RELEVANT: cut.n_relevant(level), C.N_HITS: cut.hits(level)}
+    counts |= {name: float(count[0, 0]) for name, count in of_measure.items()}
     for name, number in {C.VALUE: value, IS_EVALUATED: float(is_evaluated), **counts}.items():
         yield {PART: NUMBER, "name": name, C.VALUE: _or_none(number)}
 

@@ -94,7 +94,7 @@ def test_the_text_has_items_gains_discounts_ideal_list_and_sums() -> None:
         repr(found)
         == """\
 nDCG(dcg='exp-log2')@3 = 0.6047 for user 7
-DCG@k / IDCG@k
+DCG@k / IDCG@k; here with dcg='exp-log2'
 rank  item_id  title       gain   worth  discount    term  contribution
    1  a                          0.0000            0.0000        0.0000
    2  b        Brazil <&>     3  7.0000    0.6309  4.4165        0.5432
@@ -120,6 +120,28 @@ def test_a_value_that_is_undefined_is_explained_in_words() -> None:
     assert "no value: no judgement with a positive gain; with gains='binary': no relevant one (R = 0)\n" in ndcg
     assert "the policy zero_relevant='zero' counts it as 0" in repr(result.explain("bob", "AP", model="x"))
     assert "is not in the population 'judged'" in repr(result.explain("dan", "AP", model="x"))
+
+
+COUNTED: Final = {
+    "AP(rel=2)@3": "R = 2 of 3 judged items are relevant (gain 2 or more); 3 places down to rank 3, hits: 1",
+    "AP(judged_only=True)@1": "R = 3 of 3 judged items are relevant; 1 place down to rank 1, hits: 1",
+    "AP(group='new')": "R = 1 of 1 judged items of 'new' are relevant; 4 places, hits: 1",
+    "RBP": "R = 3 of 3 judged items are relevant; 4 places, hits: 2",
+}
+
+
+@pytest.mark.parametrize("measure", COUNTED)
+def test_the_last_sentence_counts_what_the_measure_takes_for_relevant(measure: str) -> None:
+    log = table("user_id item_id score", *(("u", item, -rank) for rank, item in enumerate("abcd")))
+    held_out = table("user_id item_id gain", ("u", "b", 1), ("u", "c", 2), ("u", "z", 3))
+    items = table("item_id categories", ("b", ["new"]), ("a", ["new"]), ("z", ["old"]))
+    found = evaluate(log, held_out, measures=["AP"], items=items).explain("u", measure.replace("RBP", "RBP(max_rel=3)"))
+    assert found.sentences[-1] == COUNTED[measure]
+
+
+def test_a_sum_that_is_not_the_value_is_not_called_no_terms() -> None:
+    found = measured(LOG, HELD_OUT, measures=["AP"]).explain("ann", "LogAP", model="x")
+    assert "the value is no sum of them: `after` is the value of the list so far" in repr(found)
 
 
 def test_a_user_without_a_list_has_the_value_of_an_empty_one() -> None:

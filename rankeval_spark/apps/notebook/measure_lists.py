@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps.notebook.evaluate import evaluate
-from rankeval_spark.errors import Fault, InvalidCallError, listed, nearest
+from rankeval_spark.errors import Fault, InvalidCallError, kind_of, listed, nearest
 from rankeval_spark.report.result_table import ResultTable
 
 if TYPE_CHECKING:
@@ -102,6 +102,10 @@ def measure_lists(
     sum of terms 1.1667, divided by 2: 0.5833
     R = 2 of 2 judged items are relevant; 3 places, hits: 2
     """
+    given: object = lists
+    if not isinstance(given, Mapping):
+        expected, fix = "a dict of lists by their names", 'write measure_lists({"A": "- 1 1"}, ["AP"])'
+        raise InvalidCallError(Fault("measure_lists(lists=)", kind_of(given), expected, fix))
     if MEAN in lists:
         expected = f"another name: {MEAN!r} is the row of all lists"
         raise InvalidCallError(Fault("measure_lists(lists=)", repr(MEAN), expected, "rename the list"))

@@ -420,20 +420,18 @@ class Evaluation(Generic[Frame]):
             if measure.column in measures.comparable and measure.weight_column is None
         ]
         others = {str(measure) for measure in measures.measures} - {*testable}
-        faults, mean = [], "a measure that is a mean over users"
-        if request.has_user_weights:
-            mean += " who all count once; with user_weights, gaps and group_metrics have intervals"
+        faults = []
         if not request.slices:
             faults.append(Fault("evaluate(slices=)", "none", "segments whose groups are compared"))
         for index, name in enumerate(asked.measures or ()):
             where = place(("measures", index))
             if name in others:
-                faults.append(Fault(where, repr(name), mean))
+                faults.append(Fault(where, repr(name), "a measure that is a mean over users"))
             elif name not in testable:
                 expected = f"a measure of the evaluation: {', '.join(testable)}"
                 faults.append(Fault(where, repr(name), expected, nearest(name, testable)))
         if not testable and not asked.measures:
-            faults.append(Fault(place(("measures",)), "none", mean))
+            faults.append(Fault(place(("measures",)), "none", "a measure that is a mean over users"))
         if faults:
             raise ConfigError(*faults)
         return asked.model_copy(update={"measures": tuple(testable) if asked.measures is None else asked.measures})

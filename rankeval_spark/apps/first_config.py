@@ -26,8 +26,6 @@ from rankeval_spark.config.inputs import (
     InputConfig,
     ItemsInput,
     Nested,
-    NestedItems,
-    NestedJudgements,
     RecommendationsInput,
     SegmentsInput,
     TrainInput,
@@ -138,7 +136,7 @@ class GuessedInput:
     columns: dict[str, Guess]  # by canonical column
     day: Guess | None  # column with the evaluation date
     missing: tuple[str, ...]  # canonical columns that the input needs and that were not found
-    nested: NestedItems | None  # arrays of items and of scores or gains, where a row has several items
+    nested: Nested | None  # arrays of items and scores, where a row is a whole list
     gains: Gains | None  # how a column of events becomes gains
     unknown_events: tuple[str, ...]  # events whose gain no word in their name says
     as_text: tuple[str, ...] = ()  # ids that are whole numbers here and text in another input
@@ -157,11 +155,6 @@ class GuessedInput:
         if self.day is None:
             return self.table.path_date
         return max(self.table.partitions.get(self.day.column) or distinct_texts(self.table.rows[self.day.column]))
-
-    @property
-    def row_in_words(self) -> str:
-        """What a row is where it has several items."""
-        return "a row has several judgements" if self.name == "held_out" else "a row is a whole list"
 
     @property
     def unread(self) -> list[str]:
@@ -260,16 +253,14 @@ def _guess_input(name: str, tables: Mapping[str, TableSample]) -> GuessedInput:
     is_log = name == "recommendations"
     if not is_log:
         day = _guess_date_column(table, like=day.column if day else "")
-    nested = _guess_nested(table, is_log=is_log) if is_log or name == "held_out" else None
-    in_arrays = () if nested is None else (*nested.arrays, C.SCORE, C.RANK)
+    nested = _guess_nested(table) if is_log else None
+    in_arrays = () if nested is None else (C.ITEM_ID, C.SCORE, C.RANK)
     wanted = [column for column in input_schemas()[name].field_names() if column not in in_arrays]
     columns = _guess_columns(table, wanted, "" if day is None else day.column)
     needed = [column for column in required_columns(input_schemas()[name]) if column not in in_arrays]
     needed += [C.SCORE] if is_log and nested is None and C.RANK not in columns else []
     missing = tuple(column for column in needed if column not in columns)
-    gains, unknown = (
-        _guess_gains(table) if name == "held_out" and nested is None and C.GAIN not in columns else (None, ())
-    )
+    gains, unknown = _guess_gains(table) if name == "held_out" and C.GAIN not in columns else (None, ())
     guessed = GuessedInput(name, table, columns, day, missing, nested, gains, unknown)
     if is_log and nested is None and _has_list_times(guessed):
         columns[C.LIST_ID] = Guess(columns[C.RECOMMENDED_AT].column, "times that many items of a user share")
@@ -320,8 +311,8 @@ def _has_dates(table: TableSample, column: str) -> bool:
     return bool(values) and all(map(ISO_DATE.fullmatch, values))
 
 
-def _guess_nested(table: TableSample, *, is_log: bool) -> NestedItems | None:
-    """Guess which columns hold the items of a list, or the judged ones of a user; None where a row is an item."""
+def _guess_nested(table: TableSample) -> Nested | None:
+    """Guess which columns hold the lists of a log with a row per list; None where a row is an item."""
     kinds = {column.name: column.type for column in table.rows.schema}
     if any(is_item_name(name) and _is_id(kind) for name, kind in kinds.items()):
         return None
@@ -335,8 +326,6 @@ def _guess_nested(table: TableSample, *, is_log: bool) -> NestedItems | None:
         items = _likeliest_array(arrays, _is_id, is_item_name)
         if items is not None:
             others = {path: kind for path, kind in arrays.items() if path != items}
-            if not is_log:
-                return NestedJudgements(items=items, gains=_likeliest_array(others, is_number, lambda _: False))
             return Nested(items=items, scores=_likeliest_array(others, is_number, is_score_name))
     return None
 
@@ -485,9 +474,10 @@ def _input_lines(guessed: GuessedInput, guesses: Guesses, rows: Sequence[Advised
     for name in guessed.missing:
         yield _commented(f"      {name}: {name}", f"NOT FOUND, write one of: {', '.join(unread) or 'none left'}")
     if guessed.nested is not None:
-        yield _commented("    nested:", f"{guessed.row_in_words}, guessed by the types")
-        for column, path in guessed.nested.arrays.items():
-            yield f"      {guessed.nested.places[column].removeprefix('nested.')}: {_quoted(path)}"
+        yield _commented("    nested:", "a row is a whole list, guessed by the types")
+        yield f"      items: {_quoted(guessed.nested.items)}"
+        if guessed.nested.scores is not None:
+            yield f"      scores: {_quoted(guessed.nested.scores)}"
     yield from _gain_lines(guessed, advised.get("gains"), advised.get("sampled_candidates"))
     if guessed.as_text:
         types = ", ".join(f"{name}: string" for name in guessed.as_text)

@@ -272,8 +272,8 @@ def _print_guesses(guesses: Guesses, rows: Sequence[Advised]) -> None:
             table.add_row(*first, meaning, escape(guess.column), guess.by)
         lines += [f"not found: {name}.{column}; write its column into the config" for column in guessed.missing]
         if guessed.nested is not None:
-            paths = " and ".join(guessed.nested.arrays.values())
-            lines.append(f"{name}: {guessed.row_in_words}, guessed by the types: {paths}")
+            paths = " and ".join(filter(None, (guessed.nested.items, guessed.nested.scores)))
+            lines.append(f"{name}: a row is a whole list, guessed by the types: {paths}")
         if guessed.gains is not None:
             gains = ", ".join(f"{event} {gain:g}" for event, gain in guessed.gains.values.items())
             lines.append(f"{name}: gains of {guessed.gains.column}, guessed by the names of the events: {gains}")

@@ -57,3 +57,20 @@ def test_groups_of_history_go_with_those_of_popularity_and_with_judged_lists() -
     expected = {"repeat": (1 + 0 + 0) / 3, "explore": 1, "head": 1 / 2, "middle": 1 / 2}
     found = {row["measure"]: row["value"] for row in result.metrics.to_pylist()}
     assert found == pytest.approx({f"R(group='{name}')": value for name, value in expected.items()}, rel=0, abs=1e-12)
+
+
+def test_lists_without_seen_items_repeat_nothing_and_explain_says_so() -> None:
+    log, bought = rows({"u": ["a", "b"]}), rows({"u": ["a", "b"]}).drop_columns("rank")
+    train = pa.table({"user_id": ["u"], "item_id": ["a"]})
+    result = evaluate(
+        log,
+        bought,
+        train=train,
+        measures=["RepeatRecall@2", "nDCG(group='explore')@2"],
+        policies={"seen_in_train": "drop"},
+    )
+    assert {row["measure"]: row["value"] for row in result.metrics.to_pylist()} == {
+        "R(group='repeat')": 0.0,
+        "nDCG(group='explore')": 1.0,
+    }
+    assert "sum of terms 0, divided by 1: 0" in str(result.explain("u", "RepeatRecall@2"))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from rankeval_spark import evaluate
-from rankeval_spark.errors import InputError, InvalidCallError, RefusedCallError
+from rankeval_spark.errors import InputError, RefusedCallError
 from rankeval_spark.measures import Measure, MeasureSet
 from tests.support.skewed import hall
 
@@ -118,11 +118,6 @@ def test_means_and_intervals_are_those_of_a_ratio_of_sums(text: str, half: str) 
     assert row["n_users"] == n
     if "micro" not in text:
         assert math.isclose(row["n_effective"], weights.sum() ** 2 / (weights**2).sum(), rel_tol=1e-12)
-
-
-def test_tests_of_gaps_say_where_weighted_gaps_are() -> None:
-    with pytest.raises(InvalidCallError, match="who all count once; with user_weights, gaps and group_metrics have"):
-        both()[1].gap_tests()
 
 
 def test_the_error_is_near_that_of_a_jackknife_over_users() -> None:

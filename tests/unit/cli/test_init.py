@@ -211,21 +211,6 @@ def test_arrays_are_lists(folder: Path, columns: dict[str, list[Any]], nested: d
     assert ran.code == 0, ran.err
 
 
-def test_judgements_of_a_user_in_one_row_are_found_with_their_gains(folder: Path) -> None:
-    write_plain(folder)
-    write_parquet(
-        folder / "truth.parquet", userId=[*range(N_USERS)], liked=[[1, 2]] * N_USERS, grades=[[3.0, 1.0]] * N_USERS
-    )
-    config = written()
-    held_out = config.inputs.held_out
-    assert held_out.nested is not None
-    assert held_out.nested.model_dump(exclude={"separator"}) == {"items": "liked", "gains": "grades"}
-    assert (held_out.columns, held_out.gains) == ({"user_id": "userId"}, None)
-    assert "a row has several judgements, guessed by the types" in (folder / "conf" / "mine.yaml").read_text()
-    ran = rankeval("run", "conf/mine.yaml", "--date", FIRST)
-    assert ran.code == 0, ran.err
-
-
 def test_guessed_shapes_are_shown(folder: Path) -> None:
     write_events(folder, "view", "buy", column="action")
     write_parquet(folder / "lists.parquet", user_id=[*range(N_USERS)], items=[[1, 2]] * N_USERS)

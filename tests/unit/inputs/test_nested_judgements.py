@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from rankeval_spark import evaluate
-from rankeval_spark.errors import InputError, InvalidCallError
+from rankeval_spark.config.inputs import JudgementRows, NestedJudgements
+from rankeval_spark.errors import ConfigError, InputError
 
 LOG: Final = pa.table({"user_id": ["ann"] * 3 + ["bob"] * 2, "item_id": [*"AXB", *"CA"], "rank": [1, 2, 3, 1, 2]})
 MEASURES: Final = ("DCG@3", "nDCG@3", "R@2", "AP")
@@ -70,6 +71,11 @@ def test_what_pairs_no_gain_with_an_item_is_refused(columns: dict[str, Any], mes
 
 
 def test_two_places_of_gains_are_refused() -> None:
-    given = {"nested": {"items": "a", "gains": "b"}, "columns": {"gain": "c"}}
-    with pytest.raises(InvalidCallError, match=r"both nested\.gains and columns\.gain"):
-        evaluate(LOG, LOG, measures=MEASURES, inputs={"held_out": given})
+    with pytest.raises(ConfigError, match=r"both nested.gains and columns.gain"):
+        evaluate(
+            LOG,
+            LOG,
+            measures=MEASURES,
+            inputs={"held_out": {"nested": {"items": "a", "gains": "b"}, "columns": {"gain": "c"}}},
+        )
+    assert JudgementRows(nested=NestedJudgements(items="a", gains="b")).renames == {"item_id": "a", "gain": "b"}

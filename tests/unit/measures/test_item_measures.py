@@ -192,27 +192,3 @@ def test_share_of_young_items_grows_with_the_age_that_is_young(ranking: Ranking,
     shares = [curve(f"Freshness(days={age},stat='share',unknown='drop')", ranking) for age in (days, days + 5, 10_000)]
     assert np.all((shares[0] <= shares[1]) | np.isnan(shares[0]))
     assert_equal(shares[2], np.where(np.isnan(shares[0]), np.nan, 1.0))
-
-
-@given(gains=st.lists(st.sampled_from([None, 0, 1]), min_size=2, max_size=9), n_besides=st.integers(0, 5))
-def test_reversed_list_has_the_rest_of_the_catalogue_auc(gains: list[int | None], n_besides: int) -> None:
-    n_relevant, n_listed = gains.count(1), len(gains) - gains.count(1)
-    assume(n_relevant and n_listed)
-    background = Background(catalogue=len(gains) + n_besides)
-    (found,), (reversed_,) = (
-        values("CatalogAUC", Ranking(each, background=background)) for each in (gains, gains[::-1])
-    )
-    n_pairs = n_relevant * (n_listed + n_besides)
-    assert found + reversed_ == pytest.approx((n_relevant * (n_listed + 2 * n_besides)) / n_pairs, rel=0, abs=1e-12)
-
-
-@given(gains=st.lists(st.sampled_from([None, 0, 1]), min_size=1, max_size=9), names=st.sampled_from(["a", "ab", "abc"]))
-def test_intent_aware_precision_is_precision_where_all_items_are_of_every_category(
-    gains: list[int | None], names: str
-) -> None:
-    assume(1 in gains)
-    items, judged = [Item(categories=tuple(names))] * len(gains), [(gain, tuple(names)) for gain in gains if gain]
-    background = Background(judged=judged, profile=[(name, len(names), 2) for name in names])
-    ranking = Ranking(gains, items=items, background=background)
-    for intents in ("equal", "train"):
-        assert_equal(curve(f"P_IA(intents='{intents}')", ranking), curve("P", ranking))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -53,7 +53,7 @@ def healthy() -> Inputs:
     return {"recommendations": to_log(), "held_out": to_held_out()}
 
 
-def with_gains(gains: list[float], name: str = "gain") -> Callable[[Inputs], Inputs]:
+def with_gains(gains: Sequence[float], name: str = "gain") -> Callable[[Inputs], Inputs]:
     """Give the judgements these gains in turn."""
 
     def plant(given: Inputs) -> Inputs:
@@ -116,6 +116,17 @@ def segments(given: Inputs) -> Inputs:
     of_users = {"country": ["AT"] * (N_USERS - 3) + ["DE"] * 3, "age": [*range(N_USERS)], "planet": ["earth"] * N_USERS}
     mail = [f"{user}@example.org" for user in range(N_USERS)]
     return given | {"segments": pa.table({"user_id": range(N_USERS), **of_users, "mail": mail})}
+
+
+def repeated(held_out: pa.Table) -> pa.Table:
+    """Judge every item twice, a day apart and by other grades."""
+    both = pa.concat_tables([held_out] * 2).append_column("gain", [np.repeat([1.0, 3.0], len(held_out))])
+    days = np.repeat(np.array(["2026-01-01", "2026-01-02"], "datetime64[us]"), len(held_out))
+    return both.append_column("interacted_at", [pa.array(days)])
+
+
+def to_ranks(log: pa.Table) -> pa.Table:
+    return log.set_column(3, "rank", pc.cast(pc.multiply(log["score"], -8), pa.int32()))
 
 
 def half_hits(given: Inputs) -> Inputs:
@@ -219,6 +230,30 @@ CASES: Final[dict[str, tuple[Callable[[Inputs], Inputs], dict[str, Any]]]] = {
             with_scores(given, pc.add(given["recommendations"]["score"], 4.9))
         ),
         {"measures": ["RMSE", "MAE", "R(rel=4)"]},
+    ),
+    "rated twice": (
+        lambda given: given | {"held_out": repeated(given["held_out"])},
+        {"policies.held_out_duplicates": "last"},
+    ),
+    "users without judgements": (
+        lambda given: given | {"held_out": to_held_out(n_users=N_USERS * 2 // 5)},
+        {"warning": {"extra users"}},
+    ),
+    "nothing relevant": (with_gains([0] * 8 + [1, 1]), {"warning": {"zero relevant"}}),
+    "ranks from 0": (
+        lambda given: given | {"recommendations": to_ranks(given["recommendations"])},
+        {"inputs.recommendations.ranks_from": 0},
+    ),
+    "ids that are NULL": (
+        lambda given: (
+            given
+            | {
+                "held_out": pa.concat_tables(
+                    [given["held_out"], pa.table({"user_id": pa.array([None], pa.int64()), "item_id": [1]})]
+                )
+            }
+        ),
+        {"warning": {"null keys"}},
     ),
     "own values": (
         lambda given: given | {"user_values": pa.table({"user_id": [1], "name": ["revenue"], "value": [2.0]})},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -183,9 +182,13 @@ def advise(  # noqa: PLR0913 - the inputs of evaluate
         gains, columns = call.inputs.held_out.gains, call.inputs.held_out.columns
         rows = look_at(host, gain_column="" if gains else columns.get(C.GAIN, C.GAIN))
         rows += [*(Advised("warning", "columns", None, text) for text in _messages(told))]
-        changes = _of_call(advice.changes_of(rows))
-        changes["inputs"] = _merge(call.inputs.model_dump(mode="json", exclude_unset=True), changes.get("inputs", {}))
-        return Advice(rows, validate_call({**arguments, **changes}, frames))
+        changes = advice.changes_of(rows)
+        advised = {
+            name: {key: value for key, value in keys.items() if key not in _OF_CONFIG}
+            for name, keys in changes.get("inputs", {}).items()
+        }
+        read = _merge(call.inputs.model_dump(mode="json", exclude_unset=True), advised)
+        return Advice(rows, validate_call({**arguments, **changes, "inputs": read}, frames))
 
 
 def advise_config(
@@ -210,22 +213,22 @@ def advise_config(
 
 
 def fit_to_config(config: EvaluationConfig, rows: Sequence[Advised]) -> Advice:
-    """Return advice with the config that follows it; measures and cutoffs replace those of the config."""
-    values = config.model_dump(mode="json", exclude_defaults=True)
-    changes = advice.changes_of(rows)
+    """Return advice with the config that follows it.
+
+    What the config says of comparisons stays. Advised measures and cutoffs replace its own, but where rules, slices or
+    primary measures need those: then they are added.
+    """
+    said = set() if config.comparisons is None else config.comparisons.model_fields_set
+    rows = [row for row in rows if row.kind != "comparison" or row.key.partition(".")[2] not in said]
+    values, changes = config.model_dump(mode="json", exclude_defaults=True), advice.changes_of(rows)
     sliced = [[*names] for names in config.slices]
     changes["slices"] = [*sliced, *([name] for name in changes.get("slices", ()) if [name] not in sliced)]
-    return Advice(rows, validate_model(EvaluationConfig, _merge(values, changes)))
-
-
-def _of_call(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return advised keys without those that only a config has."""
-    found = deepcopy(dict(changes))
-    for rows in found.get("inputs", {}).values():
-        for name in _OF_CONFIG:
-            rows.pop(name, None)
-    found["inputs"] = {name: rows for name, rows in found.get("inputs", {}).items() if rows}
-    return found if found["inputs"] else {name: value for name, value in found.items() if name != "inputs"}
+    try:
+        return Advice(rows, validate_model(EvaluationConfig, _merge(values, changes)))
+    except ConfigError:
+        for name in ("measures", "cutoffs"):
+            changes[name] = list(dict.fromkeys([*changes[name], *values.get(name, ())]))
+        return Advice(rows, validate_model(EvaluationConfig, _merge(values, changes)))
 
 
 def _merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,18 +245,20 @@ def _merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
 
 
 def _messages(told: Sequence[warnings.WarningMessage]) -> list[str]:
-    """Return the texts of warnings about columns; what is given and not used is advised on."""
-    return [text for one in told if "is given and not used" not in (text := str(one.message))]
+    """Return the texts of warnings, without those of what is advised on: unused inputs, and what checks count."""
+    texts = [str(one.message) for one in told]
+    return [text for text in texts if "is given and not used" not in text and not text.endswith("see .checks")]
 
 
 def to_profile(request: Request, segments: Sequence[str]) -> Request:
-    """Return the request whose sums are looked at: all columns, and no policy that changes lists."""
+    """Return the request whose sums are looked at: all columns, and no policy but those of what a list is."""
+    kept = request.policies.model_dump(include={"lists", "order", "score_precision"})
     return request.as_request(
         measures=PROFILED,
         cutoffs=(),
         preset=None,
         own=(),
-        policies=Policies(lists=request.policies.lists),
+        policies=Policies(**kept),
         slices=tuple((name,) for name in segments),
         slicing=Slicing(),
         comparisons=None,

@@ -276,12 +276,16 @@ def look_at(
     """
     column = gain_column if C.GAIN in host.given_columns["held_out"] else ""
     data = adapt(_profile(host, column, has_date=has_date or host.request.evaluation_date is not None))
-    rows = [*advice.advise_on(data), *_weigh(host, data.impressions)]
+    if data.predicts_ratings:  # measures of relevance have the option rel
+        relevant = _with_gains(host, data, data.rating_edge, (RELEVANT_ITEMS,))
+        data = replace(data, profile=relevant.profile)
+    rows, weights = advice.advise_on(data), _weigh(host, data.impressions)
     gains = next((row for row in rows if row.key == advice.GAINS), None)
     if gains is None:
-        return rows
+        return [*rows, *weights]
     kept = [row for row in rows if row.key in (advice.GAINS, *advice.OF_GAINS)]
-    return [*kept, *advice.advise_on(_with_gains(host, data, gains.value["edges"][0]))]
+    changed = _with_gains(host, data, gains.value["edges"][0], (GAINS, GAIN_BOUNDS, RELEVANT_ITEMS))
+    return [*kept, *advice.advise_on(changed), *weights]
 
 
 @raise_as_call()
@@ -325,14 +329,14 @@ def _weigh(host: Host, estimator: str) -> list[Advised]:
 
 
 @raise_as_call()
-def _with_gains(host: Host, data: Data, edge: float) -> Data:
-    """Return what is known with gains from an edge as 1 and others as 0; checks and times are not read again."""
+def _with_gains(host: Host, data: Data, edge: float, facts: Sequence[str]) -> Data:
+    """Return what is known with gains from an edge as 1 and others as 0, of some facts of the profile."""
     measures = tuple(one.format(edge) for one in PROFILED_FROM)
     slices = tuple({(row[C.SLICE],): None for row in data.metrics if row[C.SLICE] != C.ALL_USERS})
     plain = {"counts_seen": False, "counts_judged_seen": False, "reads_times": False}
     host = host.for_request(host.request.as_request(measures=measures, slices=slices, **plain))
     found = _values(host, _count(host, Profile(edge), result_sums(host.request, host.job.outputs)))
-    is_new = pc.field("fact").isin((GAINS, GAIN_BOUNDS, RELEVANT_ITEMS))
+    is_new = pc.field("fact").isin(facts)
     rows = pa.concat_tables([data.profile.filter(~is_new), found.pop("profile").filter(is_new)])
     return replace(data, profile=rows, gain_column="", **found)
 

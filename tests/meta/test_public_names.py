@@ -184,7 +184,7 @@ CHECKS: Final = {
     "drift",
 }
 MEASURES: Final = {
-    "AP@1": "AP(rel=1,agg='macro',denom='R')",
+    "AP@1": "AP(rel=1,agg='macro',denom='R',gains='binary')",
     "ARHR@1": "ARHR(rel=1,agg='macro',denom='none',gains='binary')",
     "CG@1": "CG(rel=1,gains='grade',unjudged='zero')",
     "DCG@1": "DCG(rel=1,dcg='log2',gains='grade',unjudged='zero')",
@@ -202,7 +202,7 @@ MEASURES: Final = {
     "GMAP@1": "GMAP(rel=1,floor=1e-05)",
     "GAUC": "GAUC(rel=1,agg='micro',by='score',ties='half')",
     "LogAP@1": "LogAP(rel=1,floor=1e-05)",
-    "MAP@1": "AP(rel=1,agg='macro',denom='R')",
+    "MAP@1": "AP(rel=1,agg='macro',denom='R',gains='binary')",
     "MRR@1": "RR(rel=1,agg='macro')",
     "NumHits@1": "NumHits(rel=1)",
     "P@1": "P(rel=1,agg='macro',denom='k')",

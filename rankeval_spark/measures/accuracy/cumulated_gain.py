@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
@@ -250,6 +251,18 @@ def _look_up_grades(gain_map: GainMap, grades: FloatVector) -> FloatVector:
         fix = f"give {grade} a gain in the map, or correct the grades"
         raise JudgementError(Fault(place, f"a judgement with grade {grade}", expected, fix))
     return np.where(grades < 0, 0.0, gains[position])
+
+
+def relevance_levels(gains: str | GainMap, rel: float, lists: Lists) -> list[tuple[float, float]]:
+    """Return the levels from which an item is relevant, each with its weight: the gain that a map adds at this grade.
+
+    JudgementError for a gain above 0 that the map does not hold.
+    """
+    if not isinstance(gains, GainMap):
+        return [(rel, 1.0)]
+    _look_up_grades(gains, lists.judged_gain)
+    steps = pairwise([(0.0, 0.0), *gains.pairs])
+    return [(grade, gain - before) for (_, before), (grade, gain) in steps if gain > before]
 
 
 @memoised

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
 from rankeval_spark.measures import required_facts as N
+from rankeval_spark.measures.accuracy.cumulated_gain import relevance_levels
 from rankeval_spark.measures.arrays import BoolMatrix, FloatMatrix, Ratio, divide_or_zero, nan_unless, prefix_sums
 from rankeval_spark.measures.definition import NO_RELEVANT, Cutoff, Definition, OptionRule, only_with
-from rankeval_spark.measures.lists import CutLists
-from rankeval_spark.measures.options import Above, Level, RecallWeight
+from rankeval_spark.measures.lists import CutLists, memoised
+from rankeval_spark.measures.options import Above, GainMap, Level, NotOffered, RecallWeight
 from rankeval_spark.measures.required_facts import VALUES
 
 
@@ -354,6 +357,30 @@ NO_MICRO_SUM: Final = OptionRule(
 )
 
 
+Levels: TypeAlias = Annotated[
+    Literal["binary"] | GainMap,
+    NotOffered("grade", "say what each grade is worth: gains={1:1,2:2}"),
+    "From which grade an item is relevant: `rel`; each grade of the map, the sums weighted by the gain that it adds. A "
+    "grade above 0 that the map does not hold is an error.",
+]
+
+_AP_RULES: Final = (
+    NO_MICRO_SUM,
+    only_with("weighted", None, "denom", "R", "hits", "none"),
+    only_with("weighted", None, "gains", "binary"),
+    only_with("rel", 1, "gains", "binary"),
+)
+
+
+def sum_of_levels(levels: Sequence[tuple[float, float]], value: Callable[[float], FloatMatrix]) -> FloatMatrix:
+    """Sum what holds at each level of relevance, times its weight."""
+    (first, weight), *others = levels
+    total = value(first) if weight == 1 else weight * value(first)
+    for level, weight in others:
+        total = total + weight * value(level)
+    return total
+
+
 def divisor_of_hits(cut: CutLists, denom: str, rel: float) -> FloatMatrix:
     """Return what a sum over hits is divided by, one of :data:`HitDivisor`: (n_lists, n_cutoffs), or broadcastable."""
     n_relevant = cut.n_relevant(rel)
@@ -369,7 +396,8 @@ def divisor_of_hits(cut: CutLists, denom: str, rel: float) -> FloatMatrix:
 
 @Definition(
     name="AP",
-    words="average precision, mean average precision, area under the precision-recall curve, PR AUC, sum of precisions",
+    words="average precision, mean average precision, area under the precision-recall curve, PR AUC, sum of "
+    "precisions, graded average precision, GAP",
     aliases={
         **{name: {} for name in ("MAP", "map_cut", "AveragePrecision", "MeanAveragePrecision")},
         **{name: {"denom": "min"} for name in ("apk", "mapk", "MeanAveragePrecisionAt", "MeanAveragePrecisionAtK")},
@@ -379,9 +407,10 @@ def divisor_of_hits(cut: CutLists, denom: str, rel: float) -> FloatMatrix:
     bounds=(0, math.inf),
     at_most=lambda denom, **_: math.inf if denom == "none" else 1.0,
     source="trec_eval map and map_cut; weighted=True as TensorFlow Ranking; denominators after Tamm et al. (2021), "
-    "Quality metrics in recommender systems: do we calculate metrics consistently?",
+    "Quality metrics in recommender systems: do we calculate metrics consistently?; a map of gains: Robertson, "
+    "Kanoulas & Yilmaz (2010), Extending average precision to graded relevance judgments",
     cutoff=Cutoff("optional").but("required", denom="k"),
-    rules=(NO_MICRO_SUM, only_with("weighted", None, "denom", "R", "hits", "none")),
+    rules=_AP_RULES,
     has_mean_over_ties=lambda denom, **_: denom != "hits",
     is_bounded_by_gains=lambda denom, group, **_: denom != "hits" and group is None,
     weighted=True,
@@ -390,6 +419,7 @@ def average_precision(
     cut: CutLists,
     *,
     denom: HitDivisor = "R",
+    gains: Levels = "binary",
     rel: Level = 1,
 ) -> Ratio:
     """Precision at the rank of each hit, summed and divided by the hits that could have been; its mean is MAP.
@@ -399,9 +429,18 @@ def average_precision(
     >>> average_precision(Lists.of([Ranking([None, 1, 1])]).cut([2, 0])).values
     array([[0.25      , 0.58333333]])
     """
-    relevance, rank = cut.lists.relevance(rel), cut.lists.hit_rank
-    total = cut.once(("precisions", rel), lambda: cut.sum_hits(relevance.is_relevant * relevance.n_above / rank))
-    return Ratio(total, divisor_of_hits(cut, denom, rel), where=relevance.n_relevant > 0)
+    levels = relevance_levels(gains, rel, cut.lists)
+    total = sum_of_levels(levels, partial(_sum_precisions, cut))
+    n_relevant = sum_of_levels(levels, cut.n_relevant)
+    divisor = np.ones((1, 1)) if denom == "none" else sum_of_levels(levels, partial(divisor_of_hits, cut, denom))
+    return Ratio(total, divisor, where=n_relevant > 0)
+
+
+@memoised
+def _sum_precisions(cut: CutLists, rel: float) -> FloatMatrix:
+    """Sum the precisions at the ranks of the relevant items up to every cutoff."""
+    relevance = cut.lists.relevance(rel)
+    return cut.sum_hits(relevance.is_relevant * relevance.n_above / cut.lists.hit_rank)
 
 
 @Definition(

@@ -13,7 +13,7 @@ from tests.support.oracles.beyond import best_order, diverse_ceiling, diverse_ga
 from tests.support.oracles.off_policy import impressions
 from tests.support.oracles.plain import Number, PlainList, References, least
 from tests.support.oracles.ratings import judged_pairs
-from tests.support.oracles.relevance import cascade, discounted, hit_divisor, itself, worth_of
+from tests.support.oracles.relevance import cascade, discounted, graded_divisor, hit_divisor, itself, worth_of
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.options import GainMap
@@ -94,8 +94,8 @@ def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number:
 
 
 @denominator("AP")
-def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number:
-    return hit_divisor(one, k, denom, rel)
+def _(one: PlainList, k: int, *, denom: str, gains: str | GainMap, rel: float) -> Number:
+    return graded_divisor(one, k, denom, gains, rel)
 
 
 @denominator("MAR")

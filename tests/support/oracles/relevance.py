@@ -294,7 +294,7 @@ def filled(one: PlainList, k: int, worth: Worth, unjudged: Unjudged) -> list[Num
 
 def usual_worth(of_judged: Sequence[Number], unjudged: Unjudged) -> Number:
     """Give what an item without a judgement is worth."""
-    if isinstance(unjudged, float):
+    if not isinstance(unjudged, str):  # in exact arithmetic it is a fraction
         return unjudged
     if unjudged == "zero" or not of_judged:
         return 0
@@ -318,9 +318,22 @@ def cascade(gains: Sequence[Number], max_rel: float) -> Number:
 
 
 @naive("AP")
-def _(one: PlainList, k: int, *, denom: str, rel: float) -> Number | None:
-    gained = sum(Fraction(one.hits(rank, rel), rank) for rank, gain in enumerate(one.top(k), 1) if gain >= rel)
-    return share(gained, hit_divisor(one, k, denom, rel)) if one.n_relevant(rel) else None
+def _(one: PlainList, k: int, *, denom: str, gains: str | GainMap, rel: float) -> Number | None:
+    """Sum what each item shares with those above it: of grades, GAP as its authors write it."""
+    worth = worth_of("none", gains, rel)
+    found = [Fraction(worth(gain) if is_known else 0) for gain, is_known in zip(one.gains, one.is_known, strict=True)]
+    shared = [sum(min(above, own) for above in found[:rank]) / rank for rank, own in enumerate(found, 1)]
+    has_any = any(worth(gain) > 0 for gain in one.judged if gain >= 0)
+    return share(sum(shared[: k or None]), graded_divisor(one, k, denom, gains, rel)) if has_any else None
+
+
+def graded_divisor(one: PlainList, k: int, denom: str, gains: str | GainMap, rel: float) -> Number:
+    """Give what a sum over hits is divided by, of each level of relevance as often as the map says."""
+    if denom == "none" or not isinstance(gains, GainMap):
+        return hit_divisor(one, k, denom, rel)
+    steps = itertools.pairwise([(0.0, 0.0), *gains.pairs])
+    of_levels = (Fraction(gain - below) * hit_divisor(one, k, denom, grade) for (_, below), (grade, gain) in steps)
+    return sum(of_levels, Fraction(0))
 
 
 def hit_divisor(one: PlainList, k: int, denom: str, rel: float) -> int:
@@ -339,7 +352,7 @@ def hit_divisor(one: PlainList, k: int, denom: str, rel: float) -> int:
 @naive("LogAP")
 @naive("GMAP")
 def _(one: PlainList, k: int, *, floor: float, rel: float) -> Number | None:
-    precision = NAIVE["AP"](one, k, denom="R", rel=rel)
+    precision = NAIVE["AP"](one, k, denom="R", gains="binary", rel=rel)
     return None if precision is None else number.log(max(precision, floor))
 
 

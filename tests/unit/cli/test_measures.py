@@ -82,10 +82,11 @@ def test_narrow_list_has_everything_of_the_table(monkeypatch: pytest.MonkeyPatch
     first = lines.index("AP  (1 / R) sum_{i<=k} r_i h_i / i")
 
     assert lines[first + 1] == "  options     rel=1, agg='macro' | 'micro', denom='R' | 'min' | 'k' | 'len' |"
-    assert lines[first + 2] == "              'hits' | 'none', group=, judged_only=, weighted=, [@k]"
-    assert lines[first + 3] == "  range       [0, 1], to inf with other options"
-    assert lines[first + 4] == "  undefined   no relevant judgement (R = 0)"
-    assert lines[first + 5].startswith("  source      trec_eval map and map_cut; ")
+    assert lines[first + 2] == "              'hits' | 'none', gains='binary' | {grade:gain}, group=,"
+    assert lines[first + 3] == "              judged_only=, weighted=, [@k]"
+    assert lines[first + 4] == "  range       [0, 1], to inf with other options"
+    assert lines[first + 5] == "  undefined   no relevant judgement (R = 0)"
+    assert lines[first + 6].startswith("  source      trec_eval map and map_cut; ")
 
 
 def test_every_preset_is_listed_with_all_it_sets(width: int) -> None:

@@ -329,6 +329,14 @@ def test_average_precision_grows_as_its_denominator_shrinks(ranking: Ranking) ->
 
 
 @given(ranking=rankings())
+def test_graded_average_precision_weighs_that_of_each_level_of_relevance(ranking: Ranking) -> None:
+    one, two = (curve(f"AP(rel={rel},denom='none')", ranking) for rel in (1, 2))
+    graded = curve("AP(denom='none',gains={0.5:0,1:1,2:4,3:4})", ranking)
+    assert_equal(graded, one + 3 * np.nan_to_num(two))
+    assert_equal(curve("AP(gains={0.5:0,1:1,2:1,3:1})", ranking), curve("AP", ranking))
+
+
+@given(ranking=rankings())
 def test_mean_precision_and_recall_over_cutoffs_are_means_of_their_curves(ranking: Ranking) -> None:
     for mean, each in (("MeanP", "P"), ("MAR(kind='cutoffs')", "R")):
         values = parsed(*(f"{each}@{k}" for k in range(1, max(KS) + 1))).score(Lists.of([ranking]))

@@ -202,7 +202,7 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("nDCG(judged_only=False)@5", "judged_only=False; expected judged_only as True; leave it out"),
         (
             "Success(weighted=True)@5",
-            "option 'weighted'; expected a measure to which each relevant item adds a term of its own: R, NumHits, ",
+            "option 'weighted'; expected a measure to which each relevant item adds a term of its own: .*R, NumHits, ",
         ),
         ("nDCG(weighted=False)@5", "weighted=False; expected weighted as True; leave it out"),
         ("R(denom='min',weighted=True)@5", "expected weighted=True only with denom='R'"),
@@ -250,6 +250,11 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ),
         ("Gini(agg='micro')@5", "leave it out: Gini is of all lists together, and no mean over users"),
         ("ARHR(agg='micro')", "expected agg='micro' not with denom='none': without a denominator"),
+        (
+            "AP(gains='grade')",
+            "expected gains as 'binary' or a map {grade: gain}.*say what each grade is worth: gains=",
+        ),
+        ("AP(rel=2,gains={1:1})", "expected rel only with gains='binary'"),
         ("AP(agg='micro',denom='none')", "expected agg='micro' not with denom='none': without a denominator"),
         ("ARHR(denom='hits',gains='grade')", "gains='grade' not with denom='hits': an item below rel adds its gain"),
         ("nDCG(dcg='geometric')@5", "expected p with dcg='geometric', which needs one such as p=0.8"),
@@ -337,7 +342,7 @@ def test_text_is_never_evaluated(attack: str) -> None:
     ("text", "label", "column", "definition"),
     [
         ("P(rel=2)@5", "P(rel=2)", "p_rel_2", "P(rel=2,agg='macro',denom='k')"),
-        ("AP(denom='min')", "AP(denom='min')", "ap_denom_min", "AP(rel=1,agg='macro',denom='min')"),
+        ("AP(denom='min')", "AP(denom='min')", "ap_denom_min", "AP(rel=1,agg='macro',denom='min',gains='binary')"),
         ("nDCG(dcg='exp-log2')@10", "nDCG(dcg='exp-log2')", "ndcg_dcg_exp_log2", None),
         ("R(rel=0.5)@5", "R(rel=0.5)", "r_rel_0_5", "R(rel=0.5,agg='macro',denom='R',gains='binary')"),
         ("F1@5", "F1", "f1", "F(rel=1,agg='macro',beta=1)"),

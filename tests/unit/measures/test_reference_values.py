@@ -29,6 +29,7 @@ DIGITS: Final = 14
 ONE_NUMBER: Final = {
     # A constant factor, which the ideal has too
     ("nDCG", "dcg"): [{"log2", "ln", "log10"}, {"exp-log2", "exp-ln", "exp-log10"}],
+    ("RR", "agg"): [{"macro", "micro"}],  # without weights; with them there is no macro
     ("UserValue", "better"): [{"higher", "lower", "neither"}],  # how it is compared, not what it is
     ("CatalogCoverage", "items"): [{"catalogue", "train"}],  # which items those of the catalogue are, the input says
     **{(name, "missing"): [{"drop", "error"}] for name in ("RMSE", "MSE", "MAE")},  # an error, and no other number

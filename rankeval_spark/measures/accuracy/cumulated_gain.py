@@ -145,14 +145,14 @@ class Weighting:
 
     def of_hits(self, lists: Lists) -> FloatVector:
         """Worth of each hit: float64, shape (n_hits,)."""
-        return self.gain(lists.values[0] if self.gains == "value" else lists.hit_gain)
+        return self._worth(lists, 0)
 
     def rank_judged(self, lists: Lists) -> tuple[FloatVector, IntVector | None]:
         """Rank the judgements of each user by worth: float64, shape (n_judged,), weights included; and which each is.
 
         None instead of their positions where they come in the order of their gains.
         """
-        worth = self.gain(lists.values[1] if self.gains == "value" else lists.judged_gain)
+        worth = self._worth(lists, 1)
         if not lists.is_weighted and self.gains != "value":
             return worth, None
         worth = worth * lists.weights[1] if lists.is_weighted else worth
@@ -161,7 +161,14 @@ class Weighting:
 
     def of_unjudged(self, lists: Lists) -> FloatMatrix:
         """Worth of an item without a judgement: float64, shape (n_lists, 1); 0 for a user without any judgement."""
-        return lists.once(("unjudged", self), lambda: self._raise_to_power(self._average_judged(lists))[:, None])
+        key = ("unjudged", replace(self, dcg=_RAISED * self.is_raised, p=None))
+        return lists.once(key, lambda: self._raise_to_power(self._average_judged(lists))[:, None])
+
+    def _worth(self, lists: Lists, side: int) -> FloatVector:
+        """Worth of the hits (0) or the judgements (1), computed once for all discounts."""
+        gains = lists.values[side] if self.gains == "value" else (lists.hit_gain, lists.judged_gain)[side]
+        key = ("worth", side, self.gains, self.rel, self.is_raised, self.power)
+        return lists.once(key, lambda: self.gain(gains))
 
     def _average_judged(self, lists: Lists) -> FloatVector:
         """Mean or median, before it is raised, of what the judged items of each user are worth; or a number."""

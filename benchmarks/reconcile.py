@@ -46,7 +46,7 @@ def main() -> int:
             n_found += is_found and state in states
             if not is_found or state not in states:
                 print(f"not found: seed {seed}, {text}, {call}", flush=True)
-        print(f"{n_found} of {n_planted} found: {text}, {found.values.shape} policies and measures", flush=True)
+        print(f"{n_found} of {n_planted} found: {text}, {sum(map(len, found.values)):,} combinations", flush=True)
     return int(n_found < n_planted)
 
 

@@ -183,7 +183,7 @@ class Data:
     def is_ab_test(self) -> bool:
         """True if hardly a user has lists of two models."""
         users = self.histogram(P.MODELS)
-        return len(self.models) > 1 and users.get(1.0, 0) >= (1 - RARE) * sum(users.values()) > 0
+        return len(self.models) > 1 and users.get(1.0, 0) >= (1 - REPEATED / 5) * sum(users.values()) > 0
 
     @cached_property
     def n_candidates(self) -> int | None:
@@ -522,12 +522,7 @@ def _id_warnings(data: Data) -> Iterator[tuple[str, str]]:
         ("recommendations", check_rows.MISSING_USERS, REPEATED, "of the judged users have no list: they score 0"),
         ("recommendations", check_rows.UNKNOWN_ITEMS, REPEATED, "of the recommended items are not in the catalogue"),
         ("recommendations", "extra_users", 0.5, "of the users with a list have no judgement and are in no mean"),
-        (
-            "held_out",
-            check_rows.UNMATCHED_ITEMS,
-            MOST,
-            "of the judgements are of items that no list has: compare the ids",
-        ),
+        ("held_out", check_rows.UNMATCHED_ITEMS, MOST, "of the judgements are of items that no list has: do ids match"),
     ):
         share = data.share(input_, check)
         if share > least and not (check == check_rows.MISSING_USERS and data.is_ab_test):

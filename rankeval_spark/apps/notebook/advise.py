@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -182,13 +183,9 @@ def advise(  # noqa: PLR0913 - the inputs of evaluate
         gains, columns = call.inputs.held_out.gains, call.inputs.held_out.columns
         rows = look_at(host, gain_column="" if gains else columns.get(C.GAIN, C.GAIN))
         rows += [*(Advised("warning", "columns", None, text) for text in _messages(told))]
-        changes = advice.changes_of(rows)
-        advised = {
-            name: {key: value for key, value in keys.items() if key not in _OF_CONFIG}
-            for name, keys in changes.get("inputs", {}).items()
-        }
-        read = _merge(call.inputs.model_dump(mode="json", exclude_unset=True), advised)
-        return Advice(rows, validate_call({**arguments, **changes, "inputs": read}, frames))
+        changes = _of_call(advice.changes_of(rows))
+        changes["inputs"] = _merge(call.inputs.model_dump(mode="json", exclude_unset=True), changes.get("inputs", {}))
+        return Advice(rows, validate_call({**arguments, **changes}, frames))
 
 
 def advise_config(
@@ -213,22 +210,22 @@ def advise_config(
 
 
 def fit_to_config(config: EvaluationConfig, rows: Sequence[Advised]) -> Advice:
-    """Return advice with the config that follows it.
-
-    What the config says of comparisons stays. Advised measures and cutoffs replace its own, but where rules, slices or
-    primary measures need those: then they are added.
-    """
-    said = set() if config.comparisons is None else config.comparisons.model_fields_set
-    rows = [row for row in rows if row.kind != "comparison" or row.key.partition(".")[2] not in said]
-    values, changes = config.model_dump(mode="json", exclude_defaults=True), advice.changes_of(rows)
+    """Return advice with the config that follows it; measures and cutoffs replace those of the config."""
+    values = config.model_dump(mode="json", exclude_defaults=True)
+    changes = advice.changes_of(rows)
     sliced = [[*names] for names in config.slices]
     changes["slices"] = [*sliced, *([name] for name in changes.get("slices", ()) if [name] not in sliced)]
-    try:
-        return Advice(rows, validate_model(EvaluationConfig, _merge(values, changes)))
-    except ConfigError:
-        for name in ("measures", "cutoffs"):
-            changes[name] = list(dict.fromkeys([*changes[name], *values.get(name, ())]))
-        return Advice(rows, validate_model(EvaluationConfig, _merge(values, changes)))
+    return Advice(rows, validate_model(EvaluationConfig, _merge(values, changes)))
+
+
+def _of_call(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return advised keys without those that only a config has."""
+    found = deepcopy(dict(changes))
+    for rows in found.get("inputs", {}).values():
+        for name in _OF_CONFIG:
+            rows.pop(name, None)
+    found["inputs"] = {name: rows for name, rows in found.get("inputs", {}).items() if rows}
+    return found if found["inputs"] else {name: value for name, value in found.items() if name != "inputs"}
 
 
 def _merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -245,20 +242,18 @@ def _merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, A
 
 
 def _messages(told: Sequence[warnings.WarningMessage]) -> list[str]:
-    """Return the texts of warnings, without those of what is advised on: unused inputs, and what checks count."""
-    texts = [str(one.message) for one in told]
-    return [text for text in texts if "is given and not used" not in text and not text.endswith("see .checks")]
+    """Return the texts of warnings about columns; what is given and not used is advised on."""
+    return [text for one in told if "is given and not used" not in (text := str(one.message))]
 
 
 def to_profile(request: Request, segments: Sequence[str]) -> Request:
-    """Return the request whose sums are looked at: all columns, and no policy but those of what a list is."""
-    kept = request.policies.model_dump(include={"lists", "order", "score_precision"})
+    """Return the request whose sums are looked at: all columns, and no policy that changes lists."""
     return request.as_request(
         measures=PROFILED,
         cutoffs=(),
         preset=None,
         own=(),
-        policies=Policies(**kept),
+        policies=Policies(lists=request.policies.lists),
         slices=tuple((name,) for name in segments),
         slicing=Slicing(),
         comparisons=None,
@@ -276,16 +271,12 @@ def look_at(
     """
     column = gain_column if C.GAIN in host.given_columns["held_out"] else ""
     data = adapt(_profile(host, column, has_date=has_date or host.request.evaluation_date is not None))
-    if data.predicts_ratings:  # measures of relevance have the option rel
-        relevant = _with_gains(host, data, data.rating_edge, (RELEVANT_ITEMS,))
-        data = replace(data, profile=relevant.profile)
-    rows, weights = advice.advise_on(data), _weigh(host, data.impressions)
+    rows = [*advice.advise_on(data), *_weigh(host, data.impressions)]
     gains = next((row for row in rows if row.key == advice.GAINS), None)
     if gains is None:
-        return [*rows, *weights]
+        return rows
     kept = [row for row in rows if row.key in (advice.GAINS, *advice.OF_GAINS)]
-    changed = _with_gains(host, data, gains.value["edges"][0], (GAINS, GAIN_BOUNDS, RELEVANT_ITEMS))
-    return [*kept, *advice.advise_on(changed), *weights]
+    return [*kept, *advice.advise_on(_with_gains(host, data, gains.value["edges"][0]))]
 
 
 @raise_as_call()
@@ -329,14 +320,14 @@ def _weigh(host: Host, estimator: str) -> list[Advised]:
 
 
 @raise_as_call()
-def _with_gains(host: Host, data: Data, edge: float, facts: Sequence[str]) -> Data:
-    """Return what is known with gains from an edge as 1 and others as 0, of some facts of the profile."""
+def _with_gains(host: Host, data: Data, edge: float) -> Data:
+    """Return what is known with gains from an edge as 1 and others as 0; checks and times are not read again."""
     measures = tuple(one.format(edge) for one in PROFILED_FROM)
     slices = tuple({(row[C.SLICE],): None for row in data.metrics if row[C.SLICE] != C.ALL_USERS})
     plain = {"counts_seen": False, "counts_judged_seen": False, "reads_times": False}
     host = host.for_request(host.request.as_request(measures=measures, slices=slices, **plain))
     found = _values(host, _count(host, Profile(edge), result_sums(host.request, host.job.outputs)))
-    is_new = pc.field("fact").isin(facts)
+    is_new = pc.field("fact").isin((GAINS, GAIN_BOUNDS, RELEVANT_ITEMS))
     rows = pa.concat_tables([data.profile.filter(~is_new), found.pop("profile").filter(is_new)])
     return replace(data, profile=rows, gain_column="", **found)
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from rankeval_spark.engine.outputs import Part
     from rankeval_spark.evaluation import Evaluation
     from rankeval_spark.in_process.assembly import Usable
-    from rankeval_spark.measures.arrays import BoolMatrix, BoolVector, FloatMatrix, IntVector
+    from rankeval_spark.measures.arrays import BoolVector, FloatMatrix, FloatVector, IntVector
     from rankeval_spark.measures.lists import Lists
     from rankeval_spark.measures.options import Option
     from rankeval_spark.report.result_table import ResultTable
@@ -54,7 +54,7 @@ State: TypeAlias = frozenset[Switch]
 SAME: Final = 1e-12  # difference below which two values are the same
 _OF_MEANS: Final = ("population", "zero_relevant", "missing", "unit")  # policies that leave lists as they are
 _MAX_GRADES: Final = 8  # distinct gains that are tried as thresholds, the most frequent ones
-_MAX_STARTS: Final = 4  # thresholds from which gains are tried
+_MAX_STARTS: Final = 3  # thresholds from which gains are tried
 _MAX_EXPONENT: Final = 30.0  # gain up to which 2**gain - 1 is tried as a map
 _WHOLE_LIST_CUTOFFS: Final = (5, 10, 20, 50, 100)  # tried for a measure of whole lists
 _LABELS_AT_ONCE: Final = 48  # measures that are scored together, each at all of its cutoffs
@@ -80,20 +80,37 @@ class Conventions:
         self.of_policies = self._policy_states()
         self.of_measures = self._measure_states()
         self.presets = self._preset_states()
-        self._place = [
+        self._row, self._column = (
             {state: at for at, state in enumerate(states)} for states in (self.of_policies, self.of_measures)
-        ]
-        self.values = self._values()
+        )
+        self._others: dict[State, float] = {}  # values of presets that take more switches, and on the way to them
+        # Of each combination of policies, the values with the first measures: those of few enough switches
+        self.values: Sequence[FloatVector] = self._values()
 
     def value(self, state: State) -> float:
-        """Return the value under a combination; NaN where it is refused, undefined or not searched."""
-        places = [known.get(part) for known, part in zip(self._place, split_state(state), strict=True)]
-        return math.nan if None in places else float(self.values[tuple(places)])
+        """Return the value under a combination; NaN where it is refused or undefined."""
+        if len(state) <= self.most:
+            row, column = (
+                known.get(part) for known, part in zip((self._row, self._column), split_state(state), strict=True)
+            )
+            return math.nan if row is None or column is None else float(self.values[row][column])
+        if state not in self._others:
+            self._others[state] = math.nan
+            with suppress(RankevalError, RefusedError, KeyError):
+                policies, measure = self.resolve(state)
+                if _fitting([measure], policies).all():
+                    above, below = self._sums_of([policies], [measure])[:, 0, 0]
+                    value = to_published(measure.link, np.array([above / below if below else math.nan]))
+                    self._others[state] = float(value[0])
+        return self._others[state]
 
     def resolve(self, state: State) -> tuple[Policies, Measure]:
-        """Return the policies and the measure of a combination."""
-        policies, options = split_state(state)
-        return self.of_policies[policies], self.of_measures[options]
+        """Return the policies and the measure of a combination; KeyError where it is refused."""
+        of_policies, of_measure = split_state(state)
+        policies, measure = self._allowed_policies(of_policies), self._allowed_measure(of_measure)
+        if policies is None or measure is None:
+            raise KeyError(state)
+        return policies, measure
 
     def given_with(self, state: State) -> dict[str, Any]:
         """Return the policies that the base sets, with the changes of a combination."""
@@ -105,16 +122,20 @@ class Conventions:
         Fewer switches come first, then those of a tool, then settings that more presets have. Without any, the nearest
         100 are returned. A combination with a switch that changes nothing is left out.
         """
-        distance = np.where(self._is_idle, np.nan, np.abs(self.values - target))
-        distance[0, 0] = np.nan
-        near = np.argwhere(distance <= tolerance)
-        is_found = bool(len(near))
+        n_columns = [len(values) for values in self.values]
+        rows, columns = np.repeat(np.arange(len(n_columns)), n_columns), np.concatenate([*map(np.arange, n_columns)])
+        distance = np.where(self._is_idle, np.nan, np.abs(np.concatenate(self.values) - target))
+        distance[0] = np.nan  # the base itself
+        near = np.flatnonzero(distance <= tolerance)
+        of_tools = (state for state in self._tools if len(state) > self.most)
+        others = [state for state in of_tools if abs(self.value(state) - target) <= tolerance]
+        is_found = bool(len(near) or others)
         if not is_found:
-            by_distance = np.argsort(distance, axis=None)[: min(100, np.count_nonzero(~np.isnan(distance)))]
-            near = np.column_stack(np.unravel_index(by_distance, distance.shape))
+            near = np.argsort(distance)[: min(100, np.count_nonzero(~np.isnan(distance)))]
         policies, measures = list(self.of_policies), list(self.of_measures)
-        states = [policies[row] | measures[column] for row, column in near.tolist()]
-        far = dict(zip(states, distance[tuple(near.T)].tolist(), strict=True))
+        states = [policies[row] | measures[column] for row, column in zip(rows[near], columns[near], strict=True)]
+        states = list(dict.fromkeys([*states, *others]))
+        far = {state: abs(self.value(state) - target) for state in states}
 
         def rank(state: State) -> tuple[Any, ...]:
             usual = sum(math.log1p(self._n_presets[switch]) for switch in state)
@@ -169,16 +190,20 @@ class Conventions:
         return KINDS.index(kind), names.index(name), str(value)
 
     @cached_property
-    def _is_idle(self) -> BoolMatrix:
-        """Whether a combination has a switch without which its value is the same."""
-        found = np.isnan(self.values)
-        for axis, states in enumerate(([*self.of_policies], [*self.of_measures])):
-            values, idle = (np.moveaxis(matrix, axis, 0) for matrix in (self.values, found))
-            for at, state in enumerate(states):
-                for switch in state:
-                    if (without := self._place[axis].get(state - {switch})) is not None:
-                        idle[at] |= np.abs(values[at] - values[without]) <= SAME
-        return found
+    def _is_idle(self) -> BoolVector:
+        """Whether a combination has a switch without which its value is the same: of all values, row by row."""
+        found = [np.isnan(values) for values in self.values]
+        without = np.full((self.most, len(self.of_measures)), -1)  # column of each measure without one of its switches
+        for column, state in enumerate(self.of_measures):
+            for place, switch in enumerate(state):
+                without[place, column] = self._column.get(state - {switch}, -1)
+        for row, (state, values) in enumerate(zip(self.of_policies, self.values, strict=True)):
+            fewer = [self._row[rest] for switch in state if (rest := state - {switch}) in self._row]
+            others = [self.values[each][: len(values)] for each in fewer]
+            others += [np.where(places >= 0, values[places], np.nan) for places in without[:, : len(values)]]
+            for other in others:
+                found[row] |= np.abs(values - other) <= SAME
+        return np.concatenate(found)
 
     # Switches
 
@@ -326,12 +351,17 @@ class Conventions:
             self.not_searched += ["option gains={...} (too many grades)"] if grades else []
             return []
         starts = [*dict.fromkeys([1.0, *self._grades])][:_MAX_STARTS]
-        raised = [[(g, 2.0 ** (g - start + 1) - 1 if g >= start else 0.0) for g in grades] for start in starts]
+        least = 1 if "dcg" in self.measure.options else 0  # whose names have 2**gain - 1 already
+        raised = [
+            [(g, 2.0 ** (g - start + 1) - 1 if g >= start else 0.0) for g in grades]
+            for start in starts
+            if start > least
+        ]
         cut = [[(g, g if g >= start else 0.0) for g in grades] for start in starts if start > grades[0]]
         return [GainMap(tuple(pairs)) for pairs in (*raised, *cut) if any(gain > 0 for _, gain in pairs)]
 
     def _preset_states(self) -> dict[str, State]:
-        """Return the switches from the base to each preset, and add its states to those that are computed."""
+        """Return the switches from the base to each preset that the call allows."""
         found = {}
         for name in presets():
             with suppress(ValueError, FaultsError):  # what the call says itself contradicts some presets
@@ -352,44 +382,47 @@ class Conventions:
                 of_measure = frozenset(
                     ("cutoff" if each == "cutoff" else "option", each, value) for each, value in changed
                 )
-                policies, allowed = self._allowed_policies(of_policies), self._allowed_measure(of_measure)
-                if policies and allowed:
-                    self.of_policies.setdefault(of_policies, policies)
-                    self.of_measures.setdefault(of_measure, allowed)
+                if self._allowed_policies(of_policies) and self._allowed_measure(of_measure):
                     found[name] = of_policies | of_measure
         return found
 
     # Values
 
-    def _values(self) -> FloatMatrix:
-        """Compute the value of each combination: float64, (n_policies, n_measures), NaN where it is not searched."""
+    def _values(self) -> list[FloatVector]:
+        """Compute the values of each combination of policies, with the measures that leave it at most the switches."""
         policies, measures = list(self.of_policies.values()), list(self.of_measures.values())
-        sizes = [np.array([len(state) for state in states]) for states in (self.of_policies, self.of_measures)]
-        wanted = sizes[0][:, None] + sizes[1] <= self.most
-        for state in self.presets.values():
-            wanted[tuple(place[part] for place, part in zip(self._place, split_state(state), strict=True))] = True
+        n_switches = np.array([*map(len, self.of_measures)])  # ascending
+        room = [self.most - len(state) for state in self.of_policies]
+        sums = [np.full((2, np.searchsorted(n_switches, most, side="right")), np.nan) for most in room]
         groups: dict[tuple[Any, ...], list[int]] = {}  # rows of the same lists and measures
         of_lists = [name for name in Policies.model_fields if name not in _OF_MEANS]
         fits: dict[tuple[Any, ...], BoolVector] = {}
         for row, each in enumerate(policies):
-            decisive = (each.ties, each.population, each.is_attributed, each.rank_gaps)
+            decisive = (each.ties, each.population == "judged", each.is_attributed, each.rank_gaps)
             if decisive not in fits:
                 fits[decisive] = _fitting(measures, each)
             key = (fits[decisive].tobytes(), *(getattr(each, name) for name in of_lists))
             groups.setdefault(key, []).append(row)
-        sums = np.full((2, *wanted.shape), np.nan)
         for (fitting, *_), rows in groups.items():
-            columns = np.flatnonzero(np.frombuffer(fitting, np.bool_) & wanted[rows].any(axis=0))
+            n_columns = max(sums[row].shape[1] for row in rows)
+            columns = np.flatnonzero(np.frombuffer(fitting, np.bool_)[:n_columns])
             with suppress(RankevalError, RefusedError):  # what these inputs cannot have, such as two items at one rank
-                sums[:, np.array(rows)[:, None], columns] = self._sums(sums, rows, columns)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            values = np.where(wanted & (sums[1] > 0), sums[0] / sums[1], np.nan)
+                found = self._sums(sums, rows, columns)
+                for row, of_row in zip(rows, found.transpose(1, 0, 2), strict=True):
+                    is_wanted = columns < sums[row].shape[1]
+                    sums[row][:, columns[is_wanted]] = of_row[:, is_wanted]
+        values: list[FloatVector] = []
         links = np.array([each.link for each in measures])
-        for link in {*links}:
-            values[:, links == link] = to_published(link, values[:, links == link])
+        for above, below in sums:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found = np.where(below > 0, above / below, np.nan)
+            for link in {*links}:
+                has_link = links[: len(found)] == link
+                found[has_link] = to_published(link, found[has_link])
+            values.append(found)
         return values
 
-    def _sums(self, known: FloatMatrix, rows: Sequence[int], columns: IntVector) -> FloatMatrix:
+    def _sums(self, known: Sequence[FloatMatrix], rows: Sequence[int], columns: IntVector) -> FloatMatrix:
         """Add up numerators and denominators of combinations that have the same lists.
 
         Where few users can have other lists than with fewer switches, whose sums are known, these are made again.
@@ -398,14 +431,16 @@ class Conventions:
         measures = [list(self.of_measures.values())[column] for column in columns]
         changed = [policies[row] for row in rows]
         local = [name for name in self._affected if getattr(changed[0], name) != getattr(self.policies, name)]
-        before = [
-            self._place[0].get(frozenset(switch for switch in states[row] if switch[1] not in local)) for row in rows
-        ]
+        before = [self._row.get(frozenset(each for each in states[row] if each[1] not in local)) for row in rows]
         places = [row for row in before if row is not None]
         if local and len(places) == len(rows):
             users = pc.unique(pa.concat_arrays([self._affected[name] for name in local]))
-            sums: FloatMatrix = known[:, places][:, :, columns]
-            if len(users) < self._n_users / 2 and not np.isnan(sums).any():
+            sums, is_known = np.full((2, len(rows), len(columns)), np.nan), len(users) < self._n_users / 2
+            for at, (row, fewer) in enumerate(zip(rows, places, strict=True)):
+                wanted = columns[columns < known[row].shape[1]]
+                sums[:, at, : len(wanted)] = known[fewer][:, wanted]
+                is_known &= not np.isnan(known[fewer][:, wanted]).any()
+            if is_known:
                 usual = [policies[row] for row in places]
                 return sums + self._sums_of(changed, measures, users) - self._sums_of(usual, measures, users)
         return self._sums_of(changed, measures)

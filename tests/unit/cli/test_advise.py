@@ -38,22 +38,6 @@ def test_advice_on_a_config_has_each_form_and_the_config_is_valid(tmp_path: Path
     assert ran.code == 0, ran.err
 
 
-def test_what_rules_and_comparisons_of_the_config_need_stays(tmp_path: Path) -> None:
-    made = nights.workspace(tmp_path / "workspace")
-    rules = ["gates=[{measure: P@2, at_least: 0}]", "comparisons={baseline: als, primary: [P@2]}"]
-    changes = [part for rule in ("measures=[P, RR]", *rules) for part in ("--set", rule)]
-
-    found = rankeval("advise", made.config, "--date", FIRST, *changes, "--as", "yaml")
-
-    assert found.code == 0, found.err
-    (tmp_path / "workspace" / "advised.yaml").write_text(found.out)
-    config = load_config(tmp_path / "workspace" / "advised.yaml")
-    assert config.measures == ("nDCG", "AP", "R", "RR", "Success", "Judged", "P")
-    assert config.cutoffs == (3, 1, 2)
-    assert config.comparisons is not None
-    assert (config.comparisons.baseline, config.comparisons.primary) == ("als", ("P@2",))
-
-
 def test_advice_on_dated_inputs_needs_a_date(tmp_path: Path) -> None:
     done = rankeval("advise", nights.workspace(tmp_path / "workspace").config)
     assert done.code == 2

@@ -114,7 +114,10 @@ class Conventions:
 
     def given_with(self, state: State) -> dict[str, Any]:
         """Return the policies that the base sets, with the changes of a combination."""
-        return {**self.given, **{name: value for kind, name, value in state if kind == "policy"}}
+        return {
+            **self.given,
+            **{name: value for kind, name, value in sorted(state, key=self._order) if kind == "policy"},
+        }
 
     def find(self, target: float, tolerance: float) -> tuple[list[State], bool]:
         """Return the combinations whose value is near a number, the likeliest first, and whether there are any.

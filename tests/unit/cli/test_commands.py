@@ -119,8 +119,8 @@ def test_every_measure_and_option_is_explained(entry: Definition) -> None:
 def test_explanation_says_what_each_option_does_and_works_each_example_out() -> None:
     lines = [line.strip() for line in rankeval("measures", "MAP", "--all").out.splitlines()]
 
-    assert "option      denom='R' ('R' or 'min' or 'k' or 'len' or 'hits')" in lines
-    assert "Divisor of the sum: the relevant items R; min(R, k); k; min(R, k, n); the hits h_k." in lines
+    assert "option      denom='R' ('R' or 'min' or 'k' or 'len' or 'hits' or 'none')" in lines
+    assert "Divisor of the sum: the relevant items R; min(R, k); k; min(R, k, n); the hits h_k; none." in lines
     example = lines.index("example     AP@5 = (1 + 2/3) / 2, (1 + 2/3) / 8 = 0.8333, 0.2083  (divided by R = 2 and 8)")
     assert lines[example + 1] == "gains 1 - 1 -; 1 - 1 - (missed 1 1 1 1 1 1)"
     assert lines[-2:] == ["example     AP = undefined  (no relevant held-out item)", "gains 0 - (missed 0)"]

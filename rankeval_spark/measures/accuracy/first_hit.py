@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Annotated, Final, Literal, TypeAlias
 
 import numpy as np
 
-from rankeval_spark.measures.accuracy.cumulated_gain import Weighting
-from rankeval_spark.measures.accuracy.precision_recall import NO_MICRO_SUM, divisor_of_hits
+from rankeval_spark.measures.accuracy.cumulated_gain import Weighting, relevance_levels
+from rankeval_spark.measures.accuracy.precision_recall import NO_MICRO_SUM, Levels, divisor_of_hits, sum_of_levels
 from rankeval_spark.measures.arrays import FloatMatrix, FloatVector, Ratio, divide_or_zero, nan_unless, sum_by_list
 from rankeval_spark.measures.definition import NO_RELEVANT, Cutoff, Definition, OptionRule, only_with
 from rankeval_spark.measures.lists import CutLists, Lists, Relevance
@@ -37,12 +38,14 @@ def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
 
 @Definition(
     name="RR",
-    words="mean reciprocal rank, reciprocal rank, inverse rank of the first hit",
+    words="mean reciprocal rank, reciprocal rank, inverse rank of the first hit, graded reciprocal rank",
     aliases={"MRR": {}, "recip_rank": {}, "ReciprocalRank": {}, "MeanReciprocalRank": {}},
     formula="1 / (rank of the first relevant item at ranks 1..k); 0 without one",
     source="Voorhees (1999), The TREC-8 question answering track report; trec_eval recip_rank; weighted=True as "
-    "TensorFlow Ranking",
+    "TensorFlow Ranking; a map of gains: after that of AP",
     rules=(
+        only_with("weighted", None, "gains", "binary"),
+        only_with("rel", 1, "gains", "binary"),
         OptionRule(
             "weighted=True only with agg='micro': a list counts by the mean weight of its relevant items",
             lambda options: options["weighted"] is True and options["agg"] != "micro",
@@ -51,19 +54,31 @@ def success(cut: CutLists, *, rel: Level = 1) -> FloatMatrix:
     has_mean_over_ties=True,
     weighted=True,
 )
-def reciprocal_rank(cut: CutLists, *, rel: Level = 1) -> Ratio:
+def reciprocal_rank(cut: CutLists, *, gains: Levels = "binary", rel: Level = 1) -> Ratio:
     """Inverse of the rank of the first relevant item; its mean is MRR.
 
     >>> reciprocal_rank(Lists.of([Ranking([None, 1, 1])]).cut([1, 2, 0])).values
     array([[0. , 0.5, 0.5]])
     """
-    lists, relevance = cut.lists, cut.lists.relevance(rel)
-    terms = relevance.is_first / lists.hit_rank
-    n_items = sum_by_list(lists.judged_list, (lists.judged_gain >= rel).astype(np.float64), n_lists=lists.n_lists)
-    of_list = divide_or_zero(relevance.n_relevant, n_items[:, None])  # (n_lists, 1), 1 without weights
+    levels = relevance_levels(gains, rel, cut.lists)
+    total, of_list = (sum_of_levels(levels, partial(value, cut)) for value in (_sum_first, _mean_weight))
+    return Ratio(total, of_list)
+
+
+def _sum_first(cut: CutLists, rel: float) -> FloatMatrix:
+    """Return 1 / rank of the first relevant item up to every cutoff, times the mean weight of the relevant items."""
+    lists = cut.lists
+    terms = lists.relevance(rel).is_first / lists.hit_rank
     if lists.is_weighted:
-        terms = terms * of_list[lists.hit_list, 0] / lists.weights[0]  # which the sum multiplies with
-    return Ratio(cut.sum_hits(terms), of_list)
+        terms = terms * _mean_weight(cut, rel)[lists.hit_list, 0] / lists.weights[0]  # which the sum multiplies with
+    return cut.sum_hits(terms)
+
+
+def _mean_weight(cut: CutLists, rel: float) -> FloatMatrix:
+    """Return the mean weight of the relevant items of each list, shape (n_lists, 1): 1 without weights, 0 of none."""
+    lists = cut.lists
+    n_items = sum_by_list(lists.judged_list, (lists.judged_gain >= rel).astype(np.float64), n_lists=lists.n_lists)
+    return divide_or_zero(lists.relevance(rel).n_relevant, n_items[:, None])
 
 
 @Definition(

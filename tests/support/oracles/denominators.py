@@ -13,7 +13,15 @@ from tests.support.oracles.beyond import best_order, diverse_ceiling, diverse_ga
 from tests.support.oracles.off_policy import impressions
 from tests.support.oracles.plain import Number, PlainList, References, least
 from tests.support.oracles.ratings import judged_pairs
-from tests.support.oracles.relevance import cascade, discounted, graded_divisor, hit_divisor, itself, worth_of
+from tests.support.oracles.relevance import (
+    best_worth,
+    cascade,
+    discounted,
+    graded_divisor,
+    hit_divisor,
+    itself,
+    worth_of,
+)
 
 if TYPE_CHECKING:
     from rankeval_spark.measures.options import GainMap
@@ -111,8 +119,8 @@ def _(one: PlainList, k: int, *, denom: str, gains: str, rel: float) -> Number:
 
 
 @denominator("RR")
-def _(one: PlainList, _: int, *, rel: float) -> Number:
-    return int(one.n_relevant(rel) > 0)
+def _(one: PlainList, _: int, *, gains: str | GainMap, rel: float) -> Number:
+    return best_worth(one, gains, rel)
 
 
 @denominator("HitRank")

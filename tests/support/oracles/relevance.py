@@ -243,9 +243,20 @@ def _(one: PlainList, k: int, *, rel: float) -> Number | None:
 
 
 @naive("RR")
-def _(one: PlainList, k: int, *, rel: float) -> Number | None:
-    inverse_ranks = (Fraction(1, rank) for rank, gain in enumerate(one.top(k), 1) if gain >= rel)
-    return next(inverse_ranks, Fraction(0)) if one.n_relevant(rel) else None
+def _(one: PlainList, k: int, *, gains: str | GainMap, rel: float) -> Number | None:
+    """Walk down the list: where an item is worth more than all above it, what it adds counts by its rank."""
+    worth = worth_of("none", gains, rel)
+    best, total = Fraction(0), Fraction(0)
+    for rank, (gain, is_known) in enumerate(list(zip(one.gains, one.is_known, strict=True))[: k or None], 1):
+        found = max(best, Fraction(worth(gain) if is_known else 0))
+        best, total = found, total + (found - best) / rank
+    greatest = best_worth(one, gains, rel)
+    return total / greatest if greatest else None
+
+
+def best_worth(one: PlainList, gains: str | GainMap, rel: float) -> Fraction:
+    """Give the worth of the best judgement."""
+    return Fraction(max((worth_of("none", gains, rel)(gain) for gain in one.judged if gain >= 0), default=0))
 
 
 @naive("FirstHit")

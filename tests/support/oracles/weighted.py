@@ -48,7 +48,7 @@ def _value_of_precisions(measure: Measure, ranking: Ranking) -> Number | None:
     options: Mapping[str, Any] = measure.kernel_options
     one, k, rel = PlainList.of(ranking), measure.k, options["rel"]
     if measure.name == "RR":
-        return NAIVE["RR"](one, k, rel=rel)
+        return NAIVE["RR"](one, k, gains="binary", rel=rel)
     places = enumerate(zip(one.top(k), ranking.weights or [1] * len(one.gains), strict=False), 1)
     terms = [Fraction(weight * one.hits(rank, rel)) / rank for rank, (gain, weight) in places if gain >= rel]
     return share(sum(terms, Fraction(0)), divisor_of(measure, ranking)) if one.n_relevant(rel) else None

@@ -21,7 +21,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --requi
 # A virtual environment holds absolute paths, so one that was moved or copied with its checkout is made anew.
 HERE := $(shell pwd | cksum | cut -d' ' -f1)
 
-.PHONY: help setup setup-test demo doctor zip cluster-env dist test test-version test-versions test-cluster test-faults test-stores test-peers test-peers-torch test-versions lint types quick unit pytest format docs site notebooks bench bench-scale bench-peers lock clean
+.PHONY: help setup setup-test demo doctor zip cluster-env dist test test-version test-versions test-cluster test-faults test-stores test-peers test-peers-torch test-versions lint types quick unit pytest format docs site notebooks bench bench-scale bench-peers published lock clean
 
 help:  ## List the goals
 	@echo "rankeval-spark: make GOAL"
@@ -199,6 +199,9 @@ bench-scale: setup-test  ## Time rows that are made on the fly; ARGS="rows --row
 bench-peers: $(VENV)-peers/.has-peers  ## Time other libraries on the same rows, in an environment of their own
 	@$(VENV)-peers/bin/python -m benchmarks.peers $(ARGS)
 
+published: $(VENV)-published/.has-peers  ## Make published tables of other tools again (docs/reproduced.md); ARGS=cornac for one
+	@PYTHONPATH=. $(VENV)-published/bin/python -m benchmarks.published $(ARGS)
+
 $(VENV)-peers/.has-peers: requirements/peers.txt requirements/build.txt
 	@echo "==> making $(VENV)-peers (requirements/peers.txt)"
 	@rm -rf $(VENV)-peers; "$$(PYTHON="$(PYTHON)" bash requirements/find-python)" -m venv $(VENV)-peers
@@ -227,6 +230,7 @@ lock: $(VENV)-lock/.made  ## Bring requirements/*.txt up to pyproject.toml; ARGS
 	@$(COMPILE) $(ARGS) --output-file requirements/docs.txt requirements/docs.in
 	@$(COMPILE) $(ARGS) --constraint requirements/build.txt --output-file requirements/dist.txt requirements/dist.in
 	@$(COMPILE) $(ARGS) --output-file requirements/store-servers.txt requirements/store-servers.in
+	@$(COMPILE) $(ARGS) --constraint requirements/run.txt --output-file requirements/published.txt pyproject.toml requirements/published.in
 	@$(COMPILE) $(ARGS) --override requirements/test-peers-torch-overrides.in --output-file requirements/test-peers-torch.txt requirements/test-peers-torch.in
 
 $(VENV)-lock/.made:
@@ -242,5 +246,5 @@ dist: $(VENV)-dist/.has-peers  ## Make the wheel and the source distribution in 
 	@$(VENV)-dist/bin/check-wheel-contents dist/rankeval_spark-*.whl
 
 clean:  ## Remove the environments and everything that was generated; fetched files stay in the cache
-	rm -rf $(VENV) $(VENV)-peers $(VENV)-test-peers $(VENV)-test-peers-torch $(VENV)-docs $(VENV)-dist $(VENV)-store-servers $(SPARKS:%=$(VENV)-spark-%) $(VENV)-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-peers $(VENV)-test-peers $(VENV)-test-peers-torch $(VENV)-docs $(VENV)-dist $(VENV)-store-servers $(VENV)-published $(SPARKS:%=$(VENV)-spark-%) $(VENV)-lock build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -94,9 +94,9 @@ def read_wheel(wheel: Path) -> Impressions:
 def estimate(impressions: Impressions) -> Estimates:
     """Estimate the clicks of Thompson sampling from the random log, and compare with its own log."""
     logs, random = impressions.logs, impressions.logs[RANDOM]
-    own = {policy: _measure(log, log[C.PROPENSITY], ["IPS"])["IPS"] for policy, log in logs.items()}
+    own = {policy: measure_impressions(log, log[C.PROPENSITY], ["IPS"])["IPS"] for policy, log in logs.items()}
     measures = ["IPS", "SNIPS", "ImportanceWeight", "ImportanceWeight(power='2')"]
-    found = _measure(random, _estimate_chances(impressions), measures)
+    found = measure_impressions(random, _estimate_chances(impressions), measures)
     rows = (
         ("random", "its own log", own[RANDOM]),
         ("Thompson sampling", "random log, IPS", found["IPS"]),
@@ -118,7 +118,7 @@ def _estimate_chances(impressions: Impressions) -> pd.Series[float]:
     return pd.Series(counts[random[C.ITEM_ID], random[_POSITION] - 1] / _DRAWS)
 
 
-def _measure(log: pd.DataFrame, score: pd.Series[float], measures: list[str]) -> dict[str, dict[str, Any]]:
+def measure_impressions(log: pd.DataFrame, score: pd.Series[float], measures: list[str]) -> dict[str, dict[str, Any]]:
     """Compute off-policy measures; each impression is a user of its own, and its item is the list."""
     shown = log[[C.ITEM_ID]].assign(**{C.USER_ID: range(len(log))})
     tables = (shown.assign(**{C.SCORE: score}), shown.assign(**{name: log[name] for name in (C.GAIN, C.PROPENSITY)}))

@@ -1,6 +1,6 @@
 """Which numbers of other tools are which of the reference values.
 
-``python tests/support/reference_tools.py`` asks the tools that the Python that runs it can import, keeps what they say
+``python benchmarks/reference_tools.py`` asks the tools that the Python that runs it can import, keeps what they say
 in ``docs/reference/tools.json`` and writes the table of ``docs/reference-values.md`` from it. It needs no package of
 ours.
 A tool gets each list of the panel without equal scores, and its judgements; a measure of predictions gets the scores of
@@ -20,14 +20,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "reference"
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"
 PAGE = FOLDER.with_name("reference-values.md")
 sys.path.insert(0, str(FOLDER))
 import reader  # noqa: E402 - the file that a user copies
 
 PANEL = max(reader.cases("AP"), key=lambda case: len(case["inputs"]))
 FEW, MANY = 2, 4  # different numbers of all lists, and of those with gains 0 and 1, that do not agree by chance
-START, END = "<!-- made by tests/support/reference_tools.py -->", "<!-- end -->"
+START, END = "<!-- made by benchmarks/reference_tools.py -->", "<!-- end -->"
 Asked = Callable[[dict[str, float], dict[str, float]], float]
 
 
@@ -111,8 +111,9 @@ def sklearn(names: str) -> Iterator[tuple[str, Asked]]:
 
 
 def torchmetrics(names: str) -> Iterator[tuple[str, Asked]]:
-    import torch
     from torchmetrics.functional import retrieval as tool
+
+    tensor, double = sys.modules["torch"].tensor, sys.modules["torch"].float64  # which it has imported
 
     for name in names.split():
         function, _, k = name.partition("@")
@@ -121,10 +122,8 @@ def torchmetrics(names: str) -> Iterator[tuple[str, Asked]]:
             name,
             lambda run, qrels, f=function, top=top: float(
                 getattr(tool, f"retrieval_{f}")(
-                    torch.tensor([*run.values()], dtype=torch.float64),
-                    torch.tensor(
-                        [max(qrels.get(item, 0), 0) if "dcg" in f else qrels.get(item, 0) >= 1 for item in run]
-                    ),
+                    tensor([*run.values()], dtype=double),
+                    tensor([max(qrels.get(item, 0), 0) if "dcg" in f else qrels.get(item, 0) >= 1 for item in run]),
                     **top,
                 )
             ),

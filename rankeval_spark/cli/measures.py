@@ -305,14 +305,14 @@ def tools_command(tool: str, metric: str | None, *, is_json: bool = False) -> No
         is_complement = known["ours"].startswith(other_tools.COMPLEMENT)
         notes = [known.get("note"), "its number is 1 minus the one that is written here" if is_complement else None]
         note = [("note", text) for text in notes if text]
-        in_yaml, in_python = snippets(name, known)
+        in_yaml, in_python = snippets(name, known, other_tools.find_cutoff(metric) or _SHOWN_CUTOFF)
         how = [("in YAML", in_yaml), ("in Python", in_python), ("held", HELD[known["held"]])]
         _print_entry(out, each, f"of {name} is {known['ours']}", [*of_policies, *note, *how])
     for text in facts.get("notes", ()):
         out.print(Text("\n".join(_wrap_lines(out, text, before=0))), soft_wrap=True)
 
 
-def snippets(tool: str, metric: Mapping[str, Any]) -> tuple[str, str]:
+def snippets(tool: str, metric: Mapping[str, Any], k: int = _SHOWN_CUTOFF) -> tuple[str, str]:
     """Return what to write in a config, and in Python, for the number of a metric.
 
     The preset of the tool is in it where it does not change the measure.
@@ -327,7 +327,7 @@ def snippets(tool: str, metric: Mapping[str, Any]) -> tuple[str, str]:
              policies={'zero_relevant': 'zero'})
     """
     facts = other_tools.read_tools()[tool]
-    text = metric["ours"].removeprefix(other_tools.COMPLEMENT).replace("@k", f"@{_SHOWN_CUTOFF}")
+    text = metric["ours"].removeprefix(other_tools.COMPLEMENT).replace("@k", f"@{k}")
     has_preset = "preset" in facts and Measure.parse(text, defaults=facts.get("options", {})) == Measure.parse(text)
     usual = facts.get("policies", {}) if has_preset else {}
     policies = {name: value for name, value in metric["policies"].items() if usual.get(name) != value}

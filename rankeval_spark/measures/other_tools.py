@@ -12,11 +12,13 @@ from importlib import resources
 from typing import Any, Final, TypeAlias
 
 from rankeval_spark.errors import ConfigError, Fault, listed, nearest
+from rankeval_spark.measures import registry
 from rankeval_spark.measures.definition import normalise_name
 
 Tool: TypeAlias = Mapping[str, Any]
 """A tool as the file has it. Each of its metrics is a map, and has the policies of the tool together with its own."""
 
+_MIN_PART: Final = 3  # letters of a part of a name by which it is found
 COMPLEMENT: Final = "1 - "  # before a measure whose complement a tool has
 
 
@@ -55,15 +57,22 @@ def find_tool(name: str) -> str:
 
 
 def find_metrics(tool: str, name: str) -> Mapping[str, Mapping[str, Any]]:
-    """Return the metrics that a tool calls so: exactly, or with other parameters; ConfigError without any.
+    """Return the metrics that a tool calls so: exactly, with other parameters or in part; ConfigError without any.
 
     >>> list(find_metrics("xgboost", "ndcg@5-")), list(find_metrics("torchmetrics", "retrievalmap"))
     (['ndcg@k-'], ['RetrievalMAP', 'RetrievalMAP(top_k=k)'])
+    >>> list(find_metrics("lightfm", "auc")), list(find_metrics("implicit", "MAP@5"))
+    (['auc_score'], ['mean_average_precision_at_k'])
     """
     metrics = read_tools()[tool]["metrics"]
     exact = {each: metric for each, metric in metrics.items() if _spell(each) == _spell(name)}
     alike = {each: metric for each, metric in metrics.items() if _stem(each) == _stem(name)}
     found: Mapping[str, Mapping[str, Any]] = exact if exact and _spell(name) != _stem(name) else alike
+    if not found and len(_stem(name)) >= _MIN_PART:
+        found = {each: metric for each, metric in metrics.items() if _stem(name) in _stem(each)}
+    if not found and (meant := registry.find_builtin(_bare(name))):
+        of_tool = metrics.items()
+        found = {each: metric for each, metric in of_tool if canonical(metric.get("ours", "")) == meant.entry.name}
     if not found:
         fix = nearest(name, [*metrics, *map(_bare, metrics)])
         raise ConfigError(Fault(f"rankeval measures --from {tool}", repr(name), f"one of {listed(name, metrics)}", fix))
@@ -102,6 +111,16 @@ def canonical(ours: str) -> str:
     return re.split(r"[(@]", ours.removeprefix(COMPLEMENT))[0]
 
 
+def find_cutoff(name: str) -> int | None:
+    """Return the cutoff that is written in a tool's name of a measure; None without one.
+
+    >>> [find_cutoff(name) for name in ("map@5", "RetrievalMAP(top_k=3)", "map_cut.20", "dcg_score(log_base=10)")]
+    [5, 3, 20, None]
+    """
+    found = re.search(r"(?:@|_|\.|\b(?:top_)?k=|\btop=)([1-9]\d*)\b", name)
+    return int(found[1]) if found else None
+
+
 def in_words(metric: Mapping[str, Any]) -> str:
     """Return our measure with the note, or why there is none."""
     if "why_not" in metric:
@@ -111,7 +130,7 @@ def in_words(metric: Mapping[str, Any]) -> str:
 
 def _bare(name: str) -> str:
     """Return a name without parameters and cutoff; the suffix of XGBoost stays."""
-    return re.split(r"[(@:]", name)[0].strip() + ("-" if name.endswith("-") else "")
+    return re.split(r"[(@:]|\.(?=\d)", name)[0].strip() + ("-" if name.endswith("-") else "")
 
 
 def _stem(name: str) -> str:

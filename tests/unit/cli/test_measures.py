@@ -142,6 +142,24 @@ def test_every_tool_is_listed_with_its_measures_and_what_to_write_for_each(width
 
 
 @pytest.mark.parametrize(
+    ("tool", "name", "found", "measures"),
+    [
+        ("torchmetrics", "recall@5", "RetrievalRecall(top_k=k)", '["R@5"]'),
+        ("torchmetrics", "RetrievalMAP(top_k=3)", "RetrievalMAP(top_k=k)", "[\"AP(denom='hits')@3\"]"),
+        ("lightfm", "auc", "auc_score", "[\"CatalogAUC(ties='zero')\"]"),
+        ("implicit", "map@7", "mean_average_precision_at_k", "[\"AP(denom='min')@7\"]"),
+        ("trec_eval", "map_cut.20", "map_cut_k", '["AP@20"]'),
+    ],
+)
+def test_a_part_of_a_name_or_our_name_finds_it_and_its_cutoff_is_taken(
+    tool: str, name: str, found: str, measures: str
+) -> None:
+    done = " ".join(rankeval("measures", "--from", tool, name).out.split())
+    assert done.startswith(f"{found} of {tool} is ")
+    assert f"measures: {measures}" in done
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("torchmetric",), "did you mean 'torchmetrics'?"),

@@ -385,8 +385,10 @@ def test_rows_of_a_pair_have_one_weight() -> None:
 
 def test_what_has_no_weighted_form_or_no_weights_is_refused() -> None:
     judged = weighted([1, 3, 4])
-    with pytest.raises(ConfigError, match=r"AP\(weighted=True\): found option 'weighted'; expected a measure to which"):
-        evaluate(WEIGHTED_LOG, judged, measures=["AP(weighted=True)"])
+    with pytest.raises(
+        ConfigError, match=r"Bpref\(weighted=True\): found option 'weighted'; expected a measure to which"
+    ):
+        evaluate(WEIGHTED_LOG, judged, measures=["Bpref(weighted=True)"])
     with pytest.raises(InputError, match=r"held_out=\): found no column 'weight'"):
         evaluate(WEIGHTED_LOG, judged.drop_columns("weight"), measures=["R(weighted=True)@1"])
 

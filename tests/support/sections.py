@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 _SECTIONS: Final[dict[str, Any]] = {
     **dict.fromkeys(Policies.model_fields, "policies"),
     **dict.fromkeys(Slicing.model_fields, "slicing"),
-    **dict.fromkeys(("pairs", "margin", "correction", "primary", "tests", "wilcoxon_zeros", "few_differences"), "comparisons"),
+    **dict.fromkeys(
+        ("pairs", "margin", "correction", "primary", "tests", "wilcoxon_zeros", "few_differences"), "comparisons"
+    ),
     "confidence": "intervals",
 }
 _DRAWS: Final = set(Intervals.model_fields) & set(Comparisons.model_fields)

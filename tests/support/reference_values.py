@@ -87,6 +87,7 @@ PANEL: Final[Mapping[str, Ranking]] = {
     ),
     "two_of_three": listed("1:1:1:1:head 0.75:-:2:2:tail 0.5:1:3:1:tail", "1:4:tail", 1, [3, 2, 9]),
     "single": listed("0.5:1:3:2:tail", "1:1:tail", 1, [1]),
+    "few_relevant": listed("1:-:2:1:head 0.5:1:4:2:tail 0.25:-:3:1:tail"),
     "not_relevant": listed("0.5:0:1:1:head 0.25:-:2:1:tail", "0:1:tail"),
     "without_judgements": listed("0.5:-:1:1:head 0.25:-:2:1:tail", other=[2, 1]),
     "empty": listed("", "1:4:tail 2:1:head"),

@@ -102,6 +102,13 @@ def test_every_choice_of_an_option_gives_a_value_of_its_own(name: str) -> None:
             assert pairs, f"{name}: {option.name} changes no value; add a list to PANEL for which it does"
 
 
+@pytest.mark.parametrize("other", ["P(denom='min')@3", "R(denom='min')@3"])
+def test_hits_above_rank_r_are_told_from_hits_above_rank_k(other: str) -> None:
+    """The panel has a user with fewer relevant items than k, and a hit between."""
+    known = {case["measure"]: dict(zip(case["input_names"], case["values"], strict=True)) for case in CASES}
+    assert differ(known["Rprec@3"], known[other])
+
+
 def differ(one: dict[str, Any], other: dict[str, Any]) -> bool:
     """Whether two choices have another value of one input."""
     return any(one[given] != other[given] for given in one.keys() & other.keys())

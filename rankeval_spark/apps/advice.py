@@ -31,7 +31,7 @@ MIN_SLICE: Final = 100  # users below which a slice says little
 MAX_PLAIN_NUMBERS: Final = 10  # distinct numbers of a segment, up to which each is a value and not in a band
 AIM: Final = 0.02  # gain, as a share of the baseline's value, that a comparison is to find
 MAX_PAIRS: Final = 6  # models of which every two are compared where none is known to be the baseline
-BASELINES: Final = ("popular", "popularity", "mostpopular", "mostpop", "toppop", "pop", "baseline", "random")
+BASELINES: Final = ("control", "popular", "popularity", "mostpopular", "mostpop", "toppop", "pop", "baseline", "random")
 COUNT_NAMES: Final = ("count", "counts", "quantity", "qty", "n", "num", "times", "plays", "playcount", "purchases")
 ITEM_MEASURES: Final = {
     "ItemCoverage": "coverage: the share of the items that are recommended",
@@ -352,7 +352,8 @@ def _policies(data: Data) -> Iterator[Advised]:
         reason = f"{wording.percent(seen)} of the recommended items are in the user's training data, judged ones hardly"
         yield Advised("policy", "policies.seen_in_train", "drop_both" if again else "drop", reason)
     elif again >= REPEATED:
-        reason = f"{wording.percent(again)} of the judgements are of items that the user had: consuming again is usual"
+        had = f"{wording.percent(again)} of the judgements are of items that the user had"
+        reason = f"{had}: consuming again is usual, or the split leaks"
         yield Advised("policy", "policies.seen_in_train", "keep", reason)
     if 0 < unknown < REPEATED and "items" in data.columns:
         reason = f"{wording.percent(unknown)} of the recommended items are not in the catalogue"
@@ -399,6 +400,8 @@ def choose_baseline(models: Sequence[str]) -> str | None:
 
     >>> choose_baseline(["als", "random", "Most-Popular"]), choose_baseline(["als", "knn"])
     ('Most-Popular', None)
+    >>> choose_baseline(["treatment", "control"])
+    'control'
     """
     places = {name: BASELINES.index(plain_name(name)) for name in models if plain_name(name) in BASELINES}
     return min(places, key=lambda name: places[name]) if places and len(models) > 1 else None

@@ -328,7 +328,7 @@ class _Reader:
 
     def build_measure(self, pairs: list[tuple[str, str]], after_at: list[str]) -> Measure:
         """Return the measure with the options, and the cutoff or option of what follows ``@``."""
-        entry, presets = self.entry, self.match.presets
+        entry, presets, behind = self.entry, self.match.presets, after_at
         if entry.after_at:
             pairs += [(entry.after_at, text) for text in after_at]
             after_at = []
@@ -339,7 +339,8 @@ class _Reader:
             if option is None:
                 self._refuse_unknown(name, value_text)
             elif option.name in given or option.name in presets:
-                self._refuse(f"option {option.name!r} twice", "each option once")
+                fix = f"leave '@{value_text}' out" if name == entry.after_at and value_text in behind else ""
+                self._refuse(f"option {option.name!r} twice", "each option once", fix)
             elif value is None:
                 expected = f"{option.name} as {option.expected}"
                 self._refuse(f"{option.name}={value_text}", expected, option.why_not(value_text))

@@ -167,7 +167,7 @@ def test_alias_is_read_as_its_canonical_name(text: str, canonical: str) -> None:
         ("IPrecCurve", "'IPrecCurve', which stands for 11 measures; expected one of them, or the name in a list"),
         ("IPrec@10", "recall=10; expected recall as a number from 0 to 1"),
         ("IPrec@-0.1", "recall=-0.1; expected recall as a number from 0 to 1"),
-        ("IPrec(recall=0.5)@0.1", "option 'recall' twice"),
+        ("IPrec(recall=0.5)@0.1", "option 'recall' twice; expected each option once; leave '@0.1' out"),
         ("iprec_at_recall_0.10@0.1", "option 'recall' twice"),
         ("IPrec@", "recall=; expected recall"),
         ("IPrecAvg@10", "cutoff 10; expected IPrecAvg without one"),

@@ -13,7 +13,7 @@ from rankeval_spark import columns as C, wording
 from rankeval_spark.config.policies import tie_rule
 from rankeval_spark.engine.scorer import RELEVANT
 from rankeval_spark.errors import visible
-from rankeval_spark.measures.options import AGG, GROUP
+from rankeval_spark.measures.options import AGG, GROUP, JUDGED_ONLY, option_text
 from rankeval_spark.report.layouts import Column, Layout, to_html, to_text
 from rankeval_spark.report.result_table import ResultTable
 from rankeval_spark.result_rows.trace_rows import IDEAL, IS_EVALUATED, IS_SUM, KERNEL_VALUE, LIST, NUMBER, OF_RANK, PART
@@ -81,11 +81,11 @@ class Explanation:
         """Return the formula with the choices of this measure that it is not written for."""
         formula = self.measure.entry.formula
         chosen = [
-            f"{option.name}={value!r}"
+            f"{option.name}={option_text(value)}"
             for option in self.measure.entry.options
-            if isinstance(value := self.measure.options[option.name], str)
-            and value != option.default
-            and option.name not in (AGG, GROUP)
+            if (value := self.measure.options[option.name]) != option.default
+            and (option.choices or isinstance(value, bool))
+            and option.name not in (AGG, GROUP, JUDGED_ONLY)
             and f"{option.name}=" not in formula
         ]
         return f"{formula}; here with {', '.join(chosen)}" if chosen else formula

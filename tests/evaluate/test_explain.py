@@ -139,6 +139,19 @@ def test_the_last_sentence_counts_what_the_measure_takes_for_relevant(measure: s
     assert found.sentences[-1] == COUNTED[measure]
 
 
+@pytest.mark.parametrize(
+    ("measure", "here"),
+    [
+        ("AP(gains={1:1,2:3},denom='min')@3", "; here with denom='min', gains={1:1,2:3}"),
+        ("nDCG(unjudged=0.5)@3", "DCG@k / IDCG@k; here with unjudged=0.5"),
+        ("AP(rel=2,judged_only=True)", "(1 / R) sum_{i<=k} r_i h_i / i"),
+    ],
+)
+def test_the_formula_names_the_options_that_change_it(measure: str, here: str) -> None:
+    found = measured(LOG, HELD_OUT, measures=["AP"]).explain("ann", measure, model="x")
+    assert repr(found).splitlines()[1].endswith(here)
+
+
 def test_a_sum_that_is_not_the_value_is_not_called_no_terms() -> None:
     found = measured(LOG, HELD_OUT, measures=["AP"]).explain("ann", "LogAP", model="x")
     assert "the value is no sum of them: `after` is the value of the list so far" in repr(found)

@@ -40,12 +40,19 @@ def test_a_typed_list_is_explained_and_has_all_results_of_an_evaluation() -> Non
         ({"A": "1 | -"}, r"measure_lists\(lists=\), 'A': found '-'; expected gains; write it as '- 1 0 | 1'"),
         ({"A": "inf"}, r"measure_lists\(lists=\), 'A': found 'inf'"),
         ({"mean": "1 -"}, r"measure_lists\(lists=\): found 'mean'; expected another name"),
+        ("- 1", r"measure_lists\(lists=\): found str; expected a dict of lists by their names; write measure_lists"),
+        (["- 1"], r"measure_lists\(lists=\): found list; expected a dict of lists"),
     ],
     ids=str,
 )
 def test_what_is_no_list_is_refused_with_the_notation(lists: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         measure_lists(lists, ["AP"])
+
+
+def test_a_measure_that_typed_lists_cannot_have_is_refused_in_words_of_the_call() -> None:
+    with pytest.raises(ConfigError, match=r"measure_lists\(measures=\): found no column 'score'; .* or call evaluate"):
+        measure_lists({"A": "1"}, ["KendallTau"])
 
 
 def test_a_list_of_another_name_is_refused_with_the_nearest() -> None:

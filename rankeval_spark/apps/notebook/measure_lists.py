@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from rankeval_spark import columns as C
 from rankeval_spark.apps.notebook.evaluate import evaluate
-from rankeval_spark.errors import Fault, InvalidCallError, kind_of, listed, nearest
+from rankeval_spark.errors import Fault, InputError, InvalidCallError, kind_of, listed, nearest
 from rankeval_spark.report.result_table import ResultTable
 
 if TYPE_CHECKING:
@@ -129,7 +129,14 @@ def measure_lists(
     held_out = pa.Table.from_pydict(
         {C.USER_ID: pa.array(names, text), C.ITEM_ID: pa.array(items, text), C.GAIN: pa.array(gains, pa.float64())}
     )
-    result = evaluate(log, held_out, measures=measures, preset=preset, policies=policies)
+    try:
+        result = evaluate(log, held_out, measures=measures, preset=preset, policies=policies)
+    except InputError as error:
+        only, fix = "typed lists have ranks and gains alone", "leave these measures out, or call evaluate"
+        faults = [
+            Fault("measure_lists(measures=)", fault.found, f"{fault.expected}: {only}", fix) for fault in error.faults
+        ]
+        raise InvalidCallError(*faults) from error
     return MeasuredLists(result, list(read))
 
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 # ranx takes a minute to compile for a tenth of a second of work, and numba reads this once, when it is imported.
 os.environ["NUMBA_DISABLE_JIT"] = "1"
 
+# As wide as without a terminal; processes that run tests in parallel say 80.
+os.environ["COLUMNS"] = "120"
+
 # A JVM that a test starts for itself lives for seconds. It runs what it runs in production all the same, generated code
 # too.
 os.environ["SPARK_SUBMIT_OPTS"] = SHORT_LIVED_JVM

@@ -67,7 +67,7 @@ def test_every_figure_is_drawn_with_marks_and_no_number_is_missing(open_page: Op
         "id: one.id, marks: one.querySelectorAll('svg :is(.mark-symbol, .mark-rect, .mark-line) path').length,"
         "texts: one.querySelectorAll('svg text').length, svg: one.innerHTML}))"
     )
-    assert len(drawn) == 6 + 3 + 6 + 4 + 4 + 3 + 3 + 4
+    assert len(drawn) == 6 + 3 + 6 + 4 + 4 + 3 + 3 + 5
     for one in drawn:
         assert one["marks"] >= 2, one["id"]
         assert one["texts"] >= 3, one["id"]

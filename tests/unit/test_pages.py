@@ -107,10 +107,7 @@ def test_the_fcp_of_surprise_is_made_of_user_metrics() -> None:
 
 
 @pytest.mark.parametrize("page", ["docs/explain.md", "docs/advise.md"])
-def test_what_a_page_shows_is_what_is_printed(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, page: str
-) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
+def test_what_a_page_shows_is_what_is_printed(capsys: pytest.CaptureFixture[str], page: str) -> None:
     names = dict[str, Any]()
     shown = [block.text for block in blocks("") if block.page == page and not block.commands]
     for text, output in zip(here(page), shown, strict=True):

@@ -29,14 +29,14 @@ def test_what_is_no_table_is_refused_together(frames: tuple[object, object], fou
 
 
 def test_each_measure_that_is_wrong_is_named_by_its_place() -> None:
-    measures: Any = ["nDCG@10", 5, "nDGC@10", "AP(weighted=True)"]
+    measures: Any = ["nDCG@10", 5, "nDGC@10", "Bpref(weighted=True)"]
     with pytest.raises(ConfigError) as raised:
         evaluate(None, None, measures=measures, policies={"unknown_items": "drop"})
     assert [fault.where for fault in raised.value.faults] == [
         "evaluate(items=)",
         "evaluate(measures=)[1]",
         "evaluate(measures=)[2], nDGC@10",
-        "evaluate(measures=)[3], AP(weighted=True)",
+        "evaluate(measures=)[3], Bpref(weighted=True)",
     ]
 
 

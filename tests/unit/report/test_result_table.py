@@ -28,11 +28,6 @@ USERS: Final = [f"u{number:02}" for number in range(40)]
 NAMES: Final = ("model_id", "user_id", "item_id", "rank")
 
 
-@pytest.fixture(autouse=True)
-def _wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
-
-
 def evaluated(models: dict[str, int], **options: Any) -> Evaluation:  # noqa: ANN401 - of evaluate
     """Evaluate models that have the one hit at a rank of their own, a rank lower for every other user."""
     rows = []

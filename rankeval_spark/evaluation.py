@@ -25,7 +25,7 @@ from rankeval_spark.hosts.host import Frame, Host
 from rankeval_spark.hosts.progress_line import show_progress
 from rankeval_spark.measures import MAX_CUTOFF, Measure, MeasureSet, registry
 from rankeval_spark.measures.own import name_measure, own_measures
-from rankeval_spark.refusals import model_faults, raise_as_call, refuse_unknown_baseline
+from rankeval_spark.refusals import model_faults, raise_as_call, raise_with_words, refuse_unknown_baseline
 from rankeval_spark.report import notebook, trackers
 from rankeval_spark.report.explanation import Explanation
 from rankeval_spark.report.pairs import ModelComparison, choose_measure, rows_of_pair
@@ -578,6 +578,7 @@ class Evaluation(Generic[Frame]):
             raise ConfigError(*faults)
         return self.host.hit_ranks(self.ranked_items, model, baseline)
 
+    @raise_with_words({"evaluate(measures=)": "explain(measure=)"})
     @raise_as_call()
     def explain(
         self, user: object, measure: object, *, model: str | None = None, list_id: str | None = None

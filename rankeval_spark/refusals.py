@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from rankeval_spark.config.inference import Comparisons, Intervals
@@ -173,6 +174,18 @@ _EXAMPLES: Final = {
 }
 # Expected where an example is the best fix.
 _SHAPES: Final = ("a list", "a dict", "a value", "text", "this key", "a time such as 7d or 36h")
+
+
+@contextmanager
+def raise_with_words(words: Mapping[str, str]) -> Iterator[None]:
+    """Raise the faults of a call within another call at the places of the outer one: parts of them are replaced."""
+    try:
+        yield
+    except FaultsError as error:
+        faults = list(error.faults)
+        for inner, outer in words.items():
+            faults = [replace(fault, where=fault.where.replace(inner, outer)) for fault in faults]
+        raise type(error)(*faults) from error.__cause__
 
 
 @contextmanager

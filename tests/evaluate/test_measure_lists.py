@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rankeval_spark import measure_lists
-from rankeval_spark.errors import ConfigError
+from rankeval_spark.errors import ConfigError, JudgementError
 
 
 def test_lists_of_the_textbook_have_its_values_and_means() -> None:
@@ -53,6 +53,14 @@ def test_what_is_no_list_is_refused_with_the_notation(lists: dict[str, Any], mes
 def test_a_measure_that_typed_lists_cannot_have_is_refused_in_words_of_the_call() -> None:
     with pytest.raises(ConfigError, match=r"measure_lists\(measures=\): found no column 'score'; .* or call evaluate"):
         measure_lists({"A": "1"}, ["KendallTau"])
+    with pytest.raises(
+        ConfigError, match=r"measure_lists\(measures=\): found None; .*: typed lists have ranks and gains"
+    ):
+        measure_lists({"A": "1"}, ["ILD@3"])
+    with pytest.raises(JudgementError, match=r"measure_lists\(measures=\), RBP: found a judgement with grade 3"):
+        measure_lists({"A": "3"}, ["RBP"])
+    with pytest.raises(JudgementError, match=r"explain\(measure=\), RBP: found a judgement with grade 3"):
+        measure_lists({"A": "3"}, ["AP"]).explain("A", "RBP")
 
 
 def test_a_list_of_another_name_is_refused_with_the_nearest() -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from rankeval_spark import columns as C
 from rankeval_spark.apps.notebook.evaluate import evaluate
 from rankeval_spark.errors import Fault, InputError, InvalidCallError, kind_of, listed, nearest
+from rankeval_spark.refusals import raise_with_words
 from rankeval_spark.report.result_table import ResultTable
 
 if TYPE_CHECKING:
@@ -130,14 +131,19 @@ def measure_lists(
         {C.USER_ID: pa.array(names, text), C.ITEM_ID: pa.array(items, text), C.GAIN: pa.array(gains, pa.float64())}
     )
     try:
-        result = evaluate(log, held_out, measures=measures, preset=preset, policies=policies)
-    except InputError as error:
+        with raise_with_words({"evaluate(": "measure_lists("}):
+            result = evaluate(log, held_out, measures=measures, preset=preset, policies=policies)
+            return MeasuredLists(result, list(read))
+    except (InputError, InvalidCallError) as error:
         only, fix = "typed lists have ranks and gains alone", "leave these measures out, or call evaluate"
+        missing = [fault for fault in error.faults if isinstance(error, InputError) or fault.found == "None"]
         faults = [
-            Fault("measure_lists(measures=)", fault.found, f"{fault.expected}: {only}", fix) for fault in error.faults
+            Fault("measure_lists(measures=)", fault.found, f"{fault.expected}: {only}", fix)
+            if fault in missing
+            else fault
+            for fault in error.faults
         ]
         raise InvalidCallError(*faults) from error
-    return MeasuredLists(result, list(read))
 
 
 def _item(place: int) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +15,9 @@ from rankeval_spark.apps.notebook.evaluate import evaluate
 from rankeval_spark.apps.notebook.hosts import is_of_spark
 from rankeval_spark.config import Policies
 from rankeval_spark.config.presets import apply_preset
-from rankeval_spark.errors import Fault, FaultsError, InvalidCallError, listed, nearest
+from rankeval_spark.errors import Fault, InvalidCallError, listed, nearest
 from rankeval_spark.measures.options import option_text
+from rankeval_spark.refusals import raise_with_words
 from rankeval_spark.report.result_table import ResultTable
 
 if TYPE_CHECKING:
@@ -255,7 +255,8 @@ def _evaluate(
     """Evaluate the lists of one model as the call says; its faults are those of the call of `reconcile`."""
     if not isinstance(measure, str):
         raise InvalidCallError(Fault("reconcile(measure=)", repr(measure), "one measure as text, such as 'nDCG@10'"))
-    try:
+    words = {"evaluate(": "reconcile(", "(measures=": "(measure=", "recommendations": "log"}
+    with raise_with_words(words):
         base = evaluate(log, held_out, measures=[measure], **options)
         for source in usable_of(base).tables.all():
             if not source.table.num_rows:
@@ -276,12 +277,6 @@ def _evaluate(
         if next(iter(base.metrics), {C.VALUE: None})[C.VALUE] is None:
             found, expected = f"{requested} without a value", "a user of the population for whom it is defined"
             raise InvalidCallError(Fault("reconcile(measure=)", found, expected))
-    except FaultsError as error:
-        words = {"evaluate(": "reconcile(", "(measures=": "(measure=", "recommendations": "log"}
-        faults = list(error.faults)
-        for old, new in words.items():
-            faults = [replace(fault, where=fault.where.replace(old, new)) for fault in faults]
-        raise type(error)(*faults) from None
     return base
 
 

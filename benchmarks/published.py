@@ -51,7 +51,7 @@ class Number(NamedTuple):
 
 
 def values(log: pd.DataFrame, held_out: pd.DataFrame, measures: Sequence[str], **options: Any) -> dict[str, float]:  # noqa: ANN401 - those of evaluate
-    """Evaluate, and return the means by the names as they are asked for."""
+    """Evaluate, and return the means by the names as they are requested."""
     rows = evaluate(log, held_out, measures=list(measures), **options).metrics.to_pylist()
     return {f"{row['measure']}@{row['k']}" if row["k"] else row["measure"]: row["value"] for row in rows}
 

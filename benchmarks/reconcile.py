@@ -24,7 +24,7 @@ MEASURES: Final = ("nDCG@3", "AP@3", "R@4", "P@3", "RR@3", "RBP(rel=1)@4", "ERR(
 
 
 def main() -> int:
-    """Print what is asked for; the exit code is 1 where a planted combination is not found."""
+    """Print what the command line requests; the exit code is 1 where a planted combination is not found."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--trials", type=int, default=500)
     parser.add_argument("--each", type=int, default=20, help="combinations in one input")

@@ -64,7 +64,6 @@ _HOMES: Final = {
     "reconcile": "rankeval_spark.apps.notebook.reconcile",
     "register_functions": "rankeval_spark.spark.list_functions",
     "windows": "rankeval_spark.windows",
-    "explain_published": "rankeval_spark.apps.published.user_lists",  # for `Results.explain` alone, below it in layers
     "evaluate_config": "rankeval_spark.apps.notebook.config_evaluation",
 }
 _ON_SPARK: Final = ("attributed_interactions", "build_session", "register_functions", "windows")

@@ -69,7 +69,7 @@ class Advised(NamedTuple):
 
 @dataclass(frozen=True)
 class Data:
-    """What is known of the data: of a table that nobody read, nothing is."""
+    """Facts about the data; a table that was not read has none."""
 
     columns: Mapping[str, Collection[str]]  # canonical columns that each input has
     models: Sequence[str] = ()
@@ -124,7 +124,7 @@ class Data:
 
     @cached_property
     def gain_kind(self) -> str:
-        """What the gains are: ``none``, ``binary``, ``ratings``, ``counts``, ``grades`` or ``numbers``."""
+        """Kind of the gains: ``none``, ``binary``, ``ratings``, ``counts``, ``grades`` or ``numbers``."""
         counts, name = self.histogram(P.GAINS), plain_name(self.gain_column)
         n_others = counts.pop(None, 0)  # above 50, or neither whole nor half numbers
         told: dict[float | None, int] = {value: n for value, n in counts.items() if value and value > 0}

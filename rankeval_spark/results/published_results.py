@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from html import escape
+from importlib import import_module
 from numbers import Integral
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, cast, overload
@@ -783,11 +784,10 @@ class Results(Generic[Frame]):
             If an input or its version is gone, lacks what the measure needs, or is read by Spark alone and these
             results have no session.
         """
-        from rankeval_spark import explain_published  # noqa: PLC0415 - reading inputs takes a moment
-
         night = self._run_of(self._choose_night(date, evaluation))
         which = {"model": model, "list_id": list_id}
-        explained: Explanation = explain_published(self._session, self._root, night, user, measure, **which)
+        module = import_module("rankeval_spark.apps.published.user_lists")  # reads inputs, and stands above results
+        explained: Explanation = module.explain_published(self._session, self._root, night, user, measure, **which)
         return explained
 
     def register(self, connection: Any = None, *, schema: str | None = None) -> list[str]:  # noqa: ANN401 - of DuckDB

@@ -229,7 +229,7 @@ def _of_call(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Put advised keys into sections; gains of a column take the place of its name."""
+    """Merge advised keys into sections; gains of a column take the place of its name."""
     found = dict(values)
     for name, value in changes.items():
         is_section = (

@@ -194,7 +194,7 @@ class Conventions:
 
     @cached_property
     def _is_idle(self) -> BoolVector:
-        """Whether a combination has a switch without which its value is the same: of all values, row by row."""
+        """Combinations with a switch that changes nothing: a truth value for each of all values, row by row."""
         found = [np.isnan(values) for values in self.values]
         without = np.full((self.most, len(self.of_measures)), -1)  # column of each measure without one of its switches
         for column, state in enumerate(self.of_measures):
@@ -544,7 +544,7 @@ def _sums_of_part(
     policies: Sequence[Policies],  # with the same lists
     measures: Sequence[Measure],
 ) -> FloatMatrix:
-    """Score lists, and add up the values of the users whom each policy counts: (2, n_policies, n_measures)."""
+    """Score lists, and add up the values of the users that each policy counts: (2, n_policies, n_measures)."""
     lists, tied_list, tied_rank = read_lists(part.lists, part.outputs.computed.groups)
     spread = spread_lists(lists, tied_list, tied_rank, ties=policies[0].ties)
     n_judged, n_relevant = (part.scored.counts[name][:, 0] for name in (C.N_JUDGED, C.N_RELEVANT))

@@ -36,6 +36,7 @@ _hidden: set[str] = set()  # values from the environment that this process put i
 _PACKAGE: Final = re.compile(r"\b(?:[a-z0-9_]+\.){2,}(?=[A-Z])")
 _LONGEST_LINE: Final = 200
 MAX_SIMILAR: Final = 5  # names in a message instead of very many
+_OF_CALL: Final = re.compile(r"^\w+\((\w+)=\)$")  # an argument, such as metrics(date=)
 _OF_COMMAND: Final = re.compile(r"--[a-z]|[A-Z]+$")  # an option, or an argument
 _BULLET: Final = "  - "  # before each fault of a message
 _BECAUSE: Final = ", because "  # between the fix of a fault and the reason for it
@@ -283,20 +284,21 @@ def in_words_of_calls(kind: type[T]) -> type[T]:
         known = signature(method).parameters
         takes_columns = any(known[each].kind is Parameter.VAR_KEYWORD for each in known)
 
+        def place(fault: Fault) -> Fault:
+            """Name the argument of this call, also where a call within it has one of the same name."""
+            argument = _OF_CALL.sub(r"\1", fault.where)
+            is_argument = argument in known or (takes_columns and argument.isidentifier())
+            return replace(fault, where=f"{name}({argument}=)") if is_argument else fault
+
         @wraps(method)
         def call(self: Any, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as the method has them
             try:
                 return method(self, *args, **options)
             except ConfigError as error:
-                if error.title != ConfigError.title or not getattr(self, "_is_of_user", True):
+                is_refusal = error.title in (ConfigError.title, InvalidCallError.title)
+                if not is_refusal or not getattr(self, "_is_of_user", True):
                     raise
-                faults = (
-                    replace(fault, where=f"{name}({fault.where}=)")
-                    if fault.where in known or (takes_columns and fault.where.isidentifier())
-                    else fault
-                    for fault in error.faults
-                )
-                raise InvalidCallError(*faults) from error.__cause__
+                raise InvalidCallError(*(place(fault) for fault in error.faults)) from error.__cause__
 
         return call
 

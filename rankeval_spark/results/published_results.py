@@ -26,6 +26,8 @@ from rankeval_spark.errors import (
     InvalidCallError,
     first_fault,
     in_words_of_calls,
+    listed,
+    nearest,
     visible,
     warn_user,
 )
@@ -437,9 +439,12 @@ class Results(Generic[Frame]):
 
     def _version_of(self, table: str) -> int:
         versions = self.table_versions()
-        if table not in versions:
-            raise self._nothing_published()
-        return versions[table]
+        if table in versions:
+            return versions[table]
+        known = [schema.name for schema in (*schemas.PUBLISHED, schemas.RUNS)]
+        if table not in known:
+            raise ConfigError(Fault("table", repr(table), f"one of: {listed(table, known)}", nearest(table, known)))
+        raise self._nothing_published()
 
     def _nothing_published(self) -> InputError:
         return InputError(

@@ -152,7 +152,9 @@ def test_a_measure_may_have_its_cutoff_in_a_filter(root: Root) -> None:
         ("user_metrics", {"k": 7}, "k=): found 7; expected one of: 1, 2"),
         ("user_values", {"measure": "RR@7"}, "measure=): found 'RR@7'; expected RR at one of: 1, 2"),
         ("user_values", {"measure": "nothing"}, "unknown measure 'nothing'"),
-        ("latest", {"model_id": "alss"}, "model_id=): found 'alss'"),
+        ("latest", {"model_id": "alss"}, "latest(model_id=): found 'alss'"),
+        ("latest", {"table": "metric"}, "latest(table=): found 'metric'; expected one of: "),
+        ("arrow", {"table": "gate"}, "arrow(table=): found 'gate'; expected one of: "),
         ("runs", {"date": "2026-01-09"}, "the nearest is 2026-01-02"),
         ("runs", {"evaluation": "nightyl"}, "did you mean 'nightly'?"),
     ],
@@ -163,6 +165,13 @@ def test_a_name_that_no_row_has_is_refused_with_the_nearest(
     with pytest.raises(ConfigError) as refused:
         getattr(Results(root.root), method)(**filters)
     assert found in str(refused.value)
+
+
+def test_a_figure_of_nights_names_its_own_argument(root: Root) -> None:
+    with pytest.raises(ConfigError, match=r"leaderboard\(date=\): found 2026-01-09; expected a night of nightly"):
+        Results(root.root).plot.leaderboard(date="2026-01-09")
+    with pytest.raises(ConfigError, match=r"history\(evaluation=\): found 'nightyl'; expected one of: nightly"):
+        Results(root.root).plot.history(evaluation="nightyl")
 
 
 def test_a_name_that_only_another_night_has_finds_no_row_and_a_warning(tmp_path: Path) -> None:
